@@ -1,0 +1,3 @@
+"""firstk learns codes you can cut anywhere."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,200 @@
+"""Argument checks, and the exceptions that own their sentences.
+
+Every refusal has one shape: what was wrong, the number, the way out. The sentences live here, so that
+the same mistake reads the same wherever it is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+import numbers
+from collections.abc import Collection
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+class FirstkError(Exception):
+    """Base of every error that firstk raises on purpose."""
+
+
+class InvalidInput(FirstkError, ValueError):
+    """Data or an argument that no computation can be right for."""
+
+
+class IllegalCombination(FirstkError, ValueError):
+    """An objective, ordering and solver that mean nothing together.
+
+    Parameters
+    ----------
+    asked, why, instead : str
+        What was asked for, why it means nothing, and what to use.
+    """
+
+    def __init__(self, asked: str, why: str, instead: str):
+        super().__init__(f"{asked} is not possible: {why}. Instead: {instead}.")
+
+
+class CorruptModel(FirstkError, ValueError):
+    """A saved model that is damaged, foreign, or of a format this version does not know."""
+
+
+class MissingData(FirstkError, FileNotFoundError):
+    """A data set that is not in the data folder and cannot be fetched."""
+
+
+class MissingExtra(FirstkError, ImportError):
+    """An optional dependency that is needed here and is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str):
+        super().__init__(
+            f"{purpose} needs the package '{package}', which is not installed. "
+            f"Install it with: pip install 'firstk[{extra}]'"
+        )
+
+
+class RankWarning(UserWarning):
+    """Fewer coordinates carry signal than were asked for, or some carry none."""
+
+
+def bad_parameter(name: str, owner: str, allowed: str, got: Any) -> InvalidInput:
+    """Build the error for a parameter outside its range.
+
+    Examples
+    --------
+    >>> print(bad_parameter("k", "PrefixEncoder.transform", "an int in [1, 64] (the fitted dimension)", 80))
+    The 'k' parameter of PrefixEncoder.transform must be an int in [1, 64] (the fitted dimension). Got 80 instead.
+    """
+    return InvalidInput(f"The '{name}' parameter of {owner} must be {allowed}. Got {got!r} instead.")
+
+
+def is_int(value: Any) -> bool:
+    """Tell whether `value` is an integer; booleans are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> bool:
+    """Tell whether `value` is a finite real number; booleans are not."""
+    return (
+        isinstance(value, numbers.Real)
+        and not isinstance(value, (bool, np.bool_))
+        and bool(np.isfinite(float(value)))
+    )
+
+
+def check_prefix(k: Any, d: int, owner: str) -> int:
+    """Return prefix length `k` as an int in [1, d]; None means the whole code."""
+    if k is None:
+        return d
+    if not is_int(k) or not 1 <= int(k) <= d:
+        raise bad_parameter("k", owner, f"an int in [1, {d}] (the fitted dimension)", k)
+    return int(k)
+
+
+def check_choice(value: Any, choices: Collection[str], name: str, owner: str) -> str:
+    """Return `value` if it is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise bad_parameter(name, owner, "one of " + ", ".join(repr(c) for c in sorted(choices)), value)
+    return value
+
+
+def check_fraction(value: Any, name: str, owner: str, *, open_left: bool = False) -> float:
+    """Return `value` as a float in [0, 1], or in (0, 1] with `open_left`."""
+    low_ok = is_real(value) and (value > 0 if open_left else value >= 0)
+    if not low_ok or value > 1:
+        raise bad_parameter(name, owner, f"a number in {'(' if open_left else '['}0, 1]", value)
+    return float(value)
+
+
+def check_non_negative(value: Any, name: str, owner: str) -> float:
+    """Return `value` as a finite float that is not negative."""
+    if not is_real(value) or value < 0:
+        raise bad_parameter(name, owner, "a finite number that is not negative", value)
+    return float(value)
+
+
+def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
+    """Return `X` as a finite two-dimensional float array, never copying float32 or float64.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        float32 and float64 are kept, every other number becomes float64 (float16: float32).
+    owner, name : str
+        What the sentence of an error calls the caller and the argument.
+    width : int, optional
+        The number of columns that is required.
+    """
+    try:
+        X = np.asarray(X)
+        if X.dtype == np.float16:
+            X = X.astype(np.float32)
+        elif X.dtype not in (np.float32, np.float64):
+            if np.iscomplexobj(X):
+                raise InvalidInput(f"{owner} takes real numbers; '{name}' holds complex ones.")
+            X = X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"{owner} takes numbers; '{name}' holds something else ({error}). Encode text and categories first."
+        ) from None
+    if X.ndim != 2:
+        raise InvalidInput(
+            f"{owner} takes a two-dimensional '{name}' (rows are samples). Got shape {X.shape}; "
+            "one sample is X.reshape(1, -1), one column X.reshape(-1, 1)."
+        )
+    if 0 in X.shape:
+        raise InvalidInput(f"{owner} needs at least one row and one column in '{name}'. Got shape {X.shape}.")
+    if width is not None and X.shape[1] != width:
+        raise InvalidInput(f"{owner} takes '{name}' with {width} columns. Got {X.shape[1]}.")
+    check_finite(X, owner, name)
+    return X
+
+
+def check_finite(X: np.ndarray, owner: str, name: str = "X") -> None:
+    """Refuse NaN and infinities, naming the first rows that hold them."""
+    # One sum is finite when all entries are (and do not overflow): the slow search runs only on suspicion.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum(dtype=np.float64)):
+            return
+    bad = np.flatnonzero(~np.isfinite(X).reshape(len(X), -1).all(axis=1))
+    if len(bad) == 0:
+        return
+    shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+    raise InvalidInput(
+        f"{owner} takes finite numbers; '{name}' has NaN or infinity in {len(bad)} of {len(X)} rows "
+        f"(row {shown}). Drop or impute those rows first."
+    )
+
+
+def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> None:
+    """Refuse two arguments whose numbers of rows differ."""
+    if len(a) != len(b):
+        raise InvalidInput(
+            f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
+        )
+
+
+def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
+    """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
+    if weights is None:
+        return None
+    w = np.asarray(weights, dtype=np.float64)
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any() or not w.any():
+        raise InvalidInput(
+            f"The 'sample_weight' of {owner} must be {n} finite numbers, none negative and not all zero. "
+            f"Got shape {w.shape}."
+        )
+    return w
+
+
+def require(package: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise MissingExtra(package.split(".")[0], extra, purpose) from None
