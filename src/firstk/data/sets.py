@@ -1,0 +1,140 @@
+"""The shapes in which data sets are handed out: frozen records of arrays, one per kind of question.
+
+They hold arrays and names only; nothing here reads a file, so that every reader can share them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from firstk._checks import check_choice
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Labelled images, one flattened image per row, in a training and a test part.
+
+    Attributes
+    ----------
+    name : str
+    X_train, X_test : ndarray of shape (n, p), float32
+        Pixels in [0, 1]: the stored integer divided by its maximum (255; 16 for digits), so that
+        `round(X * 255)` gives the stored bytes back. `X_train.reshape(-1, *image_shape)` are the images.
+    y_train, y_test : ndarray of shape (n,), int64
+        Class numbers, positions in `class_names`.
+    image_shape : tuple of int
+        (rows, columns) or (rows, columns, channels).
+    class_names : tuple of str
+    """
+
+    name: str
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    image_shape: tuple[int, ...]
+    class_names: tuple[str, ...]
+
+    @property
+    def X(self) -> np.ndarray:
+        """All images, training part first (000 C.1 splits all 70,000 anew)."""
+        return np.concatenate([self.X_train, self.X_test])
+
+    @property
+    def y(self) -> np.ndarray:
+        """All labels, in the order of `X`."""
+        return np.concatenate([self.y_train, self.y_test])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledEmbeddings:
+    """Embedded texts with one class each, in a training and a test part.
+
+    Attributes
+    ----------
+    name : str
+    X_train, X_test : ndarray of shape (n, p), float32
+        As stored, widened from float16: unit length up to 16-bit rounding (a few parts in ten thousand).
+    y_train, y_test : ndarray of shape (n,), int64
+    class_names : tuple of str
+    """
+
+    name: str
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    class_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPairs:
+    """Pairs of embedded sentences with a degree of likeness, in three parts.
+
+    Attributes
+    ----------
+    name : str
+    vectors : ndarray of shape (n, p), float32
+        One row per distinct sentence.
+    pairs_train, pairs_dev, pairs_test : ndarray of shape (m, 2), int64
+        Rows of `vectors`.
+    scores_train, scores_dev, scores_test : ndarray of shape (m,), float32
+        0 (unrelated) to 5 (same meaning).
+    genres_train, genres_dev, genres_test : ndarray of shape (m,), str
+    """
+
+    name: str
+    vectors: np.ndarray
+    pairs_train: np.ndarray
+    pairs_dev: np.ndarray
+    pairs_test: np.ndarray
+    scores_train: np.ndarray
+    scores_dev: np.ndarray
+    scores_test: np.ndarray
+    genres_train: np.ndarray
+    genres_dev: np.ndarray
+    genres_test: np.ndarray
+
+    def part(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (left, right, scores) of "train", "dev" or "test", as `fit_pairs` takes them."""
+        check_choice(name, ("train", "dev", "test"), "name", "ScoredPairs.part")
+        pairs = getattr(self, f"pairs_{name}")
+        return self.vectors[pairs[:, 0]], self.vectors[pairs[:, 1]], getattr(self, f"scores_{name}").copy()
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalSet:
+    """Embedded documents and queries, with judgements of which document answers which query.
+
+    Attributes
+    ----------
+    name : str
+    documents, queries : ndarray of shape (n, p), float32
+    judgements_train, judgements_test : ndarray of shape (m, 3), int64
+        Query row, document row, relevance. The two parts share no query.
+    document_ids, query_ids : ndarray of str
+        Identifiers of the rows in the source.
+    """
+
+    name: str
+    documents: np.ndarray
+    queries: np.ndarray
+    judgements_train: np.ndarray
+    judgements_test: np.ndarray
+    document_ids: np.ndarray
+    query_ids: np.ndarray
+
+    def test_queries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of (seen, unseen) test queries.
+
+        A test query is *seen* when one of its relevant documents is relevant to a training query as well: a
+        model fitted on the training judgements can score there by remembering documents. Tables of
+        retrieval quality should show the two apart.
+        """
+        train = self.judgements_train[self.judgements_train[:, 2] > 0]
+        test = self.judgements_test[self.judgements_test[:, 2] > 0]
+        everyone = np.unique(test[:, 0])
+        seen = np.unique(test[np.isin(test[:, 1], train[:, 1]), 0])
+        return seen, np.setdiff1d(everyone, seen)

@@ -1,0 +1,184 @@
+"""Training, validation and test parts with exact counts.
+
+Stratified by class and centred on the training part, as the experiments of 000 (appendix C.1) need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import InvalidInput, bad_parameter, check_matrix, check_same_length, is_real
+from firstk.data._random import generator
+
+_PARTS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three disjoint parts of one data set.
+
+    Attributes
+    ----------
+    X_train, X_val, X_test : ndarray of shape (n_part, p)
+        Copies, less `mean_`.
+    y_train, y_val, y_test : ndarray of shape (n_part,) or None
+        None where no labels were given.
+    mean_ : ndarray of shape (p,)
+        What was subtracted from every part: the mean of the training rows, or zeros with `centre=False`.
+    index_train, index_val, index_test : ndarray of int64
+        Rows of the given X, to cut texts, targets or weights alike.
+    """
+
+    X_train: np.ndarray
+    X_val: np.ndarray
+    X_test: np.ndarray
+    y_train: np.ndarray | None
+    y_val: np.ndarray | None
+    y_test: np.ndarray | None
+    mean_: np.ndarray
+    index_train: np.ndarray
+    index_val: np.ndarray
+    index_test: np.ndarray
+
+
+def split(
+    X: Any,
+    y: Any = None,
+    *,
+    fractions: Sequence[float] = (0.7, 0.1, 0.2),
+    random_state: Any = 0,
+    centre: bool = True,
+) -> Split:
+    """Split as 000 appendix C.1 does: 70/10/20, stratified, centred on the training part, not scaled.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        float32 and float64 are kept; other numbers become float64. Never changed.
+    y : array-like of shape (n,), optional
+        Class labels. Every part then has each class in proportion, to within rounding: a small class may
+        be absent from validation or test, never from training.
+    fractions : three numbers that sum to 1
+        Training, validation and test share. Validation or test may be 0; counts are rounded, and the training
+        part takes what is left.
+    random_state : int, Generator, RandomState or None
+    centre : bool
+        Subtract the mean of the training rows from all parts.
+
+    Returns
+    -------
+    Split
+
+    Examples
+    --------
+    >>> from firstk.data import split, two_blocks
+    >>> blocks = two_blocks()
+    >>> parts = split(blocks.X, blocks.y)
+    >>> len(parts.X_train), len(parts.X_val), len(parts.X_test)
+    (7000, 1000, 2000)
+    >>> np.bincount(parts.y_val)[:3].tolist()
+    [50, 50, 50]
+    """
+    X = check_matrix(X, "split")
+    counts = _counts(len(X), fractions)
+    labels = None if y is None else _check_labels(y, X, counts)
+    seeds = generator(random_state, "split").integers(2**31, size=2)
+
+    rest, test = _cut(np.arange(len(X)), labels, counts[2], int(seeds[0]))
+    train, val = _cut(rest, labels, counts[1], int(seeds[1]))
+    if labels is not None:
+        _check_all_trained(labels, train)
+
+    mean = np.zeros(X.shape[1], dtype=X.dtype)
+    if centre:
+        mean = X[train].mean(axis=0, dtype=np.float64).astype(X.dtype)
+    X_train, X_val, X_test = (X[rows] - mean for rows in (train, val, test))
+    y_train, y_val, y_test = (None if labels is None else labels[rows] for rows in (train, val, test))
+    return Split(X_train, X_val, X_test, y_train, y_val, y_test, mean, train, val, test)
+
+
+def _counts(n: int, fractions: Any) -> tuple[int, int, int]:
+    """Return the number of rows of each part."""
+    allowed = "three numbers in [0, 1] that sum to 1, the first above 0"
+    try:
+        shares = tuple(fractions)
+    except TypeError:
+        raise bad_parameter("fractions", "split", allowed, fractions) from None
+    if len(shares) != 3 or not all(is_real(f) and 0 <= f <= 1 for f in shares) or shares[0] <= 0:
+        raise bad_parameter("fractions", "split", allowed, fractions)
+    if abs(sum(shares) - 1) > 1e-6:
+        raise bad_parameter("fractions", "split", allowed, fractions)
+    n_val, n_test = round(n * shares[1]), round(n * shares[2])
+    counts = (n - n_val - n_test, n_val, n_test)
+    for part, share, count in zip(_PARTS, shares, counts, strict=True):
+        if share > 0 and count < 1:
+            raise InvalidInput(
+                f"split leaves the {part} part empty: {share:g} of {n} rows is {n * share:g}. "
+                "Give more rows, or set that fraction to 0 (validation or test only)."
+            )
+    return counts
+
+
+def _check_labels(y: Any, X: np.ndarray, counts: tuple[int, int, int]) -> np.ndarray:
+    """Return labels as a vector in which every class can reach every part."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise InvalidInput(
+            f"split takes one label per row in 'y'. Got shape {y.shape}; use y.ravel() or argmax(1)."
+        )
+    check_same_length(X, y, "X", "y", "split")
+    try:
+        classes, sizes = np.unique(y, return_counts=True)
+    except TypeError:
+        raise InvalidInput(
+            "split takes labels of one kind in 'y'; it holds several (None?). Fill them first."
+        ) from None
+    needed = sum(count > 0 for count in counts)
+    if sizes.min() < needed:
+        small = classes[sizes < needed]
+        raise InvalidInput(
+            f"split stratifies by 'y' and needs at least {needed} rows of each class, one per part. "
+            f"Class {small[0]!s} has {sizes.min()} ({len(small)} of {len(classes)} classes are too small). "
+            "Drop or merge small classes; for continuous targets leave y out and cut them by index_train."
+        )
+    for part, count in zip(_PARTS, counts, strict=True):
+        if 0 < count < len(classes):
+            raise InvalidInput(
+                f"split stratifies by 'y', but the {part} part has {count} rows for {len(classes)} classes. "
+                "Give more rows, a larger fraction, or leave y out."
+            )
+    return y
+
+
+def _check_all_trained(labels: np.ndarray, train: np.ndarray) -> None:
+    """Refuse a split that rounds a class away from the training part."""
+    lost = np.setdiff1d(labels, labels[train])
+    if len(lost):
+        raise InvalidInput(
+            f"split leaves no training row of {len(lost)} classes (class {lost[0]!s} first): that part has "
+            f"{len(train)} of {len(labels)} rows. Enlarge its fraction, or drop or merge small classes."
+        )
+
+
+def _cut(
+    rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cut `rows` at random in two, the second part of exactly `n_second`."""
+    from sklearn.model_selection import train_test_split
+
+    if n_second == 0:
+        return np.random.default_rng(seed).permutation(rows), rows[:0]
+    strata = None if labels is None else labels[rows]
+    try:
+        first, second = train_test_split(rows, test_size=n_second, random_state=seed, stratify=strata)
+    except ValueError as error:
+        # A small class can be used up by the first cut; which one depends on all sizes together.
+        raise InvalidInput(
+            f"split cannot keep all classes in {len(rows)} rows with {n_second} taken out ({error}) "
+            "Drop or merge small classes, or leave y out."
+        ) from None
+    return first, second

@@ -1,0 +1,330 @@
+"""Moments: all that a closed form needs to know of the data, in one pass, on any partition.
+
+Rows fall into groups (classes, or one group when there are no labels). What is kept is the weight and mean of
+each group and the scatter *within* groups, from which every other scatter follows; nothing is ever a raw sum
+of squares, so offsets do no harm. ``update`` and ``merge`` are one operation, which makes the result independent
+of batching, partition and order up to rounding.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from firstk._checks import InvalidInput, check_choice, check_matrix, check_same_length, check_weights
+
+# About 12 MiB of float32 a block: large enough for BLAS, small enough to stay in cache while it is centred.
+_BLOCK_ENTRIES = 3_200_000
+# Rows whose mean is near enough to the block's to centre by without losing digits.
+_ANCHOR_ROWS = 256
+_NO_LABEL = np.array([""])
+
+
+class Moments:
+    """Weight, mean and centred scatter of a stream of rows; per class with labels, jointly with targets.
+
+    Parameters
+    ----------
+    precision : {"auto", "float64"}
+        "auto" centres and multiplies blocks of float32 (and float16) rows in float32 and accumulates in float64:
+        the scatter is then off by about 1e-7 of its largest eigenvalue (measured in docs/decisions.md). "float64"
+        does everything in float64. Rows of float64 are always handled in float64.
+
+    Attributes
+    ----------
+    n : float
+        Total weight: the number of rows, unless weights were given.
+    rows : int
+        Number of rows seen.
+    mean, target_mean : ndarray of shape (p,), (q,)
+    classes : ndarray or None
+        Sorted labels seen so far.
+    eps : float
+        Precision of the products behind the scatter, for the rank rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 8.0]])
+    >>> whole = Moments().update(X)
+    >>> parts = Moments().update(X[:1]).merge(Moments().update(X[1:]))
+    >>> whole.mean, np.allclose(whole.St, parts.St)
+    (array([2., 4.]), True)
+    """
+
+    def __init__(self, precision: str = "auto"):
+        self.precision = check_choice(precision, ("auto", "float64"), "precision", "Moments")
+        self.rows = 0
+        self.p = self.q = 0
+        self.eps = float(np.finfo(np.float64).eps)
+        # Precision of the numbers themselves: a column that varies by less than this is constant.
+        self.input_eps = float(np.finfo(np.float64).eps)
+        self.labelled = False
+        self.group_labels: np.ndarray = _NO_LABEL[:0]
+        self.group_weight = np.zeros(0)
+        self.group_mean = np.zeros((0, 0))  # (groups, p + q)
+        self.within = np.zeros((0, 0))  # (p + q, p + q), undivided
+
+    # -- accumulation ----------------------------------------------------------------------------------------
+
+    def update(self, X: Any, y: Any = None, *, targets: Any = None, sample_weight: Any = None) -> Moments:
+        """Take in a batch of rows; on bad input nothing changes.
+
+        Parameters
+        ----------
+        X : array-like, memory map or sparse matrix of shape (n, p)
+        y : array-like of shape (n,), optional
+            Labels.
+        targets : array-like of shape (n,) or (n, q), optional
+        sample_weight : array-like of shape (n,), optional
+        """
+        batch = Moments(self.precision)
+        for block in _blocks(X, y, targets, sample_weight):
+            batch._merge_in(_block_moments(*block, precision=self.precision))
+        self._check_mergeable(batch)
+        return self._merge_in(batch)
+
+    def merge(self, other: Moments) -> Moments:
+        """Take in the moments of other rows, exactly as if their rows had been seen here."""
+        self._check_mergeable(other)
+        return self._merge_in(copy.deepcopy(other) if not self.rows else other)
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], *, precision: str = "auto") -> Moments:
+        """Accumulate an iterable of batches: arrays X, or tuples (X, y)."""
+        moments = cls(precision)
+        for batch in batches:
+            X, y = batch if isinstance(batch, tuple) else (batch, None)
+            moments.update(X, y)
+        return moments
+
+    def _check_mergeable(self, other: Moments) -> None:
+        if not self.rows or not other.rows:
+            return
+        if (self.p, self.q) != (other.p, other.q):
+            raise InvalidInput(
+                f"Moments of {self.p} columns and {self.q} targets cannot take in {other.p} columns and {other.q} targets."
+            )
+        if self.labelled != other.labelled:
+            raise InvalidInput("Moments with labels cannot take in rows without labels, nor the reverse.")
+
+    def _merge_in(self, other: Moments) -> Moments:
+        """Shift both sides to common group means and add; see Chan, Golub and LeVeque (1983).
+
+        `other` is used up: an empty object takes over its arrays instead of copying them.
+        """
+        if not other.rows:
+            return self
+        if not self.rows:
+            self.p, self.q, self.labelled = other.p, other.q, other.labelled
+            self.group_labels, self.group_weight = other.group_labels, other.group_weight
+            self.group_mean, self.within = other.group_mean, other.within
+        else:
+            mine = self._slots_for(other.group_labels)
+            w_self, w_other = self.group_weight[mine], other.group_weight
+            total = w_self + w_other
+            share = np.divide(w_other, total, out=np.zeros_like(total), where=total > 0)
+            delta = other.group_mean - self.group_mean[mine]
+            self.within += other.within
+            self.within += (delta * (w_self * share)[:, None]).T @ delta
+            self.group_mean[mine] += delta * share[:, None]
+            self.group_weight[mine] = total
+        self.rows += other.rows
+        self.eps = max(self.eps, other.eps)
+        self.input_eps = max(self.input_eps, other.input_eps)
+        return self
+
+    def _slots_for(self, labels: np.ndarray) -> np.ndarray:
+        """Return the positions of `labels` among this object's groups, adding those it has not seen."""
+        union = np.union1d(self.group_labels, labels)
+        if len(union) > len(self.group_labels):
+            old = np.searchsorted(union, self.group_labels)
+            weight, mean = np.zeros(len(union)), np.zeros((len(union), self.p + self.q))
+            weight[old], mean[old] = self.group_weight, self.group_mean
+            self.group_labels, self.group_weight, self.group_mean = union, weight, mean
+        return np.searchsorted(self.group_labels, labels)
+
+    # -- what follows from them ------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> float:
+        """Total weight."""
+        return float(self.group_weight.sum())
+
+    @property
+    def classes(self) -> np.ndarray | None:
+        """Sorted labels, or None without labels."""
+        return self.group_labels if self.labelled else None
+
+    @property
+    def _joint_mean(self) -> np.ndarray:
+        # Relative to one of the groups, so that a common offset does not cost digits.
+        anchor = self.group_mean[0]
+        return anchor + self.group_weight @ (self.group_mean - anchor) / self.n
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean of the rows."""
+        return self._joint_mean[: self.p]
+
+    @property
+    def target_mean(self) -> np.ndarray:
+        """Mean of the targets."""
+        return self._joint_mean[self.p :]
+
+    @property
+    def class_means(self) -> np.ndarray:
+        """Mean of each class, shape (C, p)."""
+        return self.group_mean[:, : self.p]
+
+    @property
+    def class_shares(self) -> np.ndarray:
+        """Weight of each class over the total, shape (C,)."""
+        return self.group_weight / self.n
+
+    @property
+    def between_factor(self) -> np.ndarray:
+        """F of shape (p + q, C) with ``F F^T`` the between-group scatter of rows and targets, divided by n."""
+        return ((self.group_mean - self._joint_mean) * np.sqrt(self.class_shares)[:, None]).T
+
+    def _joint(self, scatter: np.ndarray) -> np.ndarray:
+        """Set rows and columns of numerically constant columns to exactly zero."""
+        spread = np.sqrt(np.maximum(np.diag(scatter), 0.0))
+        constant = spread <= 10 * self.input_eps * np.abs(self._joint_mean)
+        scatter[constant] = 0.0
+        scatter[:, constant] = 0.0
+        return scatter
+
+    @property
+    def _total(self) -> np.ndarray:
+        F = self.between_factor
+        return self._joint(self.within / self.n + F @ F.T)
+
+    @property
+    def St(self) -> np.ndarray:
+        """Total scatter divided by n, shape (p, p)."""
+        return self._total[: self.p, : self.p]
+
+    @property
+    def Sw(self) -> np.ndarray:
+        """Within-class scatter divided by n, shape (p, p)."""
+        return self._joint(self.within / self.n)[: self.p, : self.p]
+
+    @property
+    def Sb(self) -> np.ndarray:
+        """Between-class scatter divided by n, shape (p, p): St = Sw + Sb."""
+        F = self.between_factor[: self.p]
+        return F @ F.T
+
+    @property
+    def Sxy(self) -> np.ndarray:
+        """Cross scatter of rows and targets divided by n, shape (p, q)."""
+        return self._total[: self.p, self.p :]
+
+    @property
+    def Syy(self) -> np.ndarray:
+        """Scatter of the targets divided by n, shape (q, q)."""
+        return self._total[self.p :, self.p :]
+
+
+def _blocks(X: Any, y: Any, targets: Any, weights: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Cut a batch into blocks of rows; sparse blocks become dense one at a time."""
+    owner = "Moments.update"
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
+            X = check_matrix(X, owner)
+    else:
+        X = X.tocsr()
+        if 0 in X.shape:
+            raise InvalidInput(f"{owner} needs at least one row and one column in 'X'. Got shape {X.shape}.")
+    n, p = X.shape
+    weights = check_weights(weights, n, owner)
+    if y is not None:
+        y = np.asarray(y)
+        if y.ndim != 1:
+            raise InvalidInput(f"{owner} takes one label a row. Got labels of shape {y.shape}.")
+        check_same_length(X if not sparse.issparse(X) else range(n), y, "X", "y", owner)
+    if targets is not None:
+        targets = np.asarray(targets)
+        targets = check_matrix(targets.reshape(n, -1) if len(targets) == n else targets, owner, "targets")
+        check_same_length(range(n), targets, "X", "targets", owner)
+    # Blocks of even size: a last block of a few rows would cost as much bookkeeping as a full one.
+    step = -(-n // max(1, round(n / max(64, _BLOCK_ENTRIES // p))))
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        block = X[rows].toarray() if sparse.issparse(X) else X[rows]
+        yield block, *(None if part is None else part[rows] for part in (y, targets, weights))
+
+
+def _working_dtype(block: np.ndarray, precision: str) -> type:
+    """float32 for rows that came in 32 bits or less, unless float64 was asked for."""
+    narrow = block.dtype.kind == "f" and block.dtype.itemsize <= 4
+    return np.float32 if narrow and precision == "auto" else np.float64
+
+
+def _block_moments(X: np.ndarray, y: Any, targets: Any, weights: Any, *, precision: str) -> Moments:
+    """Moments of one block: centre by approximate group means, multiply, correct by what was left.
+
+    The means subtracted are rounded to the working precision; the residual means of the centred rows put the
+    rounding right, so the result has the precision of the products, not of the means.
+    """
+    dtype = _working_dtype(X, precision)
+    n, p = X.shape
+    rows = X if targets is None else np.hstack([X, targets])
+    group = _Grouping(y, n, weights, dtype)
+    anchor = group.anchor(rows).astype(dtype)
+    joint = np.subtract(rows, anchor[group.codes] if group.count > 1 else anchor, dtype=dtype)
+    residual = group.means(joint)
+    if not np.isfinite(residual).all():
+        check_matrix(X, "Moments.update")
+        raise InvalidInput("Moments.update met numbers too large for their precision: scale the columns down first.")
+    if weights is not None:
+        joint *= np.sqrt(weights).astype(dtype)[:, None]
+
+    block = Moments(precision)
+    block.rows, block.p, block.q, block.labelled = n, p, rows.shape[1] - p, y is not None
+    block.eps = float(np.finfo(dtype).eps)
+    block.input_eps = float(np.finfo(X.dtype).eps) if X.dtype.kind == "f" else block.input_eps
+    block.group_labels, block.group_weight = group.labels, group.weight
+    block.group_mean = anchor.astype(np.float64) + residual
+    block.within = (joint.T @ joint).astype(np.float64)
+    block.within -= (residual * group.weight[:, None]).T @ residual
+    return block
+
+
+class _Grouping:
+    """The groups of a block of rows, and weighted means over them."""
+
+    def __init__(self, y: Any, n: int, weights: np.ndarray | None, dtype: type):
+        if y is None:
+            self.labels, self.codes = _NO_LABEL, np.zeros(n, dtype=np.intp)
+        else:
+            self.labels, self.codes = np.unique(y, return_inverse=True)
+        self.count, self.weighted = len(self.labels), weights is not None
+        self.weight = np.bincount(self.codes, weights, minlength=self.count).astype(np.float64)
+        ones = np.ones(n) if weights is None else weights
+        safe = np.where(self.weight > 0, self.weight, 1.0)
+        rows = (ones / safe[self.codes]).astype(dtype)
+        # A row of weights for one group, a sparse indicator for many: both make the means one product.
+        self._average: Any = (
+            rows[None, :]
+            if self.count == 1
+            else sparse.csr_matrix((rows, (self.codes, np.arange(n))), shape=(self.count, n))
+        )
+
+    def anchor(self, rows: np.ndarray) -> np.ndarray:
+        """Means good enough to centre by: of a few rows spread over the block when nothing tells rows apart."""
+        if self.count > 1 or self.weighted:
+            return self.means(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return rows[:: max(1, len(rows) // _ANCHOR_ROWS)].mean(axis=0, dtype=np.float64, keepdims=True)
+
+    def means(self, rows: np.ndarray) -> np.ndarray:
+        """Group means in float64, taken in the precision of `rows`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._average @ rows, dtype=np.float64)

@@ -1,0 +1,150 @@
+"""Moments of pairs: two sides and a score, in one pass, on any partition.
+
+A pair (x, x', s) is one joint row. Its ordinary moments hold the scatter of each side and of the two together;
+scored pairs also need the third co-moment of s, x and x', which shifts and adds just as the second ones do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import InvalidInput, check_matrix, check_same_length
+from firstk._linalg import symmetrised
+from firstk.moments import Moments
+
+
+class PairMoments:
+    """Weight, means, scatters and score co-moment of a stream of pairs.
+
+    Parameters
+    ----------
+    precision : {"auto", "float64"}
+        As in :class:`firstk.moments.Moments`.
+
+    Attributes
+    ----------
+    joint : Moments
+        Of the rows (left, right, score), 2 p + 1 columns.
+    third : ndarray of shape (p, p)
+        sum over pairs of (s - mean s) (x - mean x) (x' - mean x')^T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> left, right = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[0.0, 2.0], [1.0, 0.0]])
+    >>> PairMoments().update(left, right).positive
+    array([[ 0.5 , -0.75],
+           [-0.75,  0.5 ]])
+    """
+
+    def __init__(self, precision: str = "auto"):
+        self.joint = Moments(precision)
+        self.third = np.zeros((0, 0))
+
+    def update(self, left: Any, right: Any, scores: Any = None) -> PairMoments:
+        """Take in a batch of pairs; `scores` None means that every pair is a positive."""
+        left, right, scores = check_pairs(left, right, scores, "PairMoments.update")
+        block = PairMoments(self.joint.precision)
+        rows = np.hstack([left, right, scores[:, None].astype(left.dtype)])
+        block.joint.update(rows)
+        p, mean = left.shape[1], block.joint.mean
+        weighted = (left - mean[:p]) * (scores - mean[-1])[:, None]
+        block.third = weighted.T @ (right - mean[p:-1])
+        return self.merge(block)
+
+    def merge(self, other: PairMoments) -> PairMoments:
+        """Take in the moments of other pairs, exactly as if they had been seen here."""
+        if not other.joint.rows:
+            return self
+        if self.joint.rows and self.p != other.p:
+            raise InvalidInput(f"Pairs of {self.p} columns cannot take in pairs of {other.p} columns.")
+        if not self.joint.rows:
+            self.joint.merge(other.joint)
+            self.third = other.third.copy()
+            return self
+        before = Moments(self.joint.precision).merge(self.joint)
+        self.joint.merge(other.joint)
+        centre = self.joint.mean
+        self.third = _shifted(self.third, before, centre) + _shifted(other.third, other.joint, centre)
+        return self
+
+    @property
+    def p(self) -> int:
+        """Width of a side."""
+        return (self.joint.p - 1) // 2
+
+    @property
+    def rows(self) -> int:
+        """Number of pairs seen."""
+        return self.joint.rows
+
+    @property
+    def n(self) -> float:
+        """Number of pairs seen, as the divisor of every scatter."""
+        return self.joint.n
+
+    @property
+    def eps(self) -> float:
+        """Precision of the products, for the rank rule."""
+        return self.joint.eps
+
+    @property
+    def left_mean(self) -> np.ndarray:
+        """Mean of the left sides (queries)."""
+        return self.joint.mean[: self.p]
+
+    @property
+    def right_mean(self) -> np.ndarray:
+        """Mean of the right sides (documents)."""
+        return self.joint.mean[self.p : -1]
+
+    @property
+    def scored(self) -> bool:
+        """Whether the scores differ at all; equal scores say no more than that the pairs are positives."""
+        return bool(self.joint.St[-1, -1] > 0)
+
+    @property
+    def St(self) -> np.ndarray:
+        """Scatter averaged over both sides, each centred by its own mean, shape (p, p)."""
+        S, p = self.joint.St, self.p
+        return (S[:p, :p] + S[p:-1, p:-1]) / 2
+
+    @property
+    def positive(self) -> np.ndarray:
+        """``sym E[x x'^T]``, each side centred by its own mean: random negatives cancel under this centring."""
+        return symmetrised(self.joint.St[: self.p, self.p : -1])
+
+    @property
+    def agreement(self) -> np.ndarray:
+        """``sym E[(s - mean s) x x'^T]``, each side centred by its own mean."""
+        return symmetrised(self.third) / self.n
+
+
+def check_pairs(left: Any, right: Any, scores: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the two sides as matrices of one shape and the scores as float64, ones if there are none."""
+    left = check_matrix(left, owner, "left")
+    right = check_matrix(right, owner, "right", width=left.shape[1])
+    check_same_length(left, right, "left", "right", owner)
+    if left.dtype != right.dtype:
+        left, right = left.astype(np.float64), right.astype(np.float64)
+    if scores is None:
+        return left, right, np.ones(len(left))
+    scores = np.asarray(scores)
+    if scores.shape != (len(left),):
+        raise InvalidInput(f"{owner} takes one score a pair: shape ({len(left)},). Got shape {scores.shape}.")
+    return left, right, check_matrix(scores[:, None], owner, "scores")[:, 0].astype(np.float64)
+
+
+def _shifted(third: np.ndarray, joint: Moments, centre: np.ndarray) -> np.ndarray:
+    """Third co-moment about another centre.
+
+    With ds, dx, dx' about the old means and a, u, v the old means less the new,
+    sum (ds + a)(dx + u)(dx' + v)^T = third + a Cxx' + Csx v^T + u Csx'^T + n a u v^T.
+    """
+    p, n = (joint.p - 1) // 2, joint.n
+    shift = joint.mean - centre
+    u, v, a = shift[:p], shift[p:-1], shift[-1]
+    S = joint.St * n
+    return third + a * S[:p, p:-1] + np.outer(S[:p, -1], v) + np.outer(u, S[p:-1, -1]) + n * a * np.outer(u, v)

@@ -1,0 +1,108 @@
+"""A bounded sample of rows that does not depend on how the rows arrived.
+
+Mining neighbours and choosing what is left to "auto" need some rows, not only moments. Each row gets a priority by
+hashing its content, and the rows of lowest priority stay. So the sample is the same for any batching, any
+partition and any order of merging, and choices made from it are too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+# The finaliser of splitmix64 (Steele, Lea and Flood, 2014): every input bit moves every output bit.
+_MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+_FIRST_PASS = 4096
+
+
+class RowSample:
+    """The `capacity` rows of lowest hash among all rows seen, each with whatever belongs to it.
+
+    Parameters
+    ----------
+    capacity : int
+        How many rows are kept; 0 keeps none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> one = RowSample(4).update({"X": X})
+    >>> two = RowSample(4).update({"X": X[5:]}).merge(RowSample(4).update({"X": X[:5]}))
+    >>> np.array_equal(one["X"], two["X"])
+    True
+    """
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self.priority = np.zeros(0, dtype=np.uint64)
+        self.columns: dict[str, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(self.priority)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def update(self, columns: Mapping[str, Any]) -> RowSample:
+        """Take in a batch: a mapping from names to arrays with one row each; None is left out."""
+        present = {name: _dense_rows(part) for name, part in columns.items() if part is not None}
+        if not self.capacity:
+            return self
+        n = len(next(iter(present.values())))
+        for start in range(0, n, _FIRST_PASS):
+            rows = slice(start, start + _FIRST_PASS)
+            block = {name: part[rows] for name, part in present.items()}
+            self._keep_lowest(_priorities(block), {name: _as_array(part) for name, part in block.items()})
+        return self
+
+    def merge(self, other: RowSample) -> RowSample:
+        """Take in another sample."""
+        if len(other):
+            self._keep_lowest(other.priority, other.columns)
+        return self
+
+    def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the given rows of every column."""
+        return {name: part[rows] for name, part in self.columns.items()}
+
+    def _keep_lowest(self, priority: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+        if len(self) >= self.capacity:  # most rows of a long stream lose at once
+            winners = priority < self.priority[-1]
+            if not winners.any():
+                return
+            priority, columns = priority[winners], {name: part[winners] for name, part in columns.items()}
+        joined = np.concatenate([self.priority, priority])
+        order = np.argsort(joined, kind="stable")[: self.capacity]
+        self.priority = joined[order]
+        self.columns = {
+            name: (np.concatenate([self.columns[name], part]) if name in self.columns else np.array(part))[order]
+            for name, part in columns.items()
+        }
+
+
+def _dense_rows(part: Any) -> Any:
+    return part.tocsr() if sparse.issparse(part) else np.asarray(part)
+
+
+def _as_array(part: Any) -> np.ndarray:
+    return part.toarray() if sparse.issparse(part) else part
+
+
+def _priorities(block: Mapping[str, Any]) -> np.ndarray:
+    """Hash each row's numbers; labels are left out, since the vector tells rows apart."""
+    numbers = [_as_array(part) for part in block.values() if part.dtype.kind in "fiub"]
+    rows = np.hstack([np.asarray(part, dtype=np.float64).reshape(len(part), -1) for part in numbers])
+    words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
+    odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    with np.errstate(over="ignore"):
+        hashed = ((words ^ (words >> np.uint64(32))) * odd).sum(axis=1, dtype=np.uint64)
+        for shift, factor in _MIX:
+            hashed = (hashed ^ (hashed >> np.uint64(shift))) * np.uint64(factor)
+    return hashed ^ (hashed >> np.uint64(31))
