@@ -6,7 +6,8 @@ ordering says which prefixes count and how much. :mod:`firstk.problem` is the on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -15,7 +16,7 @@ from firstk.moments import Moments
 from firstk.pairs import PairMoments
 from firstk.sampling import RowSample
 
-Takes = Literal["rows", "labels", "targets", "pairs"]
+Takes = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -45,18 +46,42 @@ class NormativeLine:
 
 @dataclass
 class Statistics:
-    """What is kept of the data: moments, and a bounded sample of rows where the objective needs one."""
+    """What is kept of the data: moments, and a bounded sample of rows where the objective needs one.
+
+    Attributes
+    ----------
+    moments : Moments or PairMoments
+    sample : RowSample
+    ambient : int
+        p, the width of the vectors.
+    basis : ndarray of shape (p, r), optional
+        Orthonormal; when it is there, moments and sample are written in its coordinates.
+    """
 
     moments: Moments | PairMoments
     sample: RowSample
-    ambient: int = 0
+    ambient: int
+    basis: np.ndarray | None = None
+    derived: dict[str, Any] = field(default_factory=dict)
 
     def merge(self, other: Statistics) -> Statistics:
         """Take in the statistics of other data."""
-        self.moments.merge(other.moments)  # type: ignore[arg-type]
-        self.sample.merge(other.sample)
-        self.ambient = self.ambient or other.ambient
-        return self
+        mine, theirs = self.expanded(), other.expanded()
+        mine.moments.merge(theirs.moments)  # type: ignore[arg-type]
+        mine.sample.merge(theirs.sample)
+        return mine
+
+    def expanded(self) -> Statistics:
+        """Return the statistics in full coordinates."""
+        if self.basis is None:
+            return Statistics(self.moments, self.sample, self.ambient)
+        return Statistics(self.moments.lifted(self.basis), self.sample.lifted(self.basis), self.ambient)
+
+    def once(self, key: str, compute: Callable[[], Any]) -> Any:
+        """Return a derived quantity, computed the first time it is asked for."""
+        if key not in self.derived:
+            self.derived[key] = compute()
+        return self.derived[key]
 
 
 @dataclass(frozen=True)
@@ -138,8 +163,11 @@ class Objective(Protocol):
     def head(self, statistics: Statistics, components: np.ndarray) -> Head | None:
         """Return the readout of the targets; None if the objective has none."""
 
-    def candidates(self) -> tuple[Self, ...]:
-        """Return the settings among which "auto" chooses; empty when nothing is left to choose."""
+    def candidates(self) -> tuple[tuple[Self, ...], ...]:
+        """Return groups of settings among which "auto" chooses; empty when nothing is left to choose.
+
+        Within a group the best score wins; an earlier group wins over a later one that is not clearly better.
+        """
 
 
 @runtime_checkable
@@ -158,23 +186,23 @@ class Solver(Protocol):
 
     name: ClassVar[str]
 
-    def solve(self, pencil: Pencil, n_components: int | None, eps: float, scaling: str) -> Solution:
+    def check(self) -> None:
+        """Refuse settings that mean nothing."""
+
+    def solve(self, pencil: Pencil, n_components: int | None, eps: float) -> Solution:
         """Return the axes of the pencil, in order."""
 
 
 def settings_of(thing: Any) -> dict[str, Any]:
-    """Return the settings of an objective, ordering or solver as plain JSON values, for records and saved models."""
-    from dataclasses import asdict, is_dataclass
+    """Return the settings of an objective, ordering or noise as plain JSON values, for records and saved models."""
+    return {part.name: _plain(getattr(thing, part.name)) for part in fields(thing)}
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value.tolist()
-        if isinstance(value, dict):
-            return {str(key): plain(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]
-        return value.item() if isinstance(value, np.generic) else value
 
-    if not is_dataclass(thing) or isinstance(thing, type):
-        return {}
-    return {key: plain(value) for key, value in asdict(thing).items()}
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {"name": value.name} | settings_of(value)  # type: ignore[attr-defined]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value

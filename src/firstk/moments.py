@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from firstk._checks import InvalidInput, check_choice, check_matrix, check_same_length, check_weights
 
@@ -101,6 +102,15 @@ class Moments:
             X, y = batch if isinstance(batch, tuple) else (batch, None)
             moments.update(X, y)
         return moments
+
+    def lifted(self, basis: np.ndarray) -> Moments:
+        """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
+        joint = block_diag(basis, np.eye(self.q))
+        full = copy.copy(self)
+        full.p = len(basis)
+        full.group_mean, full.within = self.group_mean @ joint.T, joint @ self.within @ joint.T
+        full.group_weight = self.group_weight.copy()
+        return full
 
     def _check_mergeable(self, other: Moments) -> None:
         if not self.rows or not other.rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from firstk._checks import InvalidInput, check_matrix, check_same_length
 from firstk._linalg import symmetrised
@@ -69,6 +70,13 @@ class PairMoments:
         centre = self.joint.mean
         self.third = _shifted(self.third, before, centre) + _shifted(other.third, other.joint, centre)
         return self
+
+    def lifted(self, basis: np.ndarray) -> PairMoments:
+        """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
+        full = PairMoments(self.joint.precision)
+        full.joint = self.joint.lifted(block_diag(basis, basis, 1.0))
+        full.third = basis @ self.third @ basis.T
+        return full
 
     @property
     def p(self) -> int:

@@ -16,6 +16,8 @@ from scipy import sparse
 # The finaliser of splitmix64 (Steele, Lea and Flood, 2014): every input bit moves every output bit.
 _MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _FIRST_PASS = 4096
+# Columns that hold vectors; others hold what belongs to them.
+VECTORS = ("X", "left", "right")
 
 
 class RowSample:
@@ -71,6 +73,13 @@ class RowSample:
     def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return the given rows of every column."""
         return {name: part[rows] for name, part in self.columns.items()}
+
+    def lifted(self, basis: np.ndarray) -> RowSample:
+        """Return the sample in full coordinates, when it was taken in those of an orthonormal basis."""
+        full = RowSample(self.capacity)
+        full.priority = self.priority
+        full.columns = {name: part @ basis.T if name in VECTORS else part for name, part in self.columns.items()}
+        return full
 
     def _keep_lowest(self, priority: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         if len(self) >= self.capacity:  # most rows of a long stream lose at once

@@ -1,1 +1,35 @@
+"""Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
+`subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbours` and
+`ranking` return one score for every prefix length from one encode.
+"""
+
+from firstk.metrics.neighbours import (
+    nearest_neighbour_accuracy,
+    nearest_neighbours,
+    neighbour_recall,
+    positive_recall,
+)
+from firstk.metrics.order import max_cosines, paired_cosines
+from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_spearman
+from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
+from firstk.metrics.task import explained_variance, linear_probe_accuracy, linear_readout_r2
+
+__all__ = [
+    "axis_distance",
+    "explained_variance",
+    "linear_probe_accuracy",
+    "linear_readout_r2",
+    "max_cosines",
+    "mean_principal_angles",
+    "ndcg",
+    "ndcg_per_query",
+    "nearest_neighbour_accuracy",
+    "nearest_neighbours",
+    "neighbour_recall",
+    "pair_spearman",
+    "paired_cosines",
+    "positive_recall",
+    "principal_angles",
+    "subspace_distance",
+]

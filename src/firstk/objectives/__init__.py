@@ -1,1 +1,58 @@
+"""What a good prefix is: one file an objective, one registry line."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from firstk._checks import bad_parameter
+from firstk.contracts import Objective
+from firstk.objectives.denoising import Denoising
+from firstk.objectives.fisher import Fisher
+from firstk.objectives.mixture import Mixture
+from firstk.objectives.noise import NOISES, GaussianNoise, Masking, image_patches
+from firstk.objectives.reconstruction import Reconstruction
+from firstk.objectives.regression import Regression
+from firstk.objectives.similarity import DotProducts, Neighbours, Pairs, Similarity
+
+# What a user may name; a string is resolved here, once.
+PUBLIC: dict[str, type] = {
+    objective.name: objective for objective in (Reconstruction, Fisher, Regression, Similarity, Mixture, Denoising)
+}
+_ALL: dict[str, type] = PUBLIC | {objective.name: objective for objective in (DotProducts, Neighbours, Pairs)}
+
+__all__ = [
+    "Denoising",
+    "DotProducts",
+    "Fisher",
+    "GaussianNoise",
+    "Masking",
+    "Mixture",
+    "Neighbours",
+    "Pairs",
+    "Reconstruction",
+    "Regression",
+    "Similarity",
+    "image_patches",
+    "resolve",
+    "restore",
+]
+
+
+def resolve(objective: Any) -> Objective:
+    """Return the objective that a name or an object stands for, its settings checked."""
+    if isinstance(objective, str) and objective in PUBLIC:
+        return PUBLIC[objective]()
+    if not isinstance(objective, tuple(_ALL.values())):
+        names = ", ".join(repr(name) for name in PUBLIC)
+        raise bad_parameter("objective", "PrefixEncoder", f"one of {names}, or an object such as Fisher()", objective)
+    objective.check()
+    return objective
+
+
+def restore(name: str, settings: dict[str, Any]) -> Objective:
+    """Rebuild an objective from its name and recorded settings."""
+    settings = dict(settings)
+    if "noise" in settings:
+        noise = dict(settings["noise"])
+        settings["noise"] = NOISES[noise.pop("name")](**noise)
+    return resolve(_ALL[name](**settings))

@@ -1,0 +1,452 @@
+"""PrefixEncoder: the scikit-learn face.
+
+``__init__`` stores, ``fit`` checks, fitted names end in an underscore. What is fitted is a
+:class:`firstk.fitted.FittedEncoder`; this class feeds it and speaks scikit-learn's language.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from firstk import objectives, orderings
+from firstk._checks import (
+    CorruptModel,
+    InvalidInput,
+    bad_parameter,
+    check_choice,
+    check_same_length,
+    check_weights,
+    is_int,
+)
+from firstk.contracts import Objective, Statistics
+from firstk.evaluation import Evidence, prefix_curve
+from firstk.fitted import FittedEncoder
+from firstk.pairs import check_pairs
+from firstk.problem import Problem, pose
+from firstk.records import PrefixCurve
+
+
+def _has(part: str) -> Any:
+    """Make a method exist only where the objective gives it a meaning."""
+
+    def check(self: PrefixEncoder) -> bool:
+        if hasattr(self, "_encoder") or hasattr(self, "_statistics"):
+            if getattr(self.encoder_, part) is None:
+                raise AttributeError(f"Objective '{self.encoder_.config['objective']}' has no {part}, so this has no meaning.")
+            return True
+        settled = objectives.resolve(self.objective)
+        return settled.name in _WITH[part] or getattr(settled, "keep", None) in _WITH[part]
+
+    return available_if(check)
+
+
+_WITH = {
+    "decoder": ("reconstruction", "mixture", "denoising", "dot_products"),
+    "head": ("fisher", "regression", "mixture"),
+}
+
+
+class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Width d of the code. None keeps all that carry signal: the rank, or C - 1 for "fisher".
+    objective : str or object
+        What a good prefix is: "reconstruction", "fisher", "regression", "similarity", "mixture", "denoising", or an object with
+        settings, such as ``Fisher(shrinkage="auto")``.
+    ordering : str or object
+        How coordinates get their order: "full_prefix", or ``FullPrefix(omega=...)``.
+    solver : str or object
+        "auto" takes a closed form whenever there is one; ``ClosedForm(precision="float64")`` for float32 data whose smallest
+        directions matter.
+    network : str
+        "linear", the only one that closed forms have.
+    init, device : str
+        "auto"; for gradient fits.
+    random_state : int, optional
+        Closed forms draw nothing at random.
+    verbose : bool
+        Show progress while "auto" settings are chosen.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (d, p)
+        Axes in order. The largest entry of each is positive.
+    mean_ : ndarray of shape (p,)
+    spectrum_ : ndarray of shape (d,)
+        Eigenvalues of the objective's pencil, descending.
+    decoder_ : ndarray of shape (p, d) or None
+    encoder_ : FittedEncoder
+    objective_ : Objective
+        With everything "auto" settled.
+    solver_ : str
+    n_components_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
+    >>> enc.transform(digits.X_test).shape, enc[:3].transform(digits.X_test).shape
+    ((360, 9), (360, 3))
+    >>> curve = enc.curve(digits.X_test, digits.y_test, reference=(digits.X_train, digits.y_train))
+    >>> curve.smallest(keep=0.95)
+    7
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        objective: Any = "reconstruction",
+        ordering: Any = "full_prefix",
+        solver: Any = "auto",
+        network: Any = "linear",
+        init: Any = "auto",
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.n_components = n_components
+        self.objective = objective
+        self.ordering = ordering
+        self.solver = solver
+        self.network = network
+        self.init = init
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- fitting ---------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
+        """Fit on rows, with labels or targets where the objective needs them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+        y : array-like of shape (n,) or (n, q), optional
+            Labels for "fisher", numbers for "regression", either for "mixture".
+        sample_weight : array-like of shape (n,), optional
+        """
+        problem = self._pose()
+        rows = self._checked_rows(problem, X, y, sample_weight, reset=True)
+        self._encoder, self._statistics = problem.fit(rows)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
+        """Take in more rows. Exact: any batching gives what ``fit`` on all rows gives.
+
+        The cost is one pass over the batch; the encoder is solved when it is next asked for.
+        """
+        problem = self._pose()
+        rows = self._checked_rows(problem, X, y, sample_weight, reset=not self._started())
+        self._take_in(problem.measure(rows))
+        return self
+
+    def fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
+        """Fit objective "similarity" on pairs.
+
+        Parameters
+        ----------
+        left, right : array-like of shape (n, p)
+            Row i of one is like row i of the other: queries and documents, or two of a kind.
+        scores : array-like of shape (n,), optional
+            To what degree. None (or equal scores): all are positives.
+        """
+        problem = self._pose(pairs=True)
+        self._encoder, self._statistics = problem.fit(self._checked_pairs(left, right, scores, reset=True))
+        return self
+
+    def partial_fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
+        """Take in more pairs; exact but for mined neighbours and "auto" choices, which see a fixed sample."""
+        problem = self._pose(pairs=True)
+        rows = self._checked_pairs(left, right, scores, reset=not self._started())
+        self._take_in(problem.measure(rows))
+        return self
+
+    def merge(self, other: PrefixEncoder) -> PrefixEncoder:
+        """Take in what another encoder of the same kind has seen, exactly as if its rows had been seen here."""
+        if not isinstance(other, PrefixEncoder) or not other._started() or not self._started():
+            raise InvalidInput("merge takes a PrefixEncoder that has seen data, into one that has.")
+        if objectives.resolve(self.objective) != objectives.resolve(other.objective):
+            raise InvalidInput(f"merge takes encoders of one objective. Got {self.objective!r} and {other.objective!r}.")
+        if self._statistics.ambient != other._statistics.ambient:
+            raise InvalidInput(
+                f"merge takes encoders of one width. Got {self._statistics.ambient} and {other._statistics.ambient} columns."
+            )
+        self._take_in(other._statistics)
+        return self
+
+    def _pose(self, pairs: bool = False) -> Problem:
+        owner = "PrefixEncoder"
+        if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
+            raise bad_parameter("n_components", owner, "a positive int or None", self.n_components)
+        for name in ("init", "device"):
+            check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
+        problem = pose(
+            self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs
+        )
+        return Problem(problem.objective, problem.ordering, problem.solver, problem.n_components, self._progress())
+
+    def _progress(self) -> Any:
+        if not self.verbose:
+            return iter
+        from tqdm.auto import tqdm
+
+        return lambda folds: tqdm(folds, desc="choosing settings", unit="fold", leave=False)
+
+    def _started(self) -> bool:
+        return hasattr(self, "_statistics")
+
+    def _take_in(self, statistics: Statistics) -> None:
+        if not self._started():
+            if hasattr(self, "_encoder"):
+                raise InvalidInput(
+                    "A loaded or cut encoder does not hold the moments of its data, so it cannot learn on. Fit a new one."
+                )
+            self._statistics = statistics
+        elif type(self._statistics.moments) is not type(statistics.moments):
+            raise InvalidInput("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
+        else:
+            self._statistics = self._statistics.merge(statistics)
+        self._pairs = not hasattr(statistics.moments, "classes")
+        self.__dict__.pop("_encoder", None)
+
+    def _checked_rows(self, problem: Problem, X: Any, y: Any, weight: Any, *, reset: bool) -> dict[str, Any]:
+        """Check shapes and types; numbers are checked for NaN while they are summed, in the same pass."""
+        name = type(self).__name__
+        X = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
+        )
+        self._check_width(X.shape[1])
+        rows: dict[str, Any] = {"X": X, "weight": check_weights(weight, X.shape[0], name)}
+        if problem.objective.takes != "rows":
+            rows["y"] = _checked_target(y, problem.objective, X.shape[0])
+        return rows
+
+    def _checked_pairs(self, left: Any, right: Any, scores: Any, *, reset: bool) -> dict[str, Any]:
+        L, R, s = check_pairs(left, right, scores, "PrefixEncoder.fit_pairs")
+        validate_data(self, left, reset=reset, skip_check_array=True)
+        self._check_width(L.shape[1])
+        return {"left": L, "right": R, "scores": s}
+
+    def _check_width(self, p: int) -> None:
+        if self.n_components is not None and self.n_components > p:
+            raise bad_parameter("n_components", "PrefixEncoder", f"an int in [1, {p}] (the number of columns)", self.n_components)
+
+    # -- what was fitted -------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_encoder") or self._started()
+
+    @property
+    def encoder_(self) -> FittedEncoder:
+        """The fitted encoder, solved now if data have come in since."""
+        if not hasattr(self, "_encoder"):
+            if not self._started():
+                raise AttributeError("encoder_ exists after fit.")
+            problem = self._pose(pairs=self._pairs)
+            self._encoder = problem.solve(self._statistics)
+        return self._encoder
+
+    @property
+    def components_(self) -> np.ndarray:
+        """Axes in order, shape (d, p)."""
+        return self.encoder_.components
+
+    @property
+    def mean_(self) -> np.ndarray:
+        """What is subtracted from a vector (from a document, for pairs)."""
+        return self.encoder_.mean
+
+    @property
+    def spectrum_(self) -> np.ndarray:
+        """Eigenvalues of the objective's pencil, descending."""
+        return self.encoder_.spectrum
+
+    @property
+    def decoder_(self) -> np.ndarray | None:
+        """Decoder of shape (p, d), where the objective has one."""
+        return self.encoder_.decoder
+
+    @property
+    def solver_(self) -> str:
+        """Name of the solver that was used."""
+        return str(self.encoder_.config["solver"])
+
+    @property
+    def objective_(self) -> Objective:
+        """The objective with everything "auto" settled."""
+        config = self.encoder_.config
+        return objectives.restore(config["objective"], config["settings"])
+
+    @property
+    def n_components_(self) -> int:
+        """Width of the code."""
+        return self.encoder_.d
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.encoder_.d
+
+    # -- use -------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any, k: int | None = None) -> np.ndarray:
+        """Encode rows (documents, for pairs); with `k`, only the first k coordinates."""
+        return self._encode(X, k, "document", "PrefixEncoder.transform")
+
+    def encode_document(self, X: Any, k: int | None = None) -> np.ndarray:
+        """Encode documents, the right sides of pairs; the same as ``transform``."""
+        return self._encode(X, k, "document", "PrefixEncoder.encode_document")
+
+    def encode_query(self, X: Any, k: int | None = None) -> np.ndarray:
+        """Encode queries, the left sides of pairs, centred by their own mean."""
+        return self._encode(X, k, "query", "PrefixEncoder.encode_query")
+
+    def _encode(self, X: Any, k: int | None, side: str, owner: str) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
+        )
+        return self.encoder_.encode(X, k, side=side, owner=owner)
+
+    @_has("decoder")
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """Rebuild vectors from codes of any prefix length; where the objective has a decoder."""
+        check_is_fitted(self)
+        return self.encoder_.decode(Z, owner="PrefixEncoder.inverse_transform")
+
+    @_has("head")
+    def predict(self, X: Any, k: int | None = None) -> np.ndarray:
+        """Predict labels or targets from the first k coordinates by the objective's own head."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
+        )
+        scores = self.encoder_.read_out(X, k, owner="PrefixEncoder.predict")
+        head = self.encoder_.head
+        assert head is not None
+        if head.classes is not None:
+            return head.classes[scores.argmax(axis=1)]
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def __getitem__(self, prefix: slice) -> PrefixEncoder:
+        """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
+        check_is_fitted(self)
+        cut = self.encoder_[prefix]
+        short = PrefixEncoder(**self.get_params(deep=False) | {"n_components": cut.d})
+        short._adopt(cut, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        return short
+
+    def __len__(self) -> int:
+        """Return the width of the code."""
+        check_is_fitted(self)
+        return self.encoder_.d
+
+    def _adopt(self, encoder: FittedEncoder, p: int, names: Any) -> None:
+        self._encoder, self.n_features_in_ = encoder, p
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    # -- judgement -------------------------------------------------------------------------------------------
+
+    def curve(self, X: Any, y: Any = None, *, reference: Any = None, metric: str = "auto", ks: Any = None) -> PrefixCurve:
+        """Score every prefix from one encode.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows to judge by; held-out rows, for an honest answer.
+        y : array-like, optional
+            Their labels or targets, where the metric needs them.
+        reference : array-like or tuple (X, y), optional
+            Rows among which neighbours are looked for, or on which readouts are fitted.
+        metric : str
+            "auto": the objective's own. Others: see :data:`firstk.evaluation.METRICS`.
+        ks : sequence of int, optional
+            Prefix lengths; all if not given.
+        """
+        check_is_fitted(self)
+        X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
+        return prefix_curve(self.encoder_, Evidence(X=X, y=y, X_ref=X_ref, y_ref=y_ref), metric, ks)
+
+    def curve_pairs(
+        self, left: Any, right: Any, scores: Any = None, *, metric: str = "pair_agreement", ks: Any = None
+    ) -> PrefixCurve:
+        """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
+        check_is_fitted(self)
+        return prefix_curve(self.encoder_, Evidence(left=left, right=right, scores=scores), metric, ks)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
+        check_is_fitted(self)
+        own = self.encoder_.config["metric"]
+        metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
+        return self.curve(X, y, metric=metric, ks=[self.encoder_.d]).full
+
+    # -- storage ---------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write the encoder into the folder `path`: config.json and model.safetensors, whole or not at all."""
+        check_is_fitted(self)
+        from dataclasses import replace
+
+        names = getattr(self, "feature_names_in_", None)
+        config = dict(self.encoder_.config) | {"feature_names": None if names is None else [str(name) for name in names]}
+        return replace(self.encoder_, config=config).save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> PrefixEncoder:
+        """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder gets a sentence."""
+        encoder = FittedEncoder.load(path)
+        config = encoder.config
+        try:
+            objective = objectives.restore(config["objective"], config["settings"])
+            settings = {"omega": None, "estimator": "auto"} | dict(config["ordering_settings"])
+            ordering = orderings.PUBLIC[config["ordering"]](**settings)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CorruptModel(f"'{path}' is a damaged firstk model: its settings cannot be read ({error!r}).") from None
+        loaded = cls(encoder.d, objective=objective, ordering=ordering)
+        loaded._adopt(encoder, encoder.p, config.get("feature_names"))
+        return loaded
+
+    # -- scikit-learn ----------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        takes = getattr(self.objective, "takes", None) or getattr(objectives.PUBLIC.get(self.objective), "takes", "rows")
+        tags.target_tags.required = takes not in ("rows", "pairs")
+        tags.target_tags.multi_output = takes in ("targets", "labels or targets")
+        tags.target_tags.single_output = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _checked_target(y: Any, objective: Objective, n: int) -> np.ndarray:
+    """Return y as labels or numbers, as the objective takes them."""
+    owner = f"PrefixEncoder with objective '{objective.name}'"
+    if y is None:
+        raise InvalidInput(f"{owner} requires y to be passed, but the target y is None: it learns from {objective.takes}.")
+    y = np.asarray(y)
+    if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    elif y.dtype.kind not in "fiub" or y.ndim not in (1, 2):
+        raise InvalidInput(f"{owner} takes numbers as targets, in one or two dimensions. Got {y.dtype} of shape {y.shape}.")
+    check_same_length(range(n), y, "X", "y", owner)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InvalidInput(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
+    return y

@@ -1,0 +1,224 @@
+"""FittedEncoder: a frozen linear encoder that can be cut, applied, inverted, saved and loaded.
+
+It needs numpy and nothing that was used to fit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from firstk._checks import CorruptModel, InvalidInput, check_finite, check_matrix, check_prefix
+from firstk._linalg import signed
+from firstk._storage import read_model, write_model
+from firstk.contracts import Head
+
+# Entries of a block while encoding: the centred copy of the input stays this small.
+_BLOCK_ENTRIES = 4_000_000
+_ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder")
+_HEAD_ARRAYS = ("weight", "offset", "quadratic")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEncoder:
+    """``z = B (x - mean)``, cut at any k, and brought to unit norm after the cut if `normalised`.
+
+    Attributes
+    ----------
+    components : ndarray of shape (d, p)
+        B; row k is axis k.
+    spectrum : ndarray of shape (d,)
+        gamma of each axis, descending.
+    mean, query_mean : ndarray of shape (p,)
+        Subtracted from documents (and everything else), and from queries.
+    decoder : ndarray of shape (p, d) or None
+    head : Head or None
+    normalised : bool
+    pinned : int
+        How many axes the objective determines; those after it continue by variance.
+    config : mapping
+        Plain facts about how it was fitted: objective, ordering, solver, metric, rows seen.
+    """
+
+    components: np.ndarray
+    spectrum: np.ndarray
+    mean: np.ndarray
+    query_mean: np.ndarray
+    decoder: np.ndarray | None = None
+    head: Head | None = None
+    normalised: bool = False
+    pinned: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def d(self) -> int:
+        """Width of the code."""
+        return len(self.components)
+
+    @property
+    def p(self) -> int:
+        """Width of the input."""
+        return self.components.shape[1]
+
+    # -- use -------------------------------------------------------------------------------------------------
+
+    def encode(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
+        """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
+        Z = self.coordinates(X, k, side=side, owner=owner)
+        return _unit_rows(Z) if self.normalised else Z
+
+    def coordinates(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
+        """Return the code before any normalisation, centred and multiplied block by block.
+
+        Centring comes before the product because it keeps digits where offsets are large.
+        """
+        k = check_prefix(k, self.d, owner)
+        X = self._checked(X, owner)
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        B, mean = self.components[:k].T.astype(dtype), (self.query_mean if side == "query" else self.mean).astype(dtype)
+        Z = np.empty((X.shape[0], k), dtype=dtype)
+        step = max(1, _BLOCK_ENTRIES // self.p)
+        for start in range(0, len(Z), step):
+            np.matmul(_dense(X[start : start + step]) - mean, B, out=Z[start : start + step])
+        return Z
+
+    def vectors(self, X: Any, *, owner: str = "encode") -> np.ndarray:
+        """Return the input vectors, checked and dense."""
+        return _dense(self._checked(X, owner))
+
+    def decode(self, Z: Any, *, owner: str = "decode") -> np.ndarray:
+        """Rebuild vectors from the first coordinates of their codes; the width of `Z` is the prefix length."""
+        if self.decoder is None:
+            raise InvalidInput(f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no decoder.")
+        Z = check_matrix(Z, owner, "Z")
+        k = check_prefix(Z.shape[1], self.d, owner)
+        return Z @ self.decoder[:, :k].T.astype(Z.dtype) + self.mean.astype(Z.dtype)
+
+    def read_out(self, X: Any, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
+        """Return scores of the objective's own head on the first `k` coordinates: targets, or one column a class."""
+        if self.head is None:
+            raise InvalidInput(f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no head.")
+        Z = self.encode(X, k, owner=owner)
+        k = Z.shape[1]
+        offset = self.head.offset - self.head.quadratic[:, :k].sum(axis=1)
+        return Z @ self.head.weight[:, :k].T.astype(Z.dtype) + offset.astype(Z.dtype)
+
+    def __getitem__(self, prefix: slice) -> FittedEncoder:
+        """Return the encoder of the first k coordinates, sharing memory with this one."""
+        k = check_prefix(_prefix_of(prefix), self.d, "encoder[:k]")
+        head = self.head
+        if head is not None:
+            head = replace(head, weight=head.weight[:, :k], quadratic=head.quadratic[:, :k])
+        return replace(
+            self,
+            components=self.components[:k],
+            spectrum=self.spectrum[:k],
+            decoder=None if self.decoder is None else self.decoder[:, :k],
+            head=head,
+            pinned=min(self.pinned, k),
+        )
+
+    def _checked(self, X: Any, owner: str) -> Any:
+        if not sparse.issparse(X):
+            return check_matrix(X, owner, width=self.p)
+        if X.shape[1] != self.p:
+            raise InvalidInput(f"{owner} takes 'X' with {self.p} columns. Got {X.shape[1]}.")
+        check_finite(X.data[:, None], owner)
+        return X.tocsr()
+
+    def lifted(self, basis: np.ndarray) -> FittedEncoder:
+        """Return the encoder in full coordinates, when this one was fitted in those of an orthonormal basis.
+
+        The sign rule looks at full coordinates, so signs are decided anew; flips reach decoder and head.
+        """
+        components = self.components @ basis.T
+        flip = signed(components)
+        head = self.head
+        return replace(
+            self,
+            components=components * flip[:, None],
+            mean=basis @ self.mean,
+            query_mean=basis @ self.query_mean,
+            decoder=None if self.decoder is None else basis @ self.decoder * flip,
+            head=None if head is None else replace(head, weight=head.weight * flip),
+        )
+
+    # -- storage ---------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write config.json and model.safetensors into the folder `path`, whole or not at all."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
+        config = dict(self.config) | {"d": self.d, "p": self.p, "pinned": self.pinned, "normalised": self.normalised}
+        if self.head is not None:
+            arrays |= {f"head.{name}": getattr(self.head, name) for name in _HEAD_ARRAYS}
+            config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
+        return write_model(path, config, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> FittedEncoder:
+        """Read a model folder, checking format, checksum, shapes and numbers."""
+        config, arrays = read_model(path)
+        try:
+            d, p = int(config.pop("d")), int(config.pop("p"))
+            pinned, normalised = int(config.pop("pinned")), bool(config.pop("normalised"))
+            _check_arrays(arrays, d, p, path)
+            head = None
+            if "head.weight" in arrays:
+                labels = config.pop("classes")
+                classes = None if labels is None else np.asarray(labels)
+                head = Head(*(arrays[f"head.{name}"] for name in _HEAD_ARRAYS), classes=classes)
+                if classes is not None and classes.shape != head.offset.shape:
+                    raise CorruptModel(f"'{path}' names {len(classes)} classes for a head of {len(head.offset)}.")
+            parts = {name: arrays.get(name) for name in _ARRAYS}
+            return cls(**parts, head=head, normalised=normalised, pinned=pinned, config=config)  # type: ignore[arg-type]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, CorruptModel):
+                raise
+            raise CorruptModel(f"'{path}' is a damaged firstk model: config.json and its arrays do not fit ({error!r}).") from None
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _prefix_of(prefix: Any) -> Any:
+    if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
+        raise InvalidInput(f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}].")
+    return prefix.stop
+
+
+def _unit_rows(Z: np.ndarray) -> np.ndarray:
+    """Divide rows by their norms; a zero row stays zero."""
+    norms = np.linalg.norm(Z, axis=1, keepdims=True)
+    return np.divide(Z, norms, out=Z, where=norms > 0)
+
+
+def _plain_labels(classes: np.ndarray) -> list[Any]:
+    labels = classes.tolist()
+    if not all(isinstance(label, (str, int, float, bool)) for label in labels):
+        raise InvalidInput("Only labels that are strings, numbers or booleans can be saved. Convert the labels first.")
+    return labels
+
+
+def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any) -> None:
+    """Refuse missing, extra, misshapen or non-finite arrays."""
+    shapes = {"components": (d, p), "spectrum": (d,), "mean": (p,), "query_mean": (p,), "decoder": (p, d)}
+    q = arrays["head.offset"].shape[0] if "head.offset" in arrays else 0
+    heads = {"head.weight": (q, d), "head.offset": (q,), "head.quadratic": (q, d)}
+    wanted = {name: shape for name, shape in shapes.items() if name != "decoder" or name in arrays}
+    if any(name.startswith("head.") for name in arrays):
+        wanted |= heads
+    if set(arrays) != set(wanted) or d < 1 or p < 1:
+        raise CorruptModel(f"'{path}' holds arrays {sorted(arrays)}; a firstk model of this kind has {sorted(wanted)}.")
+    for name, shape in wanted.items():
+        part = arrays[name]
+        if part.shape != shape or part.dtype != np.float64:
+            raise CorruptModel(f"'{path}': array '{name}' is {part.dtype}{part.shape}; float64{shape} was expected.")
+        # The log share of a class without weight is minus infinity; nothing else may be.
+        if not (np.isfinite(part) | ((name == "head.offset") & np.isneginf(part))).all():
+            raise CorruptModel(f"'{path}': array '{name}' holds NaN or infinity.")

@@ -1,0 +1,180 @@
+"""Agreement of cosines with judgements at every prefix length: Spearman for pairs, nDCG for search.
+
+Cosine is always taken after truncation: both sides are normalised by the norms of their first k
+coordinates. A prefix of norm 0 has cosine 0 with everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import InvalidInput, check_finite, check_same_length
+from firstk.metrics._inputs import check_codes, check_count, check_lengths, check_rows
+from firstk.metrics._sweep import largest, sweep
+
+
+def pair_spearman(Z_left: Any, Z_right: Any, scores: Any) -> np.ndarray:
+    """Spearman correlation of the cosine of each pair with its score, for every prefix length.
+
+    Parameters
+    ----------
+    Z_left, Z_right : array-like of shape (n, d)
+        Row i of one is compared with row i of the other.
+    scores : array-like of shape (n,)
+        How alike the two are said to be. Ties get their mean rank, as in `scipy.stats.spearmanr`.
+
+    Returns
+    -------
+    correlation : ndarray of shape (d,)
+        0 where the cosine is the same for all pairs and so ranks nothing (at k = 1 it knows only three
+        values).
+
+    Examples
+    --------
+    >>> left, right = [[1, 0], [1, 0], [1, 0]], [[1, 2], [1, 1], [1, 0]]
+    >>> pair_spearman(left, right, [0.1, 0.5, 0.9])
+    array([0., 1.])
+    """
+    # scipy.stats takes longer to import than most curves take to compute.
+    from scipy.stats import rankdata
+
+    owner = "pair_spearman"
+    Z_left, Z_right = check_codes(Z_left, Z_right, owner, ("Z_left", "Z_right"))
+    check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
+    ranks = _centred_unit(rankdata(_check_scores(scores, len(Z_left), owner)))
+    dots, left, right = np.zeros((3, len(Z_left)))
+    correlation = np.empty(Z_left.shape[1])
+    for j, (a, b) in enumerate(zip(_columns(Z_left), _columns(Z_right), strict=True)):
+        dots += a * b
+        left += a * a
+        right += b * b
+        norms = np.sqrt(left) * np.sqrt(right)
+        cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+        correlation[j] = ranks @ _centred_unit(rankdata(cosines))
+    return correlation
+
+
+def ndcg(Z_docs: Any, Z_queries: Any, judgements: Any, *, at: int = 10, ks: Any = None) -> np.ndarray:
+    r"""NDCG of retrieval by cosine, for every prefix length: the mean of `ndcg_per_query` over queries.
+
+    :math:`\mathrm{nDCG} = \sum_{r \le at} \frac{g_r}{\log_2(r + 1)}` over its largest possible value, with
+    :math:`g_r` the relevance of the document at rank r: the linear gain of trec_eval, pytrec_eval and BEIR.
+
+    Parameters
+    ----------
+    Z_docs : array-like of shape (n, d)
+        Codes of the documents.
+    Z_queries : array-like of shape (m, d)
+        Codes of the queries.
+    judgements : array-like of int of shape (j, 3)
+        Rows (query row, document row, relevance). Pairs without one are not relevant. Every query with a
+        judgement counts, one without a relevant document with 0, as in trec_eval.
+    at : int
+        How many documents are looked at.
+    ks : array-like of int, optional
+        Prefix lengths, increasing; all from 1 to d if not given.
+
+    Returns
+    -------
+    score : ndarray of shape (len(ks),)
+
+    Examples
+    --------
+    >>> docs, queries = [[1, 1], [1, -1], [1, 0]], [[1, 0.9], [1, -0.8]]
+    >>> ndcg(docs, queries, [[0, 0, 1], [1, 1, 1]], at=1)
+    array([0.5, 1. ])
+    """
+    _, values = ndcg_per_query(Z_docs, Z_queries, judgements, at=at, ks=ks)
+    return values.mean(axis=0)
+
+
+def ndcg_per_query(
+    Z_docs: Any, Z_queries: Any, judgements: Any, *, at: int = 10, ks: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """NDCG of each query that has judgements, for every prefix length; arguments as in `ndcg`.
+
+    Returns
+    -------
+    queries : ndarray of int of shape (q,)
+        Rows of the queries that have judgements, ascending.
+    values : ndarray of shape (q, len(ks))
+        Their scores. Averages over a part of the queries (seen and unseen documents, say) are means of rows.
+    """
+    owner = "ndcg"
+    Z_docs, Z_queries = check_codes(Z_docs, Z_queries, owner, ("Z_docs", "Z_queries"))
+    ks = check_lengths(ks, Z_docs.shape[1], owner)
+    at = check_count(at, "at", owner)
+    judged, keys, gains = _check_judgements(judgements, len(Z_docs), len(Z_queries), owner)
+    ideal = _ideal(keys // len(Z_docs), gains, judged, at)
+    shown = min(at, len(Z_docs))
+    values = np.zeros((len(judged), len(ks)))
+    for rows, i, T in sweep(Z_docs, Z_queries[judged], ks, "cosine"):
+        wanted = judged[rows, None] * len(Z_docs) + largest(T, shown)
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        found = np.where(keys[place] == wanted, gains[place], 0.0)
+        values[rows, i] = found @ _discounts(shown)
+    return judged, np.divide(values, ideal[:, None], out=values, where=ideal[:, None] > 0)
+
+
+def _discounts(n: int) -> np.ndarray:
+    return 1.0 / np.log2(np.arange(2, n + 2))
+
+
+def _ideal(query: np.ndarray, gains: np.ndarray, judged: np.ndarray, at: int) -> np.ndarray:
+    """Largest possible DCG of each judged query: its relevances in descending order."""
+    order = np.lexsort((-gains, query))
+    place = np.searchsorted(judged, query[order])
+    rank = np.arange(len(order)) - np.searchsorted(place, place)
+    parts = np.where(rank < at, gains[order] / np.log2(rank + 2.0), 0.0)
+    return np.bincount(place, weights=parts, minlength=len(judged))
+
+
+def _check_judgements(
+    judgements: Any, n_docs: int, n_queries: int, owner: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Judged queries, sorted keys (query row times n_docs plus document row), and their gains."""
+    table = np.asarray(judgements)
+    if table.ndim != 2 or table.shape[1] != 3 or len(table) == 0 or table.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"{owner} takes 'judgements' as ints of shape (j, 3): query row, document row, relevance. "
+            f"Got {table.dtype} of shape {table.shape}."
+        )
+    query = check_rows(table[:, 0], n_queries, owner, "judgements[:, 0] (query rows)")
+    doc = check_rows(table[:, 1], n_docs, owner, "judgements[:, 1] (document rows)")
+    keys, first = np.unique(query * n_docs + doc, return_index=True)
+    if len(keys) < len(table):
+        raise InvalidInput(
+            f"{owner} takes one judgement per query and document. Got {len(table) - len(keys)} repeated "
+            f"among {len(table)}; keep one of each."
+        )
+    # A negative relevance (spam, in some collections) earns nothing, as in trec_eval.
+    return np.unique(query), keys, np.maximum(table[first, 2], 0).astype(np.float64)
+
+
+def _check_scores(scores: Any, n: int, owner: str) -> np.ndarray:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (n,):
+        raise InvalidInput(f"{owner} takes one score per pair: shape ({n},). Got {values.shape}.")
+    check_finite(values, owner, "scores")
+    if values.min() == values.max():
+        raise InvalidInput(
+            f"{owner} needs scores that differ. All {n} are {values[0]:g}; "
+            "for positives without degrees use positive_recall."
+        )
+    return values
+
+
+def _centred_unit(ranks: np.ndarray) -> np.ndarray:
+    """Ranks centred and scaled to norm 1, so that a dot product is a correlation; zeros if all are equal."""
+    centred = ranks - ranks.mean()
+    norm = float(np.linalg.norm(centred))
+    return centred / norm if norm > 0 else centred
+
+
+def _columns(Z: np.ndarray) -> Any:
+    """Columns one by one in float64, rows scaled by their largest entry so that no square overflows."""
+    size = np.abs(Z).max(axis=1).astype(np.float64)
+    size[size == 0] = 1.0
+    return (Z[:, j] / size for j in range(Z.shape[1]))

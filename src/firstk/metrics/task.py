@@ -1,0 +1,227 @@
+"""What every prefix of a code is worth for linear tasks: reconstruction, regression, classification.
+
+Each function returns a whole curve, one score for every k from 1 to d, from one pass over the rows.
+Prefixes nest, so what coordinate k adds is a sum of terms that involve coordinates up to k only, and the
+curve is a cumulative sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import blas, qr, solve_triangular
+
+from firstk._checks import InvalidInput, check_matrix, check_same_length
+from firstk.metrics._flag import ordered_basis, relative_tolerance
+from firstk.metrics._inputs import check_label_pair
+
+BLOCK_ROWS = 4096  # rows that are held in float64 at a time
+
+
+def explained_variance(X: Any, Z: Any, decoder: Any) -> np.ndarray:
+    r"""Share of the variance of X that each prefix of the code reconstructs, for any linear decoder.
+
+    :math:`1 - |X - Z_k A_k^\top|^2 / |X|^2` with :math:`Z_k, A_k` the first k columns. With :math:`H =
+    A^\top X^\top Z`, :math:`G_A = A^\top A` and :math:`G_Z = Z^\top Z` the loss is :math:`|X|^2 - 2 \sum_{i
+    \le k} H_{ii} + \sum_{i,j \le k} (G_A)_{ij} (G_Z)_{ij}`, all k by one cumulative sum (THEORY.md, 4.1;
+    000 appendix B, 001 appendix C).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        Data, already centred by the encoder's mean.
+    Z : array-like of shape (n, d)
+        Its code.
+    decoder : array-like of shape (p, d)
+        The decoder A; its columns need not be orthonormal.
+
+    Returns
+    -------
+    score : ndarray of shape (d,)
+        At most 1; negative where a prefix reconstructs worse than the mean does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> explained_variance(X, X, np.eye(2))
+    array([0.9, 1. ])
+    """
+    X = check_matrix(X, "explained_variance", "X")
+    Z = check_matrix(Z, "explained_variance", "Z")
+    check_same_length(X, Z, "X", "Z", "explained_variance")
+    A = check_matrix(decoder, "explained_variance", "decoder", width=Z.shape[1])
+    if len(A) != X.shape[1]:
+        raise InvalidInput(
+            f"explained_variance takes a 'decoder' of shape ({X.shape[1]}, {Z.shape[1]}): one row per column "
+            f"of 'X'. Got {A.shape}; components (axes as rows) are passed transposed."
+        )
+    total = sum(float(np.sum(X[rows].astype(np.float64) ** 2)) for rows in _row_blocks(len(X)))
+    if total == 0:
+        raise InvalidInput("explained_variance needs an 'X' that varies. All of its entries are 0.")
+    return _prefix_gains(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A) / total
+
+
+def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> np.ndarray:
+    r"""R² of the best linear readout, with intercept, of each prefix.
+
+    With Z and Y centred and :math:`Z = QR`, :math:`SSE_k = |Y|^2 - \sum_{j \le k} |q_j^\top Y|^2`: one QR
+    gives the least-squares readout of every prefix (THEORY.md, 4.3). In sample the score is :math:`1 -
+    SSE_k / |Y|^2`.
+
+    Parameters
+    ----------
+    Z_fit : array-like of shape (n, d)
+        Code on which the readouts are fitted. A column that depends on those before it adds nothing.
+    Y_fit : array-like of shape (n,) or (n, t)
+        Targets.
+    Z, Y : array-like of shape (m, d) and (m,) or (m, t), optional
+        Code and targets on which they are scored; the fitting pair if not given.
+
+    Returns
+    -------
+    score : ndarray of shape (d,)
+        Errors of all targets together over their variation together, as scikit-learn's
+        ``r2_score(..., multioutput="variance_weighted")``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+    >>> linear_readout_r2(Z, 2 * Z[:, 0] + Z[:, 1] + 5)
+    array([0.8, 1. ])
+    """
+    owner = "linear_readout_r2"
+    if (Z is None) != (Y is None):
+        raise InvalidInput(f"{owner} takes 'Z' and 'Y' together, or neither for the score in sample.")
+    Z_fit, Y_fit = _check_readout(Z_fit, Y_fit, owner, ("Z_fit", "Y_fit"))
+    Z, Y = (Z_fit, Y_fit) if Z is None else _check_readout(Z, Y, owner, ("Z", "Y"))
+    if Z.shape[1] != Z_fit.shape[1] or Y.shape[1] != Y_fit.shape[1]:
+        raise InvalidInput(
+            f"{owner} needs {Z_fit.shape[1]} coordinates and {Y_fit.shape[1]} targets in 'Z' and 'Y', as in "
+            f"the fit. Got {Z.shape[1]} and {Y.shape[1]}."
+        )
+    targets_mean = Y_fit.mean(axis=0, dtype=np.float64)
+    readout = _fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
+    return _readout_scores(readout, targets_mean, Z, Y, owner)
+
+
+def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
+    """Accuracy of a linear probe of each prefix: least squares on one-hot labels, then the largest score.
+
+    The probes of all prefixes come from one QR (THEORY.md, 4.3), and their scores on new rows from one
+    sweep of rank-one updates. It is a proxy of logistic regression that costs a fraction of one fit.
+
+    Parameters
+    ----------
+    Z_fit : array-like of shape (n, d)
+        Code on which the probes are fitted.
+    y_fit : array-like of shape (n,)
+        Labels; every different value is a class.
+    Z : array-like of shape (m, d)
+        Code to classify.
+    y : array-like of shape (m,)
+        Its labels; one that is not in `y_fit` counts as wrong.
+
+    Returns
+    -------
+    accuracy : ndarray of shape (d,)
+        Ties between classes go to the first in sorted order.
+
+    Examples
+    --------
+    >>> Z = [[0.1, 1.0], [-0.1, 1.2], [0.1, -1.0], [-0.1, -1.1]]
+    >>> linear_probe_accuracy(Z, [0, 0, 1, 1], [[0.3, 0.9], [0.3, -0.9]], [0, 1])
+    array([0.5, 1. ])
+    """
+    owner = "linear_probe_accuracy"
+    Z_fit = check_matrix(Z_fit, owner, "Z_fit")
+    Z = check_matrix(Z, owner, "Z", width=Z_fit.shape[1])
+    y_fit, y = check_label_pair(y_fit, y, (len(Z_fit), len(Z)), owner, ("y_fit", "y"))
+    classes, codes = np.unique(y_fit, return_inverse=True)
+    shares = np.bincount(codes, minlength=len(classes)) / len(codes)
+    eye = np.eye(len(classes))
+    readout = _fit_readout(Z_fit, lambda rows: eye[codes[rows]] - shares)
+    correct = np.zeros(Z.shape[1], dtype=np.int64)
+    for rows in _row_blocks(len(Z)):
+        scores = np.tile(shares, (rows.stop - rows.start, 1))
+        for j, (q, c) in enumerate(zip(readout.coordinates(Z[rows]).T, readout.C, strict=True)):
+            blas.dger(1.0, c, q, a=scores.T, overwrite_a=True)
+            correct[j] += np.count_nonzero(classes[scores.argmax(axis=1)] == y[rows])
+    return correct / len(Z)
+
+
+class _Readout(NamedTuple):
+    """Least-squares readouts of all prefixes: row j of C belongs to the j-th orthonormal coordinate."""
+
+    mean: np.ndarray  # (d,)
+    R: np.ndarray  # (r, r), upper triangular: the kept columns in the orthonormal coordinates
+    kept: np.ndarray  # (d,), whether a column adds a direction
+    C: np.ndarray  # (d, t), zero rows where it does not
+
+    def coordinates(self, Z: np.ndarray) -> np.ndarray:
+        """Orthonormal coordinates of a code, zero columns where a column added nothing in the fit."""
+        coordinates = np.zeros(Z.shape)
+        if self.kept.any():
+            centred = (Z - self.mean)[:, self.kept]
+            coordinates[:, self.kept] = solve_triangular(self.R, centred.T, trans="T").T
+        return coordinates
+
+
+def _fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> _Readout:
+    """Fit on a code and centred targets given by rows: a QR of blocks stacked on the factor so far."""
+    d = Z.shape[1]
+    mean = Z.mean(axis=0, dtype=np.float64)
+    R, C = np.zeros((0, d)), np.zeros((0, 1))
+    for rows in _row_blocks(len(Z), max(BLOCK_ROWS, 4 * d)):
+        Y = targets(rows)
+        C = C if len(C) else np.zeros((0, Y.shape[1]))
+        Q, R = qr(np.vstack([R, Z[rows] - mean]), mode="economic", overwrite_a=True, check_finite=False)
+        C = Q.T @ np.vstack([C, Y])
+    # Sizes before centring: what centring leaves of a constant column is rounding, not a direction.
+    squares = np.zeros(d)
+    for rows in _row_blocks(len(Z)):
+        squares += np.einsum("ij,ij->j", Z[rows], Z[rows], dtype=np.float64)
+    B = ordered_basis(R, relative_tolerance(d, Z.dtype), scale=np.sqrt(squares))
+    kept = (B != 0).any(axis=0)
+    return _Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
+
+
+def _readout_scores(
+    readout: _Readout, targets_mean: np.ndarray, Z: np.ndarray, Y: np.ndarray, owner: str
+) -> np.ndarray:
+    """R² of all prefixes: a readout is a decoder of the orthonormal coordinates into the targets."""
+    variation = float(np.sum((Y - Y.mean(axis=0, dtype=np.float64)) ** 2))
+    if variation == 0:
+        raise InvalidInput(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
+    errors = Y - targets_mean
+    blocks = ((errors[rows], readout.coordinates(Z[rows])) for rows in _row_blocks(len(Z)))
+    return 1.0 - (np.sum(errors**2) - _prefix_gains(blocks, readout.C.T)) / variation
+
+
+def _prefix_gains(blocks: Iterator[tuple[np.ndarray, np.ndarray]], A: np.ndarray) -> np.ndarray:
+    """|X|² - |X - Z_k A_k^T|² for every k, from blocks of rows of X and Z, in float64."""
+    A = A.astype(np.float64)
+    d = A.shape[1]
+    H, GZ = np.zeros(d), np.zeros((d, d))
+    for X, Z in blocks:
+        Z = Z.astype(np.float64)
+        H += np.einsum("ij,ij->j", X.astype(np.float64) @ A, Z)
+        GZ += Z.T @ Z
+    P = (A.T @ A) * GZ
+    # Coordinate k brings the pairs (i, j) with max(i, j) = k; P is symmetric.
+    return np.cumsum(2 * H - 2 * np.tril(P, -1).sum(axis=1) - np.diagonal(P))
+
+
+def _check_readout(Z: Any, Y: Any, owner: str, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    Z = check_matrix(Z, owner, names[0])
+    Y = np.asarray(Y)
+    Y = check_matrix(Y[:, None] if Y.ndim == 1 else Y, owner, names[1])
+    check_same_length(Z, Y, *names, owner)
+    return Z, Y
+
+
+def _row_blocks(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
+    return (slice(first, min(first + size, n)) for first in range(0, n, size))

@@ -1,0 +1,104 @@
+"""What objectives share: the defaults of the contract, and the settings that several have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from firstk._checks import InvalidInput, bad_parameter, is_real
+from firstk.contracts import Head, Pencil, Statistics
+from firstk.moments import Moments
+from firstk.pairs import PairMoments
+
+# Candidates of shrinkage="auto". 0 is left out: with few rows it is what "auto" is there to avoid.
+SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.9)
+# Rows that "auto" choices and mined neighbours see of a stream; a smaller set is seen whole.
+SAMPLE_ROWS = 8192
+
+
+class ClosedFormObjective:
+    """Defaults for an objective that is solved from moments alone, keeps no rows and reads nothing out."""
+
+    @property
+    def rotation_free(self) -> bool:
+        """Whether rotating the data rotates the answer."""
+        return True
+
+    @property
+    def sample_size(self) -> int:
+        """Rows needed beside the moments: none, unless something is left to "auto"."""
+        return SAMPLE_ROWS if self.candidates() else 0
+
+    def check(self) -> None:
+        """Accept: there is nothing to set."""
+
+    def pencil(self, statistics: Statistics) -> Pencil:
+        """Return the pencil of these statistics."""
+        raise NotImplementedError
+
+    def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray | None:
+        """Decode nothing."""
+        return None
+
+    def head(self, statistics: Statistics, components: np.ndarray) -> Head | None:
+        """Read nothing out."""
+        return None
+
+    def candidates(self) -> tuple[tuple[Self, ...], ...]:
+        """Leave nothing to choose."""
+        return ()
+
+
+def rows_of(statistics: Statistics) -> Moments:
+    """Return the moments of rows."""
+    assert isinstance(statistics.moments, Moments)
+    return statistics.moments
+
+
+def pairs_of(statistics: Statistics) -> PairMoments:
+    """Return the moments of pairs."""
+    assert isinstance(statistics.moments, PairMoments)
+    return statistics.moments
+
+
+def check_shrinkage(shrinkage: Any, owner: str) -> None:
+    """Accept None, "auto" or a number in [0, 1]."""
+    if shrinkage is None or (isinstance(shrinkage, str) and shrinkage == "auto"):
+        return
+    if not is_real(shrinkage) or not 0 <= shrinkage <= 1:
+        raise bad_parameter("shrinkage", owner, "None, 'auto' or a number in [0, 1]", shrinkage)
+
+
+def shrinkage_candidates(objective: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return one group, of one candidate a shrinkage, when the shrinkage is "auto"; else nothing."""
+    return (tuple(replace(objective, shrinkage=a) for a in SHRINKAGES),) if objective.shrinkage == "auto" else ()
+
+
+def least_squares_head(moments: Moments, components: np.ndarray) -> Head:
+    """Readout of targets (or one-hot classes) from a code that is orthonormal in N: weight = Syx B^T."""
+    if moments.classes is not None:
+        cross, offset, classes = one_hot_cross(moments), moments.class_shares, moments.classes
+    else:
+        cross, offset, classes = moments.Sxy, moments.target_mean, None
+    weight = cross.T @ components.T
+    return Head(weight, offset, np.zeros_like(weight), classes)
+
+
+def one_hot_cross(moments: Moments) -> np.ndarray:
+    """Cross scatter of rows and centred one-hot labels, shape (p, C): column c is share_c (mean_c - mean)."""
+    return ((moments.class_means - moments.mean) * moments.class_shares[:, None]).T
+
+
+def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
+    """Return the classes, refusing fewer than two that have any weight."""
+    classes = moments.classes
+    if classes is None:
+        raise InvalidInput(f"{owner} needs labels: pass y.")
+    if np.sum(moments.group_weight > 0) < 2:
+        raise InvalidInput(
+            f"{owner} needs at least two classes. Got {len(classes)} class ({classes[0]!r}); "
+            "without classes to tell apart, use objective='reconstruction'."
+        )
+    return classes

@@ -1,0 +1,62 @@
+"""Mixture: targets and the vectors themselves, both to be read from the same code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from firstk._checks import check_non_negative
+from firstk.contracts import Head, NormativeLine, Pencil, Statistics, Takes
+from firstk.objectives._common import (
+    ClosedFormObjective,
+    check_two_classes,
+    least_squares_head,
+    one_hot_cross,
+    rows_of,
+)
+
+
+@dataclass(frozen=True)
+class Mixture(ClosedFormObjective):
+    """Squared error of the targets plus `lam` times that of the vectors, from each prefix (002 (3), theorem 1).
+
+    Pencil (Sxy Syx + lam St St, St). lam to 0 gives least squares (reduced rank below rank Sxy), lam to infinity
+    principal components. Numeric targets are taken as they are; labels (strings, booleans, whole numbers) as one-hot
+    vectors. `lam` has the units of y^2 / x^2: multiply X by c and the same answer needs lam / c^2.
+
+    Parameters
+    ----------
+    lam : float, default 1.0
+        Weight lambda of the reconstruction.
+    """
+
+    lam: float = 1.0
+
+    name: ClassVar[str] = "mixture"
+    takes: ClassVar[Takes] = "labels or targets"
+    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "mixture")
+
+    def check(self) -> None:
+        """Refuse a negative weight."""
+        check_non_negative(self.lam, "lam", "Mixture")
+
+    def pencil(self, statistics: Statistics) -> Pencil:
+        """Return (Sxy Syx + lam St St, St)."""
+        moments = rows_of(statistics)
+        St = moments.St
+        if moments.labelled:
+            check_two_classes(moments, "Mixture with labels")
+        cross = one_hot_cross(moments) if moments.labelled else moments.Sxy
+        if self.lam == 0:
+            return Pencil(factor=cross, N=St)
+        return Pencil(M=cross @ cross.T + self.lam * (St @ St), N=St)
+
+    def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray:
+        """Z* of 002 (6), transposed: St B^T, as the code is orthonormal in St."""
+        return rows_of(statistics).St @ components.T
+
+    def head(self, statistics: Statistics, components: np.ndarray) -> Head:
+        """W* of 002 (5): the least-squares readout."""
+        return least_squares_head(rows_of(statistics), components)

@@ -1,0 +1,55 @@
+"""Regression: the code from which targets can best be read off by a linear map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from firstk._linalg import shrunk
+from firstk.contracts import Head, NormativeLine, Pencil, Statistics, Takes
+from firstk.objectives._common import (
+    ClosedFormObjective,
+    check_shrinkage,
+    least_squares_head,
+    rows_of,
+    shrinkage_candidates,
+)
+
+
+@dataclass(frozen=True)
+class Regression(ClosedFormObjective):
+    """Least squared error of the targets read from each prefix: pencil (Sxy Syx, St), reduced-rank regression.
+
+    The targets pin rank(Sxy) directions; a longer code continues in the St-complement by variance per unit length.
+
+    Parameters
+    ----------
+    shrinkage : float in [0, 1], None or "auto"
+        Replaces St by (1 - a) St + a tr(St)/p I; "auto" chooses by cross-validated R^2.
+    """
+
+    shrinkage: float | str | None = None
+
+    name: ClassVar[str] = "regression"
+    takes: ClassVar[Takes] = "targets"
+    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "harmonic", "r2")
+
+    def check(self) -> None:
+        """Refuse a shrinkage outside [0, 1]."""
+        check_shrinkage(self.shrinkage, "Regression")
+
+    def pencil(self, statistics: Statistics) -> Pencil:
+        """Return (Sxy Syx, St), the first by its factor Sxy."""
+        moments = rows_of(statistics)
+        N = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        return Pencil(factor=moments.Sxy, N=N)
+
+    def head(self, statistics: Statistics, components: np.ndarray) -> Head:
+        """Least-squares readout, the same for every prefix because the code is orthonormal in St."""
+        return least_squares_head(rows_of(statistics), components)
+
+    def candidates(self) -> tuple[tuple[Regression, ...], ...]:
+        """Return one group, of one candidate a shrinkage, when it is "auto"."""
+        return shrinkage_candidates(self)

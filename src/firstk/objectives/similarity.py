@@ -1,0 +1,199 @@
+"""Similarity: the code whose cosines or dot products say which vectors are alike.
+
+Three questions, three members. *Pairs* learns from rows that someone has called alike. *Neighbours* has no pairs and
+takes each row's nearest neighbour for one: relevance. *DotProducts* keeps the dot products of the full
+width: fidelity. :class:`Similarity` is the public face and resolves into one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from firstk._checks import InvalidInput, bad_parameter, check_choice, is_real
+from firstk._linalg import shrunk, symmetrised
+from firstk.contracts import NormativeLine, Pencil, Statistics, Takes
+from firstk.objectives._common import (
+    SAMPLE_ROWS,
+    SHRINKAGES,
+    ClosedFormObjective,
+    check_shrinkage,
+    pairs_of,
+    rows_of,
+    shrinkage_candidates,
+)
+from firstk.pairs import PairMoments
+
+# Weights of mined neighbours among which "auto" chooses, least trust in neighbours first.
+NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Similarity(ClosedFormObjective):
+    """What makes vectors alike: pairs when there are any (``fit_pairs``), else what `keep` names (``fit``).
+
+    Parameters
+    ----------
+    keep : {"neighbours", "dot_products"}
+        Without pairs: pair each row with its nearest neighbour (relevance), or keep all dot products (fidelity to the
+        full width). With pairs it plays no part.
+    shrinkage : float in [0, 1], None or "auto", default: "auto" with pairs, 0.5 with neighbours
+        Replaces N = St by (1 - a) St + a tr(St)/p I.
+    neighbours : float in [0, 1] or "auto"
+        With pairs: the weight of mined neighbours beside the pairs. "auto" chooses it together with the shrinkage, with
+        documents held out, and trusts the pairs as far as unseen documents do not suffer.
+    """
+
+    keep: str = "neighbours"
+    shrinkage: float | str | None = "default"
+    neighbours: float | str = "auto"
+
+    name: ClassVar[str] = "similarity"
+    takes: ClassVar[Takes] = "rows"
+    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", True, "harmonic", "recall@10")
+
+    def check(self) -> None:
+        """Refuse settings that mean nothing."""
+        check_choice(self.keep, ("neighbours", "dot_products"), "keep", "Similarity")
+        if self.shrinkage != "default":
+            check_shrinkage(self.shrinkage, "Similarity")
+        if self.neighbours != "auto" and not (is_real(self.neighbours) and 0 <= float(self.neighbours) <= 1):
+            raise bad_parameter("neighbours", "Similarity", "'auto' or a number in [0, 1]", self.neighbours)
+
+    def for_rows(self) -> Neighbours | DotProducts:
+        """Return the member that learns without pairs."""
+        if self.keep == "dot_products":
+            return DotProducts()
+        return Neighbours(0.5 if self.shrinkage == "default" else self.shrinkage)
+
+    def for_pairs(self) -> Pairs:
+        """Return the member that learns from pairs."""
+        return Pairs("auto" if self.shrinkage == "default" else self.shrinkage, self.neighbours)
+
+
+@dataclass(frozen=True)
+class DotProducts(ClosedFormObjective):
+    """Keep all dot products: pencil (X^T X / n, I), the uncentred singular vectors; best at every k."""
+
+    name: ClassVar[str] = "dot_products"
+    takes: ClassVar[Takes] = "rows"
+    line: ClassVar[NormativeLine] = NormativeLine("orthonormal", "none", False, "uniform", "recall@10")
+
+    def pencil(self, statistics: Statistics) -> Pencil:
+        """Return (St + mean mean^T, I)."""
+        moments = rows_of(statistics)
+        return Pencil(M=moments.St + np.outer(moments.mean, moments.mean))
+
+    def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray:
+        """Return the transpose of the encoder."""
+        return components.T
+
+
+@dataclass(frozen=True)
+class Neighbours(ClosedFormObjective):
+    """Learn from mined pairs, each row of a sample with its nearest neighbour: pencil (sym E[x x'^T], St)."""
+
+    shrinkage: float | str | None = 0.5
+
+    name: ClassVar[str] = "neighbours"
+    takes: ClassVar[Takes] = "rows"
+    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", True, "harmonic", "recall@10")
+
+    @property
+    def sample_size(self) -> int:
+        """Neighbours are mined in a sample of rows."""
+        return SAMPLE_ROWS
+
+    def pencil(self, statistics: Statistics) -> Pencil:
+        """Return (sym E[x x'^T] of mined pairs, St of all rows)."""
+        M = statistics.once("mined", lambda: mined_agreement(statistics.sample["X"]))
+        N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        return Pencil(M=M, N=N)
+
+    def candidates(self) -> tuple[tuple[Neighbours, ...], ...]:
+        """Return one group, of one candidate a shrinkage, when it is "auto"."""
+        return shrinkage_candidates(self)
+
+
+@dataclass(frozen=True)
+class Pairs(ClosedFormObjective):
+    """Learn from pairs: M = sym E[(s - mean s) x x'^T] from scores, sym E[x x'^T] from positives; N = St of both sides.
+
+    cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbours are mixed in with weight `neighbours`, each part
+    divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
+    """
+
+    shrinkage: float | str | None = "auto"
+    neighbours: float | str = "auto"
+
+    name: ClassVar[str] = "pairs"
+    takes: ClassVar[Takes] = "pairs"
+    line: ClassVar[NormativeLine] = NormativeLine("metric", "sides", True, "harmonic", "pair_agreement")
+
+    @property
+    def sample_size(self) -> int:
+        """Mining and choosing both need rows."""
+        return SAMPLE_ROWS if self.neighbours or self.candidates() else 0
+
+    def pencil(self, statistics: Statistics) -> Pencil:
+        """Return the mixture of the pairs' and the neighbours' M, and N."""
+        moments = pairs_of(statistics)
+        if moments.rows < 2:
+            raise InvalidInput(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
+        M = moments.agreement if moments.scored else moments.positive
+        if self.neighbours:
+            mined = statistics.once("mined", lambda: _unit(mined_agreement(_both_sides(statistics))))
+            M = (1 - self.neighbours) * _unit(M) + self.neighbours * mined  # type: ignore[operator]
+        N = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        return Pencil(M=M, N=N)
+
+    def candidates(self) -> tuple[tuple[Pairs, ...], ...]:
+        """Return a group a weight of neighbours, the one that trusts the pairs most first."""
+        if "auto" not in (self.shrinkage, self.neighbours):
+            return ()
+        weights: Any = NEIGHBOUR_WEIGHTS if self.neighbours == "auto" else (self.neighbours,)
+        shrinkages: Any = SHRINKAGES if self.shrinkage == "auto" else (self.shrinkage,)
+        return tuple(tuple(Pairs(a, w) for a in shrinkages) for w in weights)
+
+
+def mined_agreement(X: np.ndarray) -> np.ndarray:
+    """``sym E[x x'^T]`` over pairs of each row and its nearest other row by cosine, each side centred.
+
+    Rows that stand more than once are taken once: a copy of a row says nothing of what it resembles.
+    """
+    X = _distinct(np.asarray(X, dtype=np.float64))[:SAMPLE_ROWS]
+    if len(X) < 3:
+        raise InvalidInput(f"Mining neighbours needs at least three distinct rows. Got {len(X)}.")
+    return PairMoments().update(X, X[nearest_other(X)]).positive
+
+
+def nearest_other(X: np.ndarray) -> np.ndarray:
+    """Index of the nearest other row by cosine, for each row, in blocks."""
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    unit = (X / np.where(norms > 0, norms, 1.0)).astype(np.float32)
+    nearest = np.empty(len(X), dtype=np.intp)
+    for start in range(0, len(X), 1024):
+        cosines = unit[start : start + 1024] @ unit.T
+        rows = np.arange(len(cosines))
+        cosines[rows, start + rows] = -np.inf
+        nearest[start : start + 1024] = cosines.argmax(axis=1)
+    return nearest
+
+
+def _both_sides(statistics: Statistics) -> np.ndarray:
+    left, right = statistics.sample["left"], statistics.sample["right"]
+    return np.stack([left, right], axis=1).reshape(-1, left.shape[1])  # left, right, left, right, ...
+
+
+def _distinct(X: np.ndarray) -> np.ndarray:
+    """Rows that differ, in order of first appearance."""
+    _, first = np.unique(X, axis=0, return_index=True)
+    return X[np.sort(first)]
+
+
+def _unit(M: np.ndarray) -> np.ndarray:
+    """Divide by the nuclear norm: indefinite matrices can have trace zero."""
+    size = np.abs(np.linalg.eigvalsh(symmetrised(M))).sum()
+    return M / size if size > 0 else M

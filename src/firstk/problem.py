@@ -1,0 +1,166 @@
+"""The problem: the only place where objective, ordering and solver meet.
+
+It refuses triples that mean nothing, turns data into statistics, settles what was left to "auto", and hands a pencil to
+the solver and the solution to a fitted encoder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from firstk import __version__, objectives, orderings, selection, solvers
+from firstk._checks import IllegalCombination, check_matrix
+from firstk._linalg import row_space
+from firstk.contracts import Objective, Ordering, Solver, Statistics, settings_of
+from firstk.fitted import FittedEncoder
+from firstk.moments import Moments
+from firstk.objectives import Similarity
+from firstk.pairs import PairMoments
+from firstk.sampling import VECTORS, RowSample
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An objective, an ordering and a solver that fit together, and the width asked for."""
+
+    objective: Objective
+    ordering: Ordering
+    solver: Solver
+    n_components: int | None = None
+    progress: Any = iter
+
+    # -- from data to statistics -----------------------------------------------------------------------------
+
+    def empty(self, ambient: int) -> Statistics:
+        """Return statistics of no data yet, for vectors of width `ambient`."""
+        kind = PairMoments if self.objective.takes == "pairs" else Moments
+        return Statistics(kind(self._precision), RowSample(self.objective.sample_size), ambient)
+
+    def measure(self, rows: dict[str, Any], ambient: int | None = None) -> Statistics:
+        """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
+        vectors = rows["left"] if self.objective.takes == "pairs" else rows["X"]
+        statistics = self.empty(ambient or vectors.shape[1])
+        moments = statistics.moments
+        if isinstance(moments, PairMoments):
+            moments.update(rows["left"], rows["right"], rows.get("scores"))
+        else:
+            moments.update(rows["X"], **self._beside(rows))
+        statistics.sample.update(rows)
+        return statistics
+
+    def _beside(self, rows: dict[str, Any]) -> dict[str, Any]:
+        """Name what stands beside the vectors as the moments know it: labels, targets, weights."""
+        y, takes = rows.get("y"), self.objective.takes
+        labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
+        beside = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
+        return beside | {"sample_weight": rows.get("weight")}
+
+    @property
+    def _precision(self) -> str:
+        return str(getattr(self.solver, "precision", "auto"))
+
+    # -- from statistics to an encoder -----------------------------------------------------------------------
+
+    def fit(self, rows: dict[str, Any]) -> tuple[FittedEncoder, Statistics]:
+        """Fit data that are at hand as a whole; with fewer rows than columns, in a basis of the row space."""
+        basis = self._row_basis(rows)
+        if basis is None:
+            statistics = self.measure(rows)
+            return self.solve(statistics), statistics
+        inside = {name: part @ basis if name in VECTORS else part for name, part in rows.items()}
+        statistics = self.measure(inside, ambient=len(basis))
+        statistics.basis = basis
+        return self.solve(statistics).lifted(basis), statistics
+
+    def _row_basis(self, rows: dict[str, Any]) -> np.ndarray | None:
+        sides = [rows[name] for name in VECTORS if name in rows]
+        count, p = sum(part.shape[0] for part in sides), sides[0].shape[1]
+        if count >= p or not self.objective.rotation_free:
+            return None
+        dense = [part.toarray() if sparse.issparse(part) else part for part in sides]
+        return row_space(check_matrix(np.vstack(dense), "fit").astype(np.float64))
+
+    def solve(self, statistics: Statistics) -> FittedEncoder:
+        """Settle what is "auto", solve the pencil and build the encoder."""
+        objective, choice = self.objective, None
+        if objective.candidates():
+            choice = selection.choose(
+                objective,
+                statistics.sample,
+                lambda rows: self.measure(rows, statistics.ambient),
+                self._solve_settled,
+                self.progress,
+            )
+            objective = choice.objective
+        return self._solve_settled(objective, statistics, choice)
+
+    def _solve_settled(
+        self, objective: Objective, statistics: Statistics, choice: selection.Choice | None = None
+    ) -> FittedEncoder:
+        moments = statistics.moments
+        solution = self.solver.solve(objective.pencil(statistics), self.n_components, moments.eps)
+        self.ordering.check(len(solution.components))
+        mean, query_mean = _means(objective, moments)
+        return FittedEncoder(
+            components=solution.components,
+            spectrum=solution.spectrum,
+            mean=mean,
+            query_mean=query_mean,
+            decoder=objective.decoder(statistics, solution.components),
+            head=objective.head(statistics, solution.components),
+            normalised=objective.line.normalised,
+            pinned=solution.pinned,
+            config=self._config(objective, statistics, choice),
+        )
+
+    def _config(self, objective: Objective, statistics: Statistics, choice: selection.Choice | None) -> dict[str, Any]:
+        """Plain facts about the fit, kept with the encoder and saved with it."""
+        config = {
+            "library_version": __version__,
+            "objective": objective.name,
+            "settings": settings_of(objective),
+            "ordering": self.ordering.name,
+            "ordering_settings": settings_of(self.ordering),
+            "solver": self.solver.name,
+            "metric": objective.line.metric,
+            "rows": statistics.moments.rows,
+        }
+        if choice is not None:
+            config["auto"] = [settings_of(candidate) | {"score": score} for candidate, score in choice.scores]
+        return config
+
+
+def pose(
+    objective: Any, ordering: Any, solver: Any, n_components: int | None, *, network: Any = "linear", pairs: bool = False
+) -> Problem:
+    """Resolve the three axes, once, and refuse what means nothing together."""
+    goal = objectives.resolve(objective)
+    if isinstance(goal, Similarity):
+        goal = goal.for_pairs() if pairs else goal.for_rows()
+    if pairs and goal.takes != "pairs":
+        raise IllegalCombination(
+            f"Fitting objective '{goal.name}' on pairs",
+            f"it learns from {'rows with labels' if goal.takes == 'labels' else 'rows'}, not from pairs",
+            "objective='similarity' with fit_pairs, or fit(X, y) with this one",
+        )
+    if not pairs and goal.takes == "pairs":
+        raise IllegalCombination(
+            "Fitting pairs with fit(X)", "no pairs were given", "fit_pairs(left, right, scores), or objective='similarity'"
+        )
+    if network != "linear":
+        raise IllegalCombination(
+            f"network={network!r} with solver 'closed_form'", "closed forms exist for linear encoders only", "network='linear'"
+        )
+    return Problem(goal, orderings.resolve(ordering), solvers.resolve(solver), n_components)
+
+
+def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is subtracted from documents and from queries, by the objective's line of the table."""
+    if isinstance(moments, PairMoments):
+        return moments.right_mean, moments.left_mean
+    mean = np.zeros(moments.p) if objective.line.centring == "none" else moments.mean
+    return mean, mean

@@ -1,0 +1,127 @@
+"""The closed-form solver: whiten in N, diagonalise M, continue where M says nothing.
+
+One mechanism serves every objective that has a pencil. Directions below the numerical rank of the data are cut;
+directions that the objective leaves free are ordered by the N-variance they carry per unit length.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.linalg
+
+from firstk._checks import InvalidInput, RankWarning, check_choice
+from firstk._linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
+from firstk.contracts import Pencil, Solution
+
+NO_SIGNAL = "every column is constant, or what was asked for is unrelated to the data. Check the columns and the labels."
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Solve the objective's pencil exactly, from moments.
+
+    Parameters
+    ----------
+    precision : {"auto", "float64"}
+        Precision of the products behind the moments of float32 data; see :class:`firstk.moments.Moments`.
+    """
+
+    precision: str = "auto"
+
+    name: ClassVar[str] = "closed_form"
+
+    def check(self) -> None:
+        """Refuse a precision that does not exist."""
+        check_choice(self.precision, ("auto", "float64"), "precision", "ClosedForm")
+
+    def solve(self, pencil: Pencil, n_components: int | None, eps: float) -> Solution:
+        """Return the first `n_components` axes of the pencil; None takes those that carry signal.
+
+        Parameters
+        ----------
+        pencil : Pencil
+        n_components : int or None
+        eps : float
+            Precision of the products behind the pencil.
+
+        Returns
+        -------
+        Solution
+            Axes orthonormal in N (as they stand when N is the identity), gamma descending, signs by rule.
+        """
+        R = None if pencil.N is None else whitener(pencil.N, eps)
+        U, gamma = _whitened_axes(pencil, R)
+        tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
+        pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
+        available = pinned if R is None else R.shape[1]
+        d = _chosen_width(n_components, pinned, available)
+        if d > pinned and np.any(gamma < -tolerance):
+            _warn_indefinite(pinned)
+        elif d > pinned:
+            assert R is not None
+            U = np.hstack([U[:, :pinned], _continuation(U[:, :pinned], R)])
+            gamma = np.append(gamma[:pinned], np.zeros(U.shape[1] - pinned))
+        vectors = U[:, :d] if R is None else R @ U[:, :d]
+        components = np.ascontiguousarray(vectors.T)
+        return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
+
+
+def _whitened_axes(pencil: Pencil, R: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Solutions u of the pencil in whitened coordinates (v = R u), as columns, and gamma, descending."""
+    if R is not None and R.shape[1] == 0:
+        raise InvalidInput(f"The data do not vary: {NO_SIGNAL}")
+    if pencil.factor is not None:
+        F = pencil.factor if R is None else R.T @ pencil.factor
+        U, s, _ = np.linalg.svd(F, full_matrices=False)
+        return U, s**2
+    assert pencil.M is not None
+    gamma, U = ordered_eigh(pencil.M if R is None else symmetrised(R.T @ pencil.M @ R))
+    return U, gamma
+
+
+def _tolerance(pencil: Pencil, size: int, eps: float) -> float:
+    """Relative size below which a gamma is rounding: the rank rule, on singular values where F is known."""
+    tolerance = rank_tolerance(size, eps)
+    return tolerance**2 if pencil.factor is not None else tolerance
+
+
+def _chosen_width(n_components: int | None, pinned: int, available: int) -> int:
+    """Return the number of axes to keep, at most as many as the data have."""
+    d = min(pinned if n_components is None else n_components, available)
+    if d == 0 or pinned == 0:
+        raise InvalidInput(f"No direction can be preferred: {NO_SIGNAL}")
+    if n_components is not None and n_components > d:
+        warnings.warn(
+            f"n_components={n_components} was asked for, but the data have numerical rank {d}: {d} components are "
+            f"kept. Pass n_components={d} or None to silence this.",
+            RankWarning,
+            stacklevel=2,
+        )
+    return d
+
+
+def _warn_indefinite(pinned: int) -> None:
+    warnings.warn(
+        f"Only the first {pinned} coordinates agree with the scores (gamma > 0); those after them lower the "
+        f"agreement. Pass n_components={pinned} or less, or None.",
+        RankWarning,
+        stacklevel=2,
+    )
+
+
+def _continuation(pinned: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """Complete the axes in whitened coordinates, by descending v^T N v / v^T v with v = R u.
+
+    Past the rank of M the objective is indifferent (Fisher beyond C - 1). These axes stay N-orthogonal to the pinned
+    ones and carry the most of N that is left. As |u| = 1 makes v^T N v = 1, they are the eigenvectors of R^T R
+    on the complement, smallest first.
+    """
+    r, m = pinned.shape
+    complement = scipy.linalg.qr(pinned, mode="full", check_finite=False)[0][:, m:] if m else np.eye(r)
+    within = R @ complement
+    _, W = ordered_eigh(within.T @ within)
+    return complement @ W[:, ::-1]

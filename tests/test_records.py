@@ -1,0 +1,228 @@
+"""Curves: what they hold, what they answer, and what they refuse to read."""
+
+import copy
+import dataclasses
+import json
+import pickle
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstk._checks import InvalidInput
+from firstk.records import PrefixCurve
+
+mpl.use("Agg")
+
+
+def curve(**changes):
+    values = {
+        "k": [1, 2, 4, 8],
+        "score": [0.4, 0.7, 0.89, 0.9],
+        "metric": "accuracy",
+        "input_score": 0.92,
+        "label": "digits",
+        "n_evaluated": 100,
+        "details": {"similarity": "cosine", "seeds": [1, 2], "nested": {"a": None, "b": True}},
+    }
+    return PrefixCurve(**(values | changes))
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | finite | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 10**6), finite), min_size=1, max_size=8, unique_by=lambda pair: pair[0]
+    ),
+    st.none() | finite,
+    st.text(min_size=1),
+    st.dictionaries(st.text(), json_values, max_size=3),
+)
+def test_json_round_trip_is_exact(pairs, input_score, metric, details):
+    ks, scores = zip(*sorted(pairs), strict=True)
+    first = PrefixCurve(ks, scores, metric, input_score=input_score, details=details)
+    again = PrefixCurve.from_json(first.to_json())
+    assert again == first
+    assert again.to_json() == first.to_json()
+
+
+def test_numpy_numbers_become_plain_ones():
+    made = curve(
+        k=np.array([1, 2, 4, 8]),
+        score=np.array([0.5, 0.6, 0.7, 0.8], dtype=np.float32),
+        details={"a": np.arange(2)},
+    )
+    assert {type(k) for k in made.k} == {int}
+    assert {type(s) for s in made.score} == {float}
+    assert made.to_dict()["details"] == {"a": [0, 1]}
+
+
+def test_frozen_through_and_through():
+    details = {"seeds": [1, 2]}
+    made = curve(details=details)
+    details["seeds"].append(3)
+    assert made.details["seeds"] == (1, 2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.label = "other"
+    with pytest.raises(TypeError):
+        made.details["new"] = 1
+
+
+def test_copies_are_equal_and_hashable():
+    made = curve()
+    for other in (
+        pickle.loads(pickle.dumps(made)),
+        copy.deepcopy(made),
+        PrefixCurve.from_dict(made.to_dict()),
+    ):
+        assert other == made
+        assert hash(other) == hash(made)
+    assert curve(details={}) != made
+
+
+def test_reading_off_the_curve():
+    made = curve()
+    assert len(made) == 4
+    assert list(made) == [(1, 0.4), (2, 0.7), (4, 0.89), (8, 0.9)]
+    assert made.full == 0.9
+    assert made.at(4) == 0.89
+    with pytest.raises(InvalidInput, match=r"prefix lengths 1, 2, 4, 8. Got 3"):
+        made.at(3)
+    with pytest.raises(InvalidInput, match="Got True"):
+        made.at(True)
+
+
+@pytest.mark.parametrize(
+    ("keep", "relative_to", "k"), [(1.0, "full", 8), (0.98, "full", 4), (0.4, "full", 1), (0.95, "input", 4)]
+)
+def test_smallest(keep, relative_to, k):
+    assert curve().smallest(keep, relative_to) == k
+
+
+def test_smallest_is_the_first_that_reaches_the_target():
+    made = curve(score=[0.4, 0.95, 0.6, 0.9])
+    assert made.smallest(1.0) == 2
+
+
+def test_smallest_of_a_loss():
+    made = curve(score=[4.0, 2.0, 1.05, 1.0], higher_is_better=False, input_score=0.5)
+    assert made.smallest(0.95) == 4
+    assert made.smallest(0.5) == 2
+    with pytest.raises(InvalidInput, match=r"Best is 1 at k = 8: it keeps 0.5"):
+        made.smallest(0.9, "input")
+
+
+@pytest.mark.parametrize("keep", [0, -0.1, 1.01, np.nan, "all", True])
+def test_smallest_refuses_shares_outside_zero_to_one(keep):
+    with pytest.raises(InvalidInput, match=r"'keep'.*\(0, 1\]"):
+        curve().smallest(keep)
+
+
+def test_smallest_refuses_what_means_nothing():
+    with pytest.raises(InvalidInput, match=r"full accuracy is -0.2, of which a share means nothing"):
+        curve(score=[-1, -0.5, -0.3, -0.2]).smallest()
+    with pytest.raises(InvalidInput, match="input accuracy is 0"):
+        curve(input_score=0).smallest(relative_to="input")
+    with pytest.raises(InvalidInput, match="no input_score"):
+        curve(input_score=None).smallest(relative_to="input")
+    with pytest.raises(InvalidInput, match="'full', 'input'"):
+        curve().smallest(relative_to="best")
+
+
+def test_smallest_says_the_best_when_out_of_reach():
+    with pytest.raises(
+        InvalidInput, match=r"No prefix keeps 0.99 of the input accuracy 0.92. Best is 0.9 at k = 8.*0.9783"
+    ):
+        curve().smallest(0.99, "input")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"k": [1, 2, 2, 3]}, "strictly increasing"),
+        ({"k": [0, 1, 2, 3]}, "from 1 on"),
+        ({"k": [1.0, 2.0, 3.0, 4.0]}, "'k'"),
+        ({"k": [], "score": []}, "at least one"),
+        ({"k": "1248"}, "'k'"),
+        ({"score": [0.1, 0.2]}, "4 prefix lengths and 2 scores"),
+        ({"score": [0.1, 0.2, np.nan, 0.4]}, "'score'"),
+        ({"score": [0.1, 0.2, "0.3", 0.4]}, "'score'"),
+        ({"score": [1, 2, 3, 10**400]}, "'score'"),
+        ({"score": 0.1}, "'score'"),
+        ({"metric": ""}, "'metric'"),
+        ({"label": None}, "'label'"),
+        ({"input_score": np.inf}, "'input_score'"),
+        ({"higher_is_better": 1}, "'higher_is_better'"),
+        ({"n_evaluated": 0}, "'n_evaluated'"),
+        ({"n_evaluated": 2.5}, "'n_evaluated'"),
+        ({"details": [1]}, "'details'"),
+        ({"details": {1: 2}}, "names are str"),
+        ({"details": {"a": {"b": [0, np.nan]}}}, r"\['a'\]\['b'\]\[1\]"),
+        ({"details": {"a": object()}}, r"details\['a'\]"),
+    ],
+)
+def test_wrong_fields_are_refused(changes, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        curve(**changes)
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (lambda text: text[:-1], "this is none"),
+        (lambda text: "[1, 2]", "of format"),
+        (lambda text: text.replace("PrefixCurve/1", "PrefixCurve/2"), "of format"),
+        (lambda text: text.replace('"metric"', '"metrik"'), "Missing: metric; unknown: metrik"),
+        (lambda text: text.replace("0.92", "NaN"), "this JSON text has NaN"),
+        (lambda text: text.replace("0.92", "1e999"), "'input_score'"),
+        (lambda text: text.replace("0.92", '"0.92"'), "'input_score'"),
+        (lambda text: text.replace('"label": "digits"', '"label": "a", "label": "b"'), "label is repeated"),
+        (lambda text: text.replace("[1, 2, 4, 8]", "[1.5, 2, 4, 8]"), "'k'"),
+    ],
+)
+def test_json_that_is_no_curve_is_refused(edit, sentence):
+    text = curve().to_json()
+    assert edit(text) != text
+    with pytest.raises(InvalidInput, match=sentence):
+        PrefixCurve.from_json(edit(text))
+
+
+def test_json_says_what_it_is():
+    assert json.loads(curve().to_json())["format"] == "firstk.PrefixCurve/1"
+
+
+def test_tables_are_short_and_hold_the_ends():
+    ks = range(1, 101)
+    table = str(PrefixCurve(ks, [k / 100 for k in ks], "accuracy", label="digits"))
+    assert table.splitlines()[0] == "digits: accuracy"
+    assert [int(line.split()[0]) for line in table.splitlines()[2:]] == [1, 2, 4, 8, 16, 32, 64, 100]
+
+
+def test_plot_draws_the_scores_and_the_input():
+    ax = curve().plot(color="red")
+    line, level = ax.get_lines()
+    np.testing.assert_array_equal(line.get_xydata(), list(curve()))
+    assert line.get_color() == "red"
+    assert set(level.get_ydata()) == {0.92}
+    assert (ax.get_ylabel(), line.get_label()) == ("accuracy", "digits")
+    assert len(curve(input_score=None).plot(ax).get_lines()) == 3
+    mpl.pyplot.close(ax.figure)
+
+
+def test_records_import_nothing_heavy():
+    code = (
+        "import sys, firstk.records; "
+        "print(sorted({'torch', 'sklearn', 'matplotlib', 'scipy'} & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
