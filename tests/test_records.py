@@ -41,9 +41,7 @@ json_values = st.recursive(
 
 
 @given(
-    st.lists(
-        st.tuples(st.integers(1, 10**6), finite), min_size=1, max_size=8, unique_by=lambda pair: pair[0]
-    ),
+    st.lists(st.tuples(st.integers(1, 10**6), finite), min_size=1, max_size=8, unique_by=lambda pair: pair[0]),
     st.none() | finite,
     st.text(min_size=1),
     st.dictionaries(st.text(), json_values, max_size=3),
@@ -220,9 +218,6 @@ def test_plot_draws_the_scores_and_the_input():
 
 
 def test_records_import_nothing_heavy():
-    code = (
-        "import sys, firstk.records; "
-        "print(sorted({'torch', 'sklearn', 'matplotlib', 'scipy'} & set(sys.modules)))"
-    )
+    code = "import sys, firstk.records; print(sorted({'torch', 'sklearn', 'matplotlib', 'scipy'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -1,7 +1,7 @@
 """firstk learns codes you can cut anywhere.
 
-Given vectors and an objective, an encoder whose first k coordinates are the best k-dimensional code for that objective, for
-every k at once. Names are loaded when they are first used, so importing firstk is quick.
+Given vectors and an objective, an encoder whose first k coordinates are the best k-dimensional code for that
+objective, for every k at once. Names are loaded when they are first used, so importing firstk is quick.
 """
 
 from __future__ import annotations
@@ -12,24 +12,37 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "PrefixEncoder": "firstk.estimator",
-    "PrefixCurve": "firstk.records",
-    "FittedEncoder": "firstk.fitted",
-    "Moments": "firstk.moments",
-    "PairMoments": "firstk.pairs",
-    "Reconstruction": "firstk.objectives",
-    "Fisher": "firstk.objectives",
-    "Regression": "firstk.objectives",
-    "Similarity": "firstk.objectives",
-    "Mixture": "firstk.objectives",
-    "Denoising": "firstk.objectives",
-    "GaussianNoise": "firstk.objectives",
-    "Masking": "firstk.objectives",
-    "image_patches": "firstk.objectives",
-    "FullPrefix": "firstk.orderings",
-    "ClosedForm": "firstk.solvers",
+    "firstk.estimator": ["PrefixEncoder"],
+    "firstk.records": ["PrefixCurve"],
+    "firstk.fitted": ["FittedEncoder"],
+    "firstk.moments": ["Moments"],
+    "firstk.pairs": ["PairMoments"],
+    "firstk.objectives": ["Reconstruction", "Fisher", "Regression", "Similarity", "Mixture", "Denoising"],
+    "firstk.objectives.noise": ["GaussianNoise", "Masking", "image_patches"],
+    "firstk.orderings": ["FullPrefix"],
+    "firstk.solvers": ["ClosedForm"],
 }
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ClosedForm",
+    "Denoising",
+    "Fisher",
+    "FittedEncoder",
+    "FullPrefix",
+    "GaussianNoise",
+    "Masking",
+    "Mixture",
+    "Moments",
+    "PairMoments",
+    "PrefixCurve",
+    "PrefixEncoder",
+    "Reconstruction",
+    "Regression",
+    "Similarity",
+    "__version__",
+    "image_patches",
+]
 
 if TYPE_CHECKING:
     from firstk.estimator import PrefixEncoder
@@ -53,9 +66,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'firstk' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 

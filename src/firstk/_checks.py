@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -77,9 +77,7 @@ def is_int(value: Any) -> bool:
 def is_real(value: Any) -> bool:
     """Tell whether `value` is a finite real number; booleans are not."""
     return (
-        isinstance(value, numbers.Real)
-        and not isinstance(value, (bool, np.bool_))
-        and bool(np.isfinite(float(value)))
+        isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
     )
 
 
@@ -96,6 +94,19 @@ def check_choice(value: Any, choices: Collection[str], name: str, owner: str) ->
     """Return `value` if it is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise bad_parameter(name, owner, "one of " + ", ".join(repr(c) for c in sorted(choices)), value)
+    return value
+
+
+def resolve_member(value: Any, members: Mapping[str, Any], name: str, example: str) -> Any:
+    """Return the member of an axis that `value` names, or `value` itself if it is one.
+
+    Strings are resolved here, once, at the public edge; everything behind it deals with objects.
+    """
+    if isinstance(value, str) and value in members:
+        return members[value]()
+    if not isinstance(value, tuple(members.values())):
+        names = ", ".join(repr(choice) for choice in members)
+        raise bad_parameter(name, "PrefixEncoder", f"one of {names}, or an object such as {example}", value)
     return value
 
 
@@ -172,9 +183,7 @@ def check_finite(X: np.ndarray, owner: str, name: str = "X") -> None:
 def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> None:
     """Refuse two arguments whose numbers of rows differ."""
     if len(a) != len(b):
-        raise InvalidInput(
-            f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
-        )
+        raise InvalidInput(f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}.")
 
 
 def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:

@@ -56,26 +56,52 @@ def shrunk(S: np.ndarray, shrinkage: float | None, ambient: int) -> np.ndarray:
 
 
 def whitener(N: np.ndarray, eps: float) -> np.ndarray:
-    """Return R of shape (p, r) with ``R^T N R = I`` on the numerical range of a semi-definite `N`.
+    """Return R of shape (p, r) with ``R^T N R = I``, its columns in the numerical range of a semi-definite `N`.
 
-    `N` is brought to unit diagonal first. That changes nothing in exact arithmetic and makes the rank rule
-    blind to the units of the columns: data in metres and data in micrometres have the same rank.
+    `N` is brought to unit diagonal first, which makes the rank rule blind to the units of the columns: data in metres and
+    data in micrometres have the same rank. Constant columns (zero on the diagonal) stay out. When the rest is singular,
+    the range is that of `N` as it stands, so that rotating the data rotates the answer.
     """
-    scale = np.sqrt(np.maximum(np.diag(N), 0.0))
-    unit = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    values, vectors = ordered_eigh(unit[:, None] * N * unit)
-    kept = values > rank_tolerance(len(N), eps) * max(values[0], 0.0)
-    return (unit[:, None] * vectors[:, kept]) / np.sqrt(values[kept])
+    varies = np.flatnonzero(np.diag(N) > 0)
+    if len(varies) == 0:
+        return np.zeros((len(N), 0))
+    inner = N[np.ix_(varies, varies)]
+    scale = np.sqrt(np.diag(inner))
+    values, vectors = ordered_eigh(inner / scale[:, None] / scale)
+    kept = values > rank_tolerance(len(N), eps) * values[0]
+    if kept.all():
+        within = (vectors / scale[:, None]) / np.sqrt(values)
+    else:  # vectors scaled up again span the range of N; whiten inside it
+        basis = scipy.linalg.qr(vectors[:, kept] * scale[:, None], mode="economic", check_finite=False)[0]
+        within = basis @ _inverse_root(symmetrised(basis.T @ inner @ basis))
+    R = np.zeros((len(N), within.shape[1]))
+    R[varies] = within
+    return R
+
+
+def _inverse_root(A: np.ndarray) -> np.ndarray:
+    """Return C with ``C^T A C = I`` for a positive definite `A`, brought to unit diagonal first."""
+    scale = np.sqrt(np.diag(A))
+    values, vectors = ordered_eigh(A / scale[:, None] / scale)
+    kept = values > 0
+    return (vectors[:, kept] / scale[:, None]) / np.sqrt(values[kept])
 
 
 def row_space(X: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis, as columns, that contains every row of `X`; for fewer rows than columns.
+    """Return an orthonormal basis, as columns, of the rows of `X`, for fewer rows than columns.
 
-    The mean goes first and the centred rows after it, so that a large common offset stays in one coordinate.
+    Centred rows and the mean are treated apart, so that a large common offset hides no direction. Directions that are
+    rounding are left out: in their coordinates noise would look like data.
     """
-    mean = X.mean(axis=0, keepdims=True)
-    basis, _ = scipy.linalg.qr(np.vstack([mean, X - mean]).T, mode="economic", check_finite=False)
-    return basis
+    mean = X.mean(axis=0)
+    eps = np.finfo(np.float64).eps
+    Q, triangle, _ = scipy.linalg.qr((X - mean).T, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(np.diag(triangle))
+    basis = Q[:, size > len(X) * eps * max(size[0], np.abs(mean).max(initial=0.0))]
+    rest = mean - basis @ (basis.T @ mean)
+    rest -= basis @ (basis.T @ rest)  # once more: the first pass leaves what rounding left
+    length = np.linalg.norm(rest)
+    return basis if length <= len(X) * eps * np.linalg.norm(mean) else np.column_stack([rest / length, basis])
 
 
 def signed(components: np.ndarray) -> np.ndarray:

@@ -32,7 +32,11 @@ def write_model(path: str | Path, config: Mapping[str, Any], arrays: Mapping[str
     target = Path(path)
     _check_target(target)
     payload = save({name: np.ascontiguousarray(part) for name, part in arrays.items()})
-    header = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": hashlib.sha256(payload).hexdigest()}
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "sha256": hashlib.sha256(payload).hexdigest(),
+    }
     text = json.dumps(header | dict(config), indent=2, ensure_ascii=False, allow_nan=False)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +59,9 @@ def _check_target(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"A model is a folder, and '{target}' is a file. Choose another name.")
     if target.is_dir() and any(target.iterdir()) and not (target / _CONFIG).is_file():
-        raise InvalidInput(f"The folder '{target}' holds something that is not a firstk model. Choose an empty or new one.")
+        raise InvalidInput(
+            f"The folder '{target}' holds something that is not a firstk model. Choose an empty or new one."
+        )
 
 
 def _swap(draft: Path, target: Path) -> None:

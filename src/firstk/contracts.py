@@ -163,11 +163,8 @@ class Objective(Protocol):
     def head(self, statistics: Statistics, components: np.ndarray) -> Head | None:
         """Return the readout of the targets; None if the objective has none."""
 
-    def candidates(self) -> tuple[tuple[Self, ...], ...]:
-        """Return groups of settings among which "auto" chooses; empty when nothing is left to choose.
-
-        Within a group the best score wins; an earlier group wins over a later one that is not clearly better.
-        """
+    def candidates(self) -> tuple[Self, ...]:
+        """Return the settings among which "auto" chooses; empty when nothing is left to choose."""
 
 
 @runtime_checkable
@@ -200,7 +197,7 @@ def settings_of(thing: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return {"name": value.name} | settings_of(value)  # type: ignore[attr-defined]
+        return {"name": getattr(value, "name", type(value).__name__)} | settings_of(value)
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from firstk import objectives, orderings
 from firstk._checks import (
@@ -39,7 +40,9 @@ def _has(part: str) -> Any:
     def check(self: PrefixEncoder) -> bool:
         if hasattr(self, "_encoder") or hasattr(self, "_statistics"):
             if getattr(self.encoder_, part) is None:
-                raise AttributeError(f"Objective '{self.encoder_.config['objective']}' has no {part}, so this has no meaning.")
+                raise AttributeError(
+                    f"Objective '{self.encoder_.config['objective']}' has no {part}, so this has no meaning."
+                )
             return True
         settled = objectives.resolve(self.objective)
         return settled.name in _WITH[part] or getattr(settled, "keep", None) in _WITH[part]
@@ -61,13 +64,13 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_components : int, optional
         Width d of the code. None keeps all that carry signal: the rank, or C - 1 for "fisher".
     objective : str or object
-        What a good prefix is: "reconstruction", "fisher", "regression", "similarity", "mixture", "denoising", or an object with
-        settings, such as ``Fisher(shrinkage="auto")``.
+        What a good prefix is: "reconstruction", "fisher", "regression", "similarity", "mixture", "denoising", or an
+        object with settings, such as ``Fisher(shrinkage="auto")``.
     ordering : str or object
         How coordinates get their order: "full_prefix", or ``FullPrefix(omega=...)``.
     solver : str or object
-        "auto" takes a closed form whenever there is one; ``ClosedForm(precision="float64")`` for float32 data whose smallest
-        directions matter.
+        "auto" takes a closed form whenever there is one; ``ClosedForm(precision="float64")`` for float32 data whose
+        smallest directions matter.
     network : str
         "linear", the only one that closed forms have.
     init, device : str
@@ -181,11 +184,12 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not isinstance(other, PrefixEncoder) or not other._started() or not self._started():
             raise InvalidInput("merge takes a PrefixEncoder that has seen data, into one that has.")
         if objectives.resolve(self.objective) != objectives.resolve(other.objective):
-            raise InvalidInput(f"merge takes encoders of one objective. Got {self.objective!r} and {other.objective!r}.")
-        if self._statistics.ambient != other._statistics.ambient:
             raise InvalidInput(
-                f"merge takes encoders of one width. Got {self._statistics.ambient} and {other._statistics.ambient} columns."
+                f"merge takes encoders of one objective. Got {self.objective!r} and {other.objective!r}."
             )
+        if self._statistics.ambient != other._statistics.ambient:
+            widths = f"{self._statistics.ambient} and {other._statistics.ambient}"
+            raise InvalidInput(f"merge takes encoders of one width. Got {widths} columns.")
         self._take_in(other._statistics)
         return self
 
@@ -195,9 +199,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise bad_parameter("n_components", owner, "a positive int or None", self.n_components)
         for name in ("init", "device"):
             check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
-        problem = pose(
-            self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs
-        )
+        problem = pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
         return Problem(problem.objective, problem.ordering, problem.solver, problem.n_components, self._progress())
 
     def _progress(self) -> Any:
@@ -214,7 +216,8 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not self._started():
             if hasattr(self, "_encoder"):
                 raise InvalidInput(
-                    "A loaded or cut encoder does not hold the moments of its data, so it cannot learn on. Fit a new one."
+                    "A loaded or cut encoder does not hold the moments of its data, so it cannot learn on. "
+                    "Fit a new one."
                 )
             self._statistics = statistics
         elif type(self._statistics.moments) is not type(statistics.moments):
@@ -225,11 +228,8 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.__dict__.pop("_encoder", None)
 
     def _checked_rows(self, problem: Problem, X: Any, y: Any, weight: Any, *, reset: bool) -> dict[str, Any]:
-        """Check shapes and types; numbers are checked for NaN while they are summed, in the same pass."""
         name = type(self).__name__
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
-        )
+        X = self._checked_input(X, reset=reset)
         self._check_width(X.shape[1])
         rows: dict[str, Any] = {"X": X, "weight": check_weights(weight, X.shape[0], name)}
         if problem.objective.takes != "rows":
@@ -244,7 +244,12 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _check_width(self, p: int) -> None:
         if self.n_components is not None and self.n_components > p:
-            raise bad_parameter("n_components", "PrefixEncoder", f"an int in [1, {p}] (the number of columns)", self.n_components)
+            raise bad_parameter(
+                "n_components",
+                "PrefixEncoder",
+                f"an int in [1, {p}] (the number of columns)",
+                self.n_components,
+            )
 
     # -- what was fitted -------------------------------------------------------------------------------------
 
@@ -256,7 +261,9 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The fitted encoder, solved now if data have come in since."""
         if not hasattr(self, "_encoder"):
             if not self._started():
-                raise AttributeError("encoder_ exists after fit.")
+                raise NotFittedError(
+                    "This PrefixEncoder has seen no data yet: call fit, partial_fit or fit_pairs first."
+                )
             problem = self._pose(pairs=self._pairs)
             self._encoder = problem.solve(self._statistics)
         return self._encoder
@@ -316,26 +323,24 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._encode(X, k, "query", "PrefixEncoder.encode_query")
 
     def _encode(self, X: Any, k: int | None, side: str, owner: str) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
+        encoder = self.encoder_
+        return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
+
+    def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
+        """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
         )
-        return self.encoder_.encode(X, k, side=side, owner=owner)
 
     @_has("decoder")
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """Rebuild vectors from codes of any prefix length; where the objective has a decoder."""
-        check_is_fitted(self)
         return self.encoder_.decode(Z, owner="PrefixEncoder.inverse_transform")
 
     @_has("head")
     def predict(self, X: Any, k: int | None = None) -> np.ndarray:
         """Predict labels or targets from the first k coordinates by the objective's own head."""
-        check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
-        )
-        scores = self.encoder_.read_out(X, k, owner="PrefixEncoder.predict")
+        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict")
         head = self.encoder_.head
         assert head is not None
         if head.classes is not None:
@@ -344,7 +349,6 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __getitem__(self, prefix: slice) -> PrefixEncoder:
         """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
-        check_is_fitted(self)
         cut = self.encoder_[prefix]
         short = PrefixEncoder(**self.get_params(deep=False) | {"n_components": cut.d})
         short._adopt(cut, self.n_features_in_, getattr(self, "feature_names_in_", None))
@@ -352,7 +356,6 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __len__(self) -> int:
         """Return the width of the code."""
-        check_is_fitted(self)
         return self.encoder_.d
 
     def _adopt(self, encoder: FittedEncoder, p: int, names: Any) -> None:
@@ -362,7 +365,9 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # -- judgement -------------------------------------------------------------------------------------------
 
-    def curve(self, X: Any, y: Any = None, *, reference: Any = None, metric: str = "auto", ks: Any = None) -> PrefixCurve:
+    def curve(
+        self, X: Any, y: Any = None, *, reference: Any = None, metric: str = "auto", ks: Any = None
+    ) -> PrefixCurve:
         """Score every prefix from one encode.
 
         Parameters
@@ -378,33 +383,34 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ks : sequence of int, optional
             Prefix lengths; all if not given.
         """
-        check_is_fitted(self)
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         return prefix_curve(self.encoder_, Evidence(X=X, y=y, X_ref=X_ref, y_ref=y_ref), metric, ks)
 
     def curve_pairs(
-        self, left: Any, right: Any, scores: Any = None, *, metric: str = "pair_agreement", ks: Any = None
+        self, left: Any, right: Any, scores: Any = None, *, metric: str = "auto", ks: Any = None
     ) -> PrefixCurve:
         """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
-        check_is_fitted(self)
-        return prefix_curve(self.encoder_, Evidence(left=left, right=right, scores=scores), metric, ks)
+        evidence = Evidence(left=left, right=right, scores=scores)
+        if metric == "auto":
+            metric = "spearman" if scores is not None and len(np.unique(scores)) > 1 else "positive_recall@10"
+        return prefix_curve(self.encoder_, evidence, metric, ks)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
-        check_is_fitted(self)
         own = self.encoder_.config["metric"]
         metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
-        return self.curve(X, y, metric=metric, ks=[self.encoder_.d]).full
+        return self.curve(self._checked_input(X), y, metric=metric, ks=[self.encoder_.d]).full
 
     # -- storage ---------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
         """Write the encoder into the folder `path`: config.json and model.safetensors, whole or not at all."""
-        check_is_fitted(self)
         from dataclasses import replace
 
         names = getattr(self, "feature_names_in_", None)
-        config = dict(self.encoder_.config) | {"feature_names": None if names is None else [str(name) for name in names]}
+        config = dict(self.encoder_.config) | {
+            "feature_names": None if names is None else [str(name) for name in names]
+        }
         return replace(self.encoder_, config=config).save(path)
 
     @classmethod
@@ -417,7 +423,9 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             settings = {"omega": None, "estimator": "auto"} | dict(config["ordering_settings"])
             ordering = orderings.PUBLIC[config["ordering"]](**settings)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CorruptModel(f"'{path}' is a damaged firstk model: its settings cannot be read ({error!r}).") from None
+            raise CorruptModel(
+                f"'{path}' is a damaged firstk model: its settings cannot be read ({error!r})."
+            ) from None
         loaded = cls(encoder.d, objective=objective, ordering=ordering)
         loaded._adopt(encoder, encoder.p, config.get("feature_names"))
         return loaded
@@ -426,7 +434,9 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        takes = getattr(self.objective, "takes", None) or getattr(objectives.PUBLIC.get(self.objective), "takes", "rows")
+        takes = getattr(self.objective, "takes", None) or getattr(
+            objectives.PUBLIC.get(self.objective), "takes", "rows"
+        )
         tags.target_tags.required = takes not in ("rows", "pairs")
         tags.target_tags.multi_output = takes in ("targets", "labels or targets")
         tags.target_tags.single_output = True
@@ -439,14 +449,30 @@ def _checked_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     """Return y as labels or numbers, as the objective takes them."""
     owner = f"PrefixEncoder with objective '{objective.name}'"
     if y is None:
-        raise InvalidInput(f"{owner} requires y to be passed, but the target y is None: it learns from {objective.takes}.")
+        raise InvalidInput(
+            f"{owner} requires y to be passed, but the target y is None: it learns from {objective.takes}."
+        )
     y = np.asarray(y)
     if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-    elif y.dtype.kind not in "fiub" or y.ndim not in (1, 2):
-        raise InvalidInput(f"{owner} takes numbers as targets, in one or two dimensions. Got {y.dtype} of shape {y.shape}.")
+    else:
+        y = _checked_numbers(y, owner)
     check_same_length(range(n), y, "X", "y", owner)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InvalidInput(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
+    return y
+
+
+def _checked_numbers(y: np.ndarray, owner: str) -> np.ndarray:
+    try:
+        y = y.astype(np.float64) if y.dtype.kind == "O" else y
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{owner} takes numbers as targets. Unknown label type: {type(y.flat[0]).__name__}."
+        ) from None
+    if y.dtype.kind not in "fiub" or y.ndim not in (1, 2):
+        raise InvalidInput(
+            f"{owner} takes one or two dimensions of numbers as targets. Got {y.dtype}, shape {y.shape}."
+        )
     return y

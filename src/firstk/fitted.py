@@ -80,7 +80,10 @@ class FittedEncoder:
         k = check_prefix(k, self.d, owner)
         X = self._checked(X, owner)
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        B, mean = self.components[:k].T.astype(dtype), (self.query_mean if side == "query" else self.mean).astype(dtype)
+        B, mean = (
+            self.components[:k].T.astype(dtype),
+            (self.query_mean if side == "query" else self.mean).astype(dtype),
+        )
         Z = np.empty((X.shape[0], k), dtype=dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
         for start in range(0, len(Z), step):
@@ -94,7 +97,9 @@ class FittedEncoder:
     def decode(self, Z: Any, *, owner: str = "decode") -> np.ndarray:
         """Rebuild vectors from the first coordinates of their codes; the width of `Z` is the prefix length."""
         if self.decoder is None:
-            raise InvalidInput(f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no decoder.")
+            raise InvalidInput(
+                f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no decoder."
+            )
         Z = check_matrix(Z, owner, "Z")
         k = check_prefix(Z.shape[1], self.d, owner)
         return Z @ self.decoder[:, :k].T.astype(Z.dtype) + self.mean.astype(Z.dtype)
@@ -102,7 +107,9 @@ class FittedEncoder:
     def read_out(self, X: Any, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
         """Return scores of the objective's own head on the first `k` coordinates: targets, or one column a class."""
         if self.head is None:
-            raise InvalidInput(f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no head.")
+            raise InvalidInput(
+                f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no head."
+            )
         Z = self.encode(X, k, owner=owner)
         k = Z.shape[1]
         offset = self.head.offset - self.head.quadratic[:, :k].sum(axis=1)
@@ -153,7 +160,12 @@ class FittedEncoder:
     def save(self, path: str | Path) -> Path:
         """Write config.json and model.safetensors into the folder `path`, whole or not at all."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
-        config = dict(self.config) | {"d": self.d, "p": self.p, "pinned": self.pinned, "normalised": self.normalised}
+        config = dict(self.config) | {
+            "d": self.d,
+            "p": self.p,
+            "pinned": self.pinned,
+            "normalised": self.normalised,
+        }
         if self.head is not None:
             arrays |= {f"head.{name}": getattr(self.head, name) for name in _HEAD_ARRAYS}
             config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
@@ -171,7 +183,7 @@ class FittedEncoder:
             if "head.weight" in arrays:
                 labels = config.pop("classes")
                 classes = None if labels is None else np.asarray(labels)
-                head = Head(*(arrays[f"head.{name}"] for name in _HEAD_ARRAYS), classes=classes)
+                head = Head(**{name: arrays[f"head.{name}"] for name in _HEAD_ARRAYS}, classes=classes)
                 if classes is not None and classes.shape != head.offset.shape:
                     raise CorruptModel(f"'{path}' names {len(classes)} classes for a head of {len(head.offset)}.")
             parts = {name: arrays.get(name) for name in _ARRAYS}
@@ -179,7 +191,9 @@ class FittedEncoder:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, CorruptModel):
                 raise
-            raise CorruptModel(f"'{path}' is a damaged firstk model: config.json and its arrays do not fit ({error!r}).") from None
+            raise CorruptModel(
+                f"'{path}' is a damaged firstk model: config.json and its arrays do not fit ({error!r})."
+            ) from None
 
 
 def _dense(X: Any) -> np.ndarray:

@@ -117,7 +117,7 @@ class Moments:
             return
         if (self.p, self.q) != (other.p, other.q):
             raise InvalidInput(
-                f"Moments of {self.p} columns and {self.q} targets cannot take in {other.p} columns and {other.q} targets."
+                f"Moments of {self.p} columns and {self.q} targets cannot take in {other.p} and {other.q}."
             )
         if self.labelled != other.labelled:
             raise InvalidInput("Moments with labels cannot take in rows without labels, nor the reverse.")
@@ -287,8 +287,9 @@ def _block_moments(X: np.ndarray, y: Any, targets: Any, weights: Any, *, precisi
     n, p = X.shape
     rows = X if targets is None else np.hstack([X, targets])
     group = _Grouping(y, n, weights, dtype)
-    anchor = group.anchor(rows).astype(dtype)
-    joint = np.subtract(rows, anchor[group.codes] if group.count > 1 else anchor, dtype=dtype)
+    anchor: np.ndarray = group.anchor(rows).astype(dtype)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below, in a sentence
+        joint = np.subtract(rows, anchor[group.codes] if group.count > 1 else anchor, dtype=dtype)
     residual = group.means(joint)
     if not np.isfinite(residual).all():
         check_matrix(X, "Moments.update")
@@ -319,7 +320,7 @@ class _Grouping:
         self.weight = np.bincount(self.codes, weights, minlength=self.count).astype(np.float64)
         ones = np.ones(n) if weights is None else weights
         safe = np.where(self.weight > 0, self.weight, 1.0)
-        rows = (ones / safe[self.codes]).astype(dtype)
+        rows: np.ndarray = (ones / safe[self.codes]).astype(dtype)
         # A row of weights for one group, a sparse indicator for many: both make the means one product.
         self._average: Any = (
             rows[None, :]

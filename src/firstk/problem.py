@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from firstk import __version__, objectives, orderings, selection, solvers
-from firstk._checks import IllegalCombination, check_matrix
+from firstk._checks import IllegalCombination, InvalidInput, check_matrix
 from firstk._linalg import row_space
 from firstk.contracts import Objective, Ordering, Solver, Statistics, settings_of
 from firstk.fitted import FittedEncoder
@@ -49,7 +49,7 @@ class Problem:
             moments.update(rows["left"], rows["right"], rows.get("scores"))
         else:
             moments.update(rows["X"], **self._beside(rows))
-        statistics.sample.update(rows)
+        statistics.sample.update(_weighty(rows))
         return statistics
 
     def _beside(self, rows: dict[str, Any]) -> dict[str, Any]:
@@ -102,6 +102,8 @@ class Problem:
         self, objective: Objective, statistics: Statistics, choice: selection.Choice | None = None
     ) -> FittedEncoder:
         moments = statistics.moments
+        if moments.rows < 2:
+            raise InvalidInput(f"Fitting needs at least two rows. Got n_samples = {moments.rows}.")
         solution = self.solver.solve(objective.pencil(statistics), self.n_components, moments.eps)
         self.ordering.check(len(solution.components))
         mean, query_mean = _means(objective, moments)
@@ -135,7 +137,13 @@ class Problem:
 
 
 def pose(
-    objective: Any, ordering: Any, solver: Any, n_components: int | None, *, network: Any = "linear", pairs: bool = False
+    objective: Any,
+    ordering: Any,
+    solver: Any,
+    n_components: int | None,
+    *,
+    network: Any = "linear",
+    pairs: bool = False,
 ) -> Problem:
     """Resolve the three axes, once, and refuse what means nothing together."""
     goal = objectives.resolve(objective)
@@ -149,13 +157,26 @@ def pose(
         )
     if not pairs and goal.takes == "pairs":
         raise IllegalCombination(
-            "Fitting pairs with fit(X)", "no pairs were given", "fit_pairs(left, right, scores), or objective='similarity'"
+            "Fitting pairs with fit(X)",
+            "no pairs were given",
+            "fit_pairs(left, right, scores), or objective='similarity'",
         )
     if network != "linear":
         raise IllegalCombination(
-            f"network={network!r} with solver 'closed_form'", "closed forms exist for linear encoders only", "network='linear'"
+            f"network={network!r} with solver 'closed_form'",
+            "closed forms exist for linear encoders only",
+            "network='linear'",
         )
     return Problem(goal, orderings.resolve(ordering), solvers.resolve(solver), n_components)
+
+
+def _weighty(rows: dict[str, Any]) -> dict[str, Any]:
+    """Leave out rows of weight zero: they count for nothing, in a sample too."""
+    weight = rows.get("weight")
+    if weight is None or weight.all():
+        return rows
+    kept = np.flatnonzero(weight)
+    return {name: part if part is None else part[kept] for name, part in rows.items()}
 
 
 def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:

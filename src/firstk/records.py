@@ -346,9 +346,7 @@ def _plain(value: Any) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise InvalidInput(
-        f"A PrefixCurve holds finite numbers only; this JSON text has {name}. Drop that prefix length."
-    )
+    raise InvalidInput(f"A PrefixCurve holds finite numbers only; this JSON text has {name}. Drop that prefix length.")
 
 
 def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class RowSample:
         present = {name: _dense_rows(part) for name, part in columns.items() if part is not None}
         if not self.capacity:
             return self
-        n = len(next(iter(present.values())))
+        n = next(iter(present.values())).shape[0]
         for start in range(0, n, _FIRST_PASS):
             rows = slice(start, start + _FIRST_PASS)
             block = {name: part[rows] for name, part in present.items()}

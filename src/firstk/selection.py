@@ -5,7 +5,7 @@ The sample behind the choice does not depend on how the data arrived, and neithe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from firstk._checks import InvalidInput
 from firstk.contracts import Objective, Statistics
-from firstk.evaluation import Evidence, prefix_curve
+from firstk.evaluation import Evidence, prefix_scores, settled_metric
 from firstk.fitted import FittedEncoder
 from firstk.omega import resolve_omega
 from firstk.sampling import RowSample
@@ -37,51 +37,56 @@ class Choice:
 def choose(objective: Objective, sample: RowSample, measure: Measure, solve: Solve, progress: Any = iter) -> Choice:
     """Return the best of the objective's candidates.
 
-    Within a group of candidates the best mean score over folds wins. The first group wins whose winner is within one
-    standard error of the best of all, the error being that of the difference over folds.
+    Rows are judged by cross-validation, and the best mean score wins. Pairs are judged on documents that none of the
+    training pairs has: all settings within one standard error of the best there are good enough for unseen documents,
+    and among them the one that serves the documents of the pairs best wins.
 
     Parameters
     ----------
     objective : Objective
         With something left to "auto".
     sample : RowSample
-        Rows of the training data.
+        Rows or pairs of the training data.
     measure, solve : callable
         From rows to statistics, and from an objective and statistics to an encoder.
     progress : callable
         Wraps the iterable of folds.
     """
-    groups = objective.candidates()
-    flat = [candidate for group in groups for candidate in group]
-    table = np.array([
-        [_score(solve(candidate, statistics), held_out, objective.line.omega) for candidate in flat]
-        for statistics, held_out in _measured_folds(objective, sample, measure, progress)
-    ])  # (folds, candidates)
-    means = table.mean(axis=0)
-    best = int(means.argmax())
-    start = 0
-    for group in groups:
-        winner = start + int(means[start : start + len(group)].argmax())
-        behind = table[:, best] - table[:, winner]
-        if behind.mean() <= behind.std(ddof=1) / np.sqrt(len(behind)):
-            break
-        start += len(group)
-    return Choice(flat[winner], tuple(zip(flat, means.tolist(), strict=True)))
-
-
-def _measured_folds(
-    objective: Objective, sample: RowSample, measure: Measure, progress: Any
-) -> Iterator[tuple[Statistics, Evidence]]:
+    candidates = objective.candidates()
     n = min(len(sample), MOST_ROWS)
-    fold = _fold_of_documents(sample["right"][:n]) if objective.takes == "pairs" else np.arange(n) % N_FOLDS
-    if n < 4 * N_FOLDS or len(np.unique(fold)) < N_FOLDS:
+    if n < 4 * N_FOLDS:
         raise InvalidInput(
-            f"Choosing 'auto' settings of {type(objective).__name__} needs at least {4 * N_FOLDS} rows or pairs, and "
-            f"{N_FOLDS} distinct documents. Got {n}: set shrinkage (and neighbours) to numbers."
+            f"Choosing 'auto' settings of {type(objective).__name__} needs at least {4 * N_FOLDS} rows or pairs. "
+            f"Got {n}: set shrinkage (and neighbours) to numbers."
         )
+    by_row = np.arange(n) % N_FOLDS  # the order of a sample is a hash, so this is a random fold
+    if objective.takes != "pairs":
+        means = _held_out(candidates, by_row, sample, measure, solve, progress).mean(axis=0)
+        return Choice(candidates[int(means.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
+    unseen = _held_out(candidates, _fold_of_documents(sample["right"][:n]), sample, measure, solve, progress)
+    means = unseen.mean(axis=0)
+    best = int(means.argmax())
+    error = unseen[:, best].std(ddof=1) / np.sqrt(N_FOLDS)
+    good = [candidates[i] for i in np.flatnonzero(means >= means[best] - error)]
+    seen = _held_out(good, by_row, sample, measure, solve, progress).mean(axis=0)
+    return Choice(good[int(seen.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
+
+
+def _held_out(
+    candidates: Sequence[Objective],
+    fold: np.ndarray,
+    sample: RowSample,
+    measure: Measure,
+    solve: Solve,
+    progress: Any,
+) -> np.ndarray:
+    """Score every candidate on every fold after fitting on the others, shape (folds, candidates)."""
+    table = np.empty((N_FOLDS, len(candidates)))
     for f in progress(range(N_FOLDS)):
         kept, held = sample.take(np.flatnonzero(fold != f)), sample.take(np.flatnonzero(fold == f))
-        yield measure(kept), _evidence(kept, held)
+        statistics, evidence = measure(kept), _evidence(kept, held)
+        table[f] = [_score(solve(candidate, statistics), evidence, candidate.line.omega) for candidate in candidates]
+    return table
 
 
 def _fold_of_documents(right: np.ndarray) -> np.ndarray:
@@ -98,8 +103,11 @@ def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> Evide
 
 
 def _score(encoder: FittedEncoder, held_out: Evidence, omega: str) -> float:
-    """Mean of the curve at 2, 4, 8, ... and the full width, weighted by the objective's omega."""
+    """Mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width.
+
+    Each of these speaks for the prefixes since the one before it, so it weighs what they weigh together.
+    """
     ks = np.unique([min(2**i, encoder.d) for i in range(1, encoder.d.bit_length() + 1)])
-    weights = resolve_omega(omega, encoder.d).omega[ks - 1]
-    curve = prefix_curve(encoder, held_out, ks=ks)
-    return float(np.average(curve.score, weights=weights))
+    up_to = np.cumsum(resolve_omega(omega, encoder.d).omega)[ks - 1]
+    scores = prefix_scores(encoder, held_out, settled_metric(encoder, held_out), ks)
+    return float(np.average(scores, weights=np.diff(up_to, prepend=0.0)))

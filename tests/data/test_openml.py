@@ -67,9 +67,7 @@ def test_nothing_is_fetched_unless_asked(table, tmp_path):
     assert table[1] == []
 
 
-@pytest.mark.parametrize(
-    "error", [URLError("no route"), TimeoutError("slow"), PermissionError("x"), ValueError("md5")]
-)
+@pytest.mark.parametrize("error", [URLError("no route"), TimeoutError("slow"), PermissionError("x"), ValueError("md5")])
 def test_no_connection(table, tmp_path, error):
     table[0]["error"] = error
     with pytest.raises(MissingData) as caught:

@@ -30,9 +30,7 @@ def test_counts_of_the_paper(classes, each, counts):
 @settings(max_examples=40, deadline=None)
 @given(
     sizes=st.lists(st.integers(20, 60), min_size=1, max_size=6),
-    fractions=st.sampled_from(
-        [(0.7, 0.1, 0.2), (0.5, 0.25, 0.25), (0.8, 0.0, 0.2), (0.6, 0.4, 0.0), (1, 0, 0)]
-    ),
+    fractions=st.sampled_from([(0.7, 0.1, 0.2), (0.5, 0.25, 0.25), (0.8, 0.0, 0.2), (0.6, 0.4, 0.0), (1, 0, 0)]),
     with_labels=st.booleans(),
     seed=st.integers(0, 1000),
 )

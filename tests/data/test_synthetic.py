@@ -86,11 +86,7 @@ def test_same_seed_same_bytes(make):
     assert a.pca_axes.tobytes() == b.pca_axes.tobytes()
     assert a.X.tobytes() != other.X.tobytes()
     assert make(np.random.default_rng(5)).X.tobytes() == a.X.tobytes()
-    assert (
-        make(np.random.RandomState(5)).X.tobytes()
-        == make(np.random.RandomState(5)).X.tobytes()
-        != a.X.tobytes()
-    )
+    assert make(np.random.RandomState(5)).X.tobytes() == make(np.random.RandomState(5)).X.tobytes() != a.X.tobytes()
 
 
 def test_the_global_generator_is_left_alone():
@@ -111,9 +107,7 @@ def test_evenly_spaced_of_the_appendix_is_exact():
     np.testing.assert_allclose(np.sqrt(even.pca_spectrum * 5000), np.linspace(100, 1, 1000), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "low", "high"), [(11, 10, 1.0, 10.0), (200, 30, 0.5, 1000.0), (5, 1, 1.0, 2.0)]
-)
+@pytest.mark.parametrize(("n", "p", "low", "high"), [(11, 10, 1.0, 10.0), (200, 30, 0.5, 1000.0), (5, 1, 1.0, 2.0)])
 def test_singular_values_of_the_centred_data(n, p, low, high):
     even = evenly_spaced(2, n=n, p=p, low=low, high=high)
     centred = even.X - even.X.mean(axis=0)

@@ -47,9 +47,7 @@ def test_accuracy_equals_the_loop(similarity, dtype):
     R, y_ref, Q, y = clusters(0, dtype=dtype)
     expected = [np.mean(y_ref[order_by_loop(R, Q, similarity, k)[:, 0]] == y) for k in range(1, 8)]
     assert expected[0] < expected[-1]
-    np.testing.assert_allclose(
-        nearest_neighbour_accuracy(R, y_ref, Q, y, similarity=similarity), expected, atol=1e-12
-    )
+    np.testing.assert_allclose(nearest_neighbour_accuracy(R, y_ref, Q, y, similarity=similarity), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
@@ -119,10 +117,7 @@ def test_recall_equals_the_loop(similarity):
     truth = nearest_neighbours(R, Q, 6, similarity=similarity)
     expected = [
         np.mean(
-            [
-                len(set(a) & set(b)) / 6
-                for a, b in zip(order_by_loop(R, Q, similarity, k)[:, :6], truth, strict=True)
-            ]
+            [len(set(a) & set(b)) / 6 for a, b in zip(order_by_loop(R, Q, similarity, k)[:, :6], truth, strict=True)]
         )
         for k in range(1, 8)
     ]
@@ -161,8 +156,7 @@ def test_positive_recall_equals_the_loop():
     right = rng.normal(size=(60, 6))
     left = right + 0.8 * rng.normal(size=(60, 6))
     expected = [
-        np.mean([i in row[:4] for i, row in enumerate(order_by_loop(right, left, "cosine", k))])
-        for k in range(1, 7)
+        np.mean([i in row[:4] for i, row in enumerate(order_by_loop(right, left, "cosine", k))]) for k in range(1, 7)
     ]
     np.testing.assert_allclose(positive_recall(left, right, at=4), expected, atol=1e-12)
 

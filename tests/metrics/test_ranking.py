@@ -92,9 +92,7 @@ def test_ndcg_equals_scikit_learn():
     relevance = np.random.default_rng(4).integers(0, 3, (len(queries), len(docs)))
     table = np.array([(q, doc, relevance[q, doc]) for q in range(len(queries)) for doc in range(len(docs))])
     unit = [V / np.linalg.norm(V, axis=1, keepdims=True) for V in (queries, docs)]
-    assert ndcg(docs, queries, table, ks=[5])[0] == pytest.approx(
-        ndcg_score(relevance, unit[0] @ unit[1].T, k=10)
-    )
+    assert ndcg(docs, queries, table, ks=[5])[0] == pytest.approx(ndcg_score(relevance, unit[0] @ unit[1].T, k=10))
 
 
 def test_ndcg_at_some_prefix_lengths():

@@ -120,9 +120,7 @@ def test_extreme_scales_change_nothing():
     np.testing.assert_allclose(mean_principal_angles(scaled, U), mean_principal_angles(W, U), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "metric", [principal_angles, mean_principal_angles, subspace_distance, axis_distance]
-)
+@pytest.mark.parametrize("metric", [principal_angles, mean_principal_angles, subspace_distance, axis_distance])
 def test_widths_must_agree(metric):
     with pytest.raises(InvalidInput, match=r"with 3 columns. Got 4"):
         metric(np.eye(4), np.eye(3))

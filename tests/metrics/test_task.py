@@ -25,10 +25,7 @@ def explained_by_loop(X, Z, A):
 
 def readout_by_loop(Z_fit, Y_fit, Z, Y):
     fits = (LinearRegression().fit(Z_fit[:, :k], Y_fit) for k in range(1, Z.shape[1] + 1))
-    return [
-        r2_score(Y, fit.predict(Z[:, :k]), multioutput="variance_weighted")
-        for k, fit in enumerate(fits, start=1)
-    ]
+    return [r2_score(Y, fit.predict(Z[:, :k]), multioutput="variance_weighted") for k, fit in enumerate(fits, start=1)]
 
 
 def probe_by_loop(Z_fit, y_fit, Z, y):
@@ -89,9 +86,7 @@ def test_readout_equals_the_loop_in_and_out_of_sample(targets):
     Y_fit, Y = Z_fit @ W + 3 + rng.normal(size=(40, targets)), Z @ W + 3 + rng.normal(size=(25, targets))
     inside = linear_readout_r2(Z_fit, Y_fit)
     np.testing.assert_allclose(inside, readout_by_loop(Z_fit, Y_fit, Z_fit, Y_fit), atol=1e-10)
-    np.testing.assert_allclose(
-        linear_readout_r2(Z_fit, Y_fit, Z, Y), readout_by_loop(Z_fit, Y_fit, Z, Y), atol=1e-10
-    )
+    np.testing.assert_allclose(linear_readout_r2(Z_fit, Y_fit, Z, Y), readout_by_loop(Z_fit, Y_fit, Z, Y), atol=1e-10)
 
 
 @pytest.mark.usefixtures("block_rows")
@@ -147,7 +142,7 @@ def test_what_centring_leaves_of_a_constant_column_is_no_direction():
     y = rng.normal(size=47)
     assert linear_readout_r2(constant, y)[0] == 0
     blend = np.column_stack([constant, y])
-    np.testing.assert_allclose(linear_readout_r2(blend, y, blend + [[1e3, 0]], y), [0, 1], atol=1e-9)
+    np.testing.assert_allclose(linear_readout_r2(blend, y, blend + np.array([1e3, 0]), y), [0, 1], atol=1e-9)
 
 
 def test_a_code_without_signal_reads_out_the_mean():
@@ -173,9 +168,7 @@ def test_probe_equals_the_loop(labels):
     Z_fit, Z = centres[fit] + rng.normal(size=(60, 5)), centres[test] + rng.normal(size=(40, 5))
     expected = probe_by_loop(Z_fit, labels[fit], Z, labels[test])
     assert min(expected) < max(expected)
-    np.testing.assert_allclose(
-        linear_probe_accuracy(Z_fit, labels[fit], Z, labels[test]), expected, atol=1e-12
-    )
+    np.testing.assert_allclose(linear_probe_accuracy(Z_fit, labels[fit], Z, labels[test]), expected, atol=1e-12)
 
 
 def test_probe_of_one_class_and_of_unknown_classes():

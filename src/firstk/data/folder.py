@@ -165,9 +165,7 @@ def as_vectors(path: Path, name: str, array: np.ndarray, width: int | None = Non
     return array
 
 
-def as_rows(
-    path: Path, name: str, array: np.ndarray, shape: tuple[int | None, ...], limit: int
-) -> np.ndarray:
+def as_rows(path: Path, name: str, array: np.ndarray, shape: tuple[int | None, ...], limit: int) -> np.ndarray:
     """Return int64 class numbers or row numbers, after checking their shape and that all are below `limit`.
 
     None in `shape` leaves that length open.
@@ -177,13 +175,9 @@ def as_rows(
     )
     if not fits or array.dtype.kind not in "iu":
         wanted = tuple("any" if want is None else want for want in shape)
-        raise unusable(
-            path, f"{name} must be integers of shape {wanted}; it is {array.dtype} of {array.shape}"
-        )
+        raise unusable(path, f"{name} must be integers of shape {wanted}; it is {array.dtype} of {array.shape}")
     if array.size and not 0 <= int(array.min()) <= int(array.max()) < limit:
-        raise unusable(
-            path, f"{name} must lie in [0, {limit - 1}]; it reaches from {array.min()} to {array.max()}"
-        )
+        raise unusable(path, f"{name} must lie in [0, {limit - 1}]; it reaches from {array.min()} to {array.max()}")
     return array.astype(np.int64)
 
 

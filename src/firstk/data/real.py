@@ -72,9 +72,7 @@ def load_mnist(folder: _Folder = None, *, download: bool = False) -> ImageSet:
     >>> mnist.X_train.shape, mnist.image_shape  # doctest: +SKIP
     ((60000, 784), (28, 28))
     """
-    return _load_images(
-        "MNIST", "mnist", _IDX_FILES, _idx_parts, openml.MNIST, _DIGIT_NAMES, folder, download
-    )
+    return _load_images("MNIST", "mnist", _IDX_FILES, _idx_parts, openml.MNIST, _DIGIT_NAMES, folder, download)
 
 
 def load_fashion_mnist(folder: _Folder = None, *, download: bool = False) -> ImageSet:
@@ -264,9 +262,7 @@ def _idx_parts(paths: list[Path], n_classes: int) -> _Parts:
         labels = read_idx(label_path, 1)
         parts += [images, as_rows(label_path, "the label", labels, (len(images),), n_classes)]
     if parts[0].shape[1:] != parts[2].shape[1:]:
-        raise unusable(
-            paths[2], f"its images are {parts[2].shape[1:]}, those of {paths[0].name} {parts[0].shape[1:]}"
-        )
+        raise unusable(paths[2], f"its images are {parts[2].shape[1:]}, those of {paths[0].name} {parts[0].shape[1:]}")
     return parts[0], parts[1], parts[2], parts[3]
 
 
@@ -277,12 +273,7 @@ def _cifar_parts(paths: list[Path], n_classes: int) -> _Parts:
     for part in ("train", "test"):
         differences = z[f"{part}_d"]
         shape = differences.shape
-        if (
-            len(shape) != 4
-            or (shape[0], *shape[2:]) != (3, 32, 32)
-            or differences.dtype != np.uint8
-            or not shape[1]
-        ):
+        if len(shape) != 4 or (shape[0], *shape[2:]) != (3, 32, 32) or differences.dtype != np.uint8 or not shape[1]:
             raise unusable(
                 path,
                 f"{part}_d must be bytes of shape (3, n, 32, 32); it is {differences.dtype} of {shape}",

@@ -127,9 +127,7 @@ def _check_labels(y: Any, X: np.ndarray, counts: tuple[int, int, int]) -> np.nda
     """Return labels as a vector in which every class can reach every part."""
     y = np.asarray(y)
     if y.ndim != 1:
-        raise InvalidInput(
-            f"split takes one label per row in 'y'. Got shape {y.shape}; use y.ravel() or argmax(1)."
-        )
+        raise InvalidInput(f"split takes one label per row in 'y'. Got shape {y.shape}; use y.ravel() or argmax(1).")
     check_same_length(X, y, "X", "y", "split")
     try:
         classes, sizes = np.unique(y, return_counts=True)
@@ -164,9 +162,7 @@ def _check_all_trained(labels: np.ndarray, train: np.ndarray) -> None:
         )
 
 
-def _cut(
-    rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _cut(rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Cut `rows` at random in two, the second part of exactly `n_second`."""
     from sklearn.model_selection import train_test_split
 

@@ -34,9 +34,7 @@ def check_labels(y: Any, n: int, owner: str, name: str) -> np.ndarray:
     """Return one label per row as a vector."""
     labels = np.asarray(y)
     if labels.shape != (n,):
-        raise InvalidInput(
-            f"{owner} takes one label per row: '{name}' must have shape ({n},). Got {labels.shape}."
-        )
+        raise InvalidInput(f"{owner} takes one label per row: '{name}' must have shape ({n},). Got {labels.shape}.")
     if np.issubdtype(labels.dtype, np.floating) and np.isnan(labels).any():
         raise InvalidInput(
             f"{owner} takes labels without gaps; '{name}' has NaN in {int(np.isnan(labels).sum())} of {n} "
@@ -47,9 +45,7 @@ def check_labels(y: Any, n: int, owner: str, name: str) -> np.ndarray:
 
 def check_label_pair(y_ref: Any, y: Any, sizes: tuple[int, int], owner: str, names: tuple[str, str]) -> Any:
     """Return two label vectors that can be compared: both of numbers or both of text."""
-    first, second = (
-        check_labels(v, n, owner, name) for v, n, name in zip((y_ref, y), sizes, names, strict=True)
-    )
+    first, second = (check_labels(v, n, owner, name) for v, n, name in zip((y_ref, y), sizes, names, strict=True))
     # numpy compares text with numbers as never equal, which would read as an accuracy of 0.
     if {first.dtype.kind, second.dtype.kind} & set("US") and first.dtype.kind != second.dtype.kind:
         raise InvalidInput(
@@ -73,7 +69,6 @@ def check_rows(rows: Any, n: int, owner: str, name: str) -> np.ndarray:
         raise InvalidInput(f"{owner} takes row numbers in '{name}': ints, not {rows.dtype}.")
     if rows.size and (rows.min() < 0 or rows.max() >= n):
         raise InvalidInput(
-            f"{owner} takes row numbers from 0 to {n - 1} in '{name}'. Got values from {rows.min()} to "
-            f"{rows.max()}."
+            f"{owner} takes row numbers from 0 to {n - 1} in '{name}'. Got values from {rows.min()} to {rows.max()}."
         )
     return rows.astype(np.int64)

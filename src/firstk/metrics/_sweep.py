@@ -16,7 +16,7 @@ from firstk._checks import check_choice
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
 BLOCK_BYTES = 1 << 21
-# References are padded to a multiple of this: a cache line of float32 four times over.
+# References are padded to a multiple of this: no remainders in BLAS kernels, and groups of equal size.
 LANES = 64
 
 
@@ -153,8 +153,8 @@ def _padded(n: int) -> int:
 def _transposed(Z_ref: np.ndarray) -> np.ndarray:
     """Lay references out by coordinate, padded with zeros to whole vector registers.
 
-    With the padding every reference goes through the same instructions of a BLAS kernel, so equal references
-    get equal similarities to the last bit, and ties are ties.
+    Without a remainder every reference goes through the same instructions of any BLAS kernel, so equal
+    references get equal similarities to the last bit, and ties are ties.
     """
     R = np.zeros((Z_ref.shape[1], _padded(len(Z_ref))), dtype=Z_ref.dtype)
     R[:, : len(Z_ref)] = Z_ref.T

@@ -209,8 +209,7 @@ def _excluded(exclude_self: Any, n: int, m: int, owner: str) -> np.ndarray | Non
         exclude = check_rows(exclude_self, n, owner, "exclude_self")
         if exclude.shape != (m,):
             raise InvalidInput(
-                f"{owner} takes one reference row per query in 'exclude_self': shape ({m},). "
-                f"Got {exclude.shape}."
+                f"{owner} takes one reference row per query in 'exclude_self': shape ({m},). Got {exclude.shape}."
             )
     if n == 1:
         raise InvalidInput(f"{owner} with 'exclude_self' needs at least two references. Got 1.")

@@ -15,7 +15,7 @@ from firstk.metrics._inputs import check_codes, check_count, check_lengths, chec
 from firstk.metrics._sweep import largest, sweep
 
 
-def pair_spearman(Z_left: Any, Z_right: Any, scores: Any) -> np.ndarray:
+def pair_spearman(Z_left: Any, Z_right: Any, scores: Any, *, ks: Any = None) -> np.ndarray:
     """Spearman correlation of the cosine of each pair with its score, for every prefix length.
 
     Parameters
@@ -24,10 +24,12 @@ def pair_spearman(Z_left: Any, Z_right: Any, scores: Any) -> np.ndarray:
         Row i of one is compared with row i of the other.
     scores : array-like of shape (n,)
         How alike the two are said to be. Ties get their mean rank, as in `scipy.stats.spearmanr`.
+    ks : array-like of int, optional
+        Prefix lengths, increasing; all from 1 to d if not given.
 
     Returns
     -------
-    correlation : ndarray of shape (d,)
+    correlation : ndarray of shape (len(ks),)
         0 where the cosine is the same for all pairs and so ranks nothing (at k = 1 it knows only three
         values).
 
@@ -44,16 +46,20 @@ def pair_spearman(Z_left: Any, Z_right: Any, scores: Any) -> np.ndarray:
     Z_left, Z_right = check_codes(Z_left, Z_right, owner, ("Z_left", "Z_right"))
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     ranks = _centred_unit(rankdata(_check_scores(scores, len(Z_left), owner)))
+    lengths = check_lengths(ks, Z_left.shape[1], owner)
     dots, left, right = np.zeros((3, len(Z_left)))
-    correlation = np.empty(Z_left.shape[1])
-    for j, (a, b) in enumerate(zip(_columns(Z_left), _columns(Z_right), strict=True)):
+    correlation: list[float] = []
+    for k, (a, b) in enumerate(zip(_columns(Z_left), _columns(Z_right), strict=True), start=1):
         dots += a * b
         left += a * a
         right += b * b
-        norms = np.sqrt(left) * np.sqrt(right)
-        cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
-        correlation[j] = ranks @ _centred_unit(rankdata(cosines))
-    return correlation
+        if k == lengths[len(correlation)]:
+            norms = np.sqrt(left) * np.sqrt(right)
+            cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+            correlation.append(ranks @ _centred_unit(rankdata(cosines)))
+            if len(correlation) == len(lengths):
+                break
+    return np.array(correlation)
 
 
 def ndcg(Z_docs: Any, Z_queries: Any, judgements: Any, *, at: int = 10, ks: Any = None) -> np.ndarray:

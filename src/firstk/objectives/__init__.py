@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstk._checks import bad_parameter
+from firstk._checks import resolve_member
 from firstk.contracts import Objective
 from firstk.objectives.denoising import Denoising
 from firstk.objectives.fisher import Fisher
@@ -14,11 +14,11 @@ from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
 from firstk.objectives.similarity import DotProducts, Neighbours, Pairs, Similarity
 
-# What a user may name; a string is resolved here, once.
-PUBLIC: dict[str, type] = {
+# What a user may name, and below it what "similarity" resolves into.
+PUBLIC: dict[str, Any] = {
     objective.name: objective for objective in (Reconstruction, Fisher, Regression, Similarity, Mixture, Denoising)
 }
-_ALL: dict[str, type] = PUBLIC | {objective.name: objective for objective in (DotProducts, Neighbours, Pairs)}
+_SETTLED: dict[str, Any] = {objective.name: objective for objective in (DotProducts, Neighbours, Pairs)}
 
 __all__ = [
     "Denoising",
@@ -40,11 +40,8 @@ __all__ = [
 
 def resolve(objective: Any) -> Objective:
     """Return the objective that a name or an object stands for, its settings checked."""
-    if isinstance(objective, str) and objective in PUBLIC:
-        return PUBLIC[objective]()
-    if not isinstance(objective, tuple(_ALL.values())):
-        names = ", ".join(repr(name) for name in PUBLIC)
-        raise bad_parameter("objective", "PrefixEncoder", f"one of {names}, or an object such as Fisher()", objective)
+    if not isinstance(objective, tuple(_SETTLED.values())):
+        objective = resolve_member(objective, PUBLIC, "objective", "Fisher()")
     objective.check()
     return objective
 
@@ -55,4 +52,4 @@ def restore(name: str, settings: dict[str, Any]) -> Objective:
     if "noise" in settings:
         noise = dict(settings["noise"])
         settings["noise"] = NOISES[noise.pop("name")](**noise)
-    return resolve(_ALL[name](**settings))
+    return resolve((PUBLIC | _SETTLED)[name](**settings))

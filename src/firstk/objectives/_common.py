@@ -46,7 +46,7 @@ class ClosedFormObjective:
         """Read nothing out."""
         return None
 
-    def candidates(self) -> tuple[tuple[Self, ...], ...]:
+    def candidates(self) -> tuple[Self, ...]:
         """Leave nothing to choose."""
         return ()
 
@@ -71,9 +71,9 @@ def check_shrinkage(shrinkage: Any, owner: str) -> None:
         raise bad_parameter("shrinkage", owner, "None, 'auto' or a number in [0, 1]", shrinkage)
 
 
-def shrinkage_candidates(objective: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return one group, of one candidate a shrinkage, when the shrinkage is "auto"; else nothing."""
-    return (tuple(replace(objective, shrinkage=a) for a in SHRINKAGES),) if objective.shrinkage == "auto" else ()
+def shrinkage_candidates(objective: Any) -> tuple[Any, ...]:
+    """Return one candidate a shrinkage when the shrinkage is "auto"; else nothing."""
+    return tuple(replace(objective, shrinkage=a) for a in SHRINKAGES) if objective.shrinkage == "auto" else ()
 
 
 def least_squares_head(moments: Moments, components: np.ndarray) -> Head:

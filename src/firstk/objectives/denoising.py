@@ -47,6 +47,6 @@ class Denoising(ClosedFormObjective):
         return Pencil(M=S @ S.T, N=G)
 
     def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray:
-        """The optimal decoder of noisy codes: S^T B^T, as the code is orthonormal in G."""
+        """Return the optimal decoder of noisy codes: S^T B^T, as the code is orthonormal in G."""
         _, S = self.noise.second_moments(rows_of(statistics).St)
         return S.T @ components.T

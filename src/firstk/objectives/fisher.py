@@ -52,7 +52,8 @@ class Fisher(ClosedFormObjective):
         if not np.any(np.diag(Sw) > 0):
             raise InvalidInput(
                 "Fisher needs variation within classes, and every class here is a single point "
-                f"({moments.rows} rows, {len(classes)} classes). Give more rows a class, or use objective='reconstruction'."
+                f"({moments.rows} rows, {len(classes)} classes). Give more rows a class, or use "
+                "objective='reconstruction'."
             )
         N = shrunk(Sw, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
         return Pencil(factor=moments.between_factor[: moments.p], N=N, most=len(classes) - 1)
@@ -64,6 +65,6 @@ class Fisher(ClosedFormObjective):
         with np.errstate(divide="ignore"):
             return Head(means, np.log(moments.class_shares), means**2 / 2, moments.classes)
 
-    def candidates(self) -> tuple[tuple[Fisher, ...], ...]:
-        """Return one group, of one candidate a shrinkage, when it is "auto"."""
+    def candidates(self) -> tuple[Fisher, ...]:
+        """Return one candidate a shrinkage when it is "auto"."""
         return shrinkage_candidates(self)

@@ -37,8 +37,8 @@ class GaussianNoise:
 class Masking:
     """Replace patches of coordinates by their mean; each patch is kept with probability `keep`.
 
-    S = q St; G is q St inside a patch and q^2 St across, for independent patches. With `exact`, a fixed number m of the P
-    patches is kept, drawn at random, and the factor across is m (m - 1) / (P (P - 1)).
+    S = q St; G is q St inside a patch and q^2 St across, for independent patches. With `exact`, a fixed number m of
+    the P patches is kept, drawn at random, and the factor across is m (m - 1) / (P (P - 1)).
 
     Parameters
     ----------
@@ -77,7 +77,9 @@ class Masking:
         P = len(np.unique(self.patch_ids(p)))
         m = round(self.keep * P)
         if m == 0:
-            raise InvalidInput(f"Masking would keep none of {P} patches at keep={self.keep}: raise it to {1 / P:.3g} or more.")
+            raise InvalidInput(
+                f"Masking would keep none of {P} patches at keep={self.keep}: raise it to {1 / P:.3g} or more."
+            )
         return m / P, (m * (m - 1) / (P * (P - 1)) if P > 1 else 1.0)
 
     def second_moments(self, St: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +90,7 @@ class Masking:
 
 
 def image_patches(image_shape: tuple[int, ...], patch: tuple[int, int]) -> tuple[int, ...]:
-    """Number the patches of an image, for flattened rows of shape (height, width) or (height, width, channels).
+    """Return the patch of each pixel, for flattened rows of shape (height, width) or (height, width, channels).
 
     Patches at the right and lower edge are smaller where the image is no multiple of the patch.
 

@@ -50,6 +50,6 @@ class Regression(ClosedFormObjective):
         """Least-squares readout, the same for every prefix because the code is orthonormal in St."""
         return least_squares_head(rows_of(statistics), components)
 
-    def candidates(self) -> tuple[tuple[Regression, ...], ...]:
-        """Return one group, of one candidate a shrinkage, when it is "auto"."""
+    def candidates(self) -> tuple[Regression, ...]:
+        """Return one candidate a shrinkage when it is "auto"."""
         return shrinkage_candidates(self)

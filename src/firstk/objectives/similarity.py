@@ -26,8 +26,8 @@ from firstk.objectives._common import (
 )
 from firstk.pairs import PairMoments
 
-# Weights of mined neighbours among which "auto" chooses, least trust in neighbours first.
-NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5, 0.75)
+# Weights of mined neighbours among which "auto" chooses.
+NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5)
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,14 @@ class Neighbours(ClosedFormObjective):
         N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
 
-    def candidates(self) -> tuple[tuple[Neighbours, ...], ...]:
-        """Return one group, of one candidate a shrinkage, when it is "auto"."""
+    def candidates(self) -> tuple[Neighbours, ...]:
+        """Return one candidate a shrinkage when it is "auto"."""
         return shrinkage_candidates(self)
 
 
 @dataclass(frozen=True)
 class Pairs(ClosedFormObjective):
-    """Learn from pairs: M = sym E[(s - mean s) x x'^T] from scores, sym E[x x'^T] from positives; N = St of both sides.
+    """Learn from pairs: N = St of both sides, M = sym E[(s - mean s) x x'^T] from scores, sym E[x x'^T] from positives.
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbours are mixed in with weight `neighbours`, each part
     divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
@@ -149,13 +149,13 @@ class Pairs(ClosedFormObjective):
         N = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
 
-    def candidates(self) -> tuple[tuple[Pairs, ...], ...]:
-        """Return a group a weight of neighbours, the one that trusts the pairs most first."""
+    def candidates(self) -> tuple[Pairs, ...]:
+        """Return the grid of what is "auto"."""
         if "auto" not in (self.shrinkage, self.neighbours):
             return ()
         weights: Any = NEIGHBOUR_WEIGHTS if self.neighbours == "auto" else (self.neighbours,)
         shrinkages: Any = SHRINKAGES if self.shrinkage == "auto" else (self.shrinkage,)
-        return tuple(tuple(Pairs(a, w) for a in shrinkages) for w in weights)
+        return tuple(Pairs(a, w) for w in weights for a in shrinkages)
 
 
 def mined_agreement(X: np.ndarray) -> np.ndarray:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstk._checks import bad_parameter
+from firstk._checks import resolve_member
 from firstk.contracts import Solver
 from firstk.solvers.closed_form import ClosedForm
 
-PUBLIC: dict[str, type] = {solver.name: solver for solver in (ClosedForm,)}
+# Every objective there is has a closed form, so that is what "auto" takes.
+PUBLIC: dict[str, Any] = {"auto": ClosedForm, ClosedForm.name: ClosedForm}
 
 __all__ = ["ClosedForm", "resolve"]
 
 
 def resolve(solver: Any) -> Solver:
-    """Return the solver that a name or an object stands for; "auto" takes a closed form, as every objective has one."""
-    if isinstance(solver, str) and solver in ("auto", *PUBLIC):
-        return PUBLIC["closed_form" if solver == "auto" else solver]()
-    if not isinstance(solver, tuple(PUBLIC.values())):
-        names = ", ".join(repr(name) for name in ("auto", *PUBLIC))
-        raise bad_parameter("solver", "PrefixEncoder", f"one of {names}, or an object such as ClosedForm()", solver)
-    solver.check()
-    return solver
+    """Return the solver that a name or an object stands for, its settings checked."""
+    chosen = resolve_member(solver, PUBLIC, "solver", "ClosedForm()")
+    chosen.check()
+    return chosen

@@ -17,7 +17,9 @@ from firstk._checks import InvalidInput, RankWarning, check_choice
 from firstk._linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
 from firstk.contracts import Pencil, Solution
 
-NO_SIGNAL = "every column is constant, or what was asked for is unrelated to the data. Check the columns and the labels."
+NO_SIGNAL = (
+    "every column is constant, or what was asked for is unrelated to the data. Check the columns and the labels."
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+# Two commands: `make demo` and `make test`. Each sets up what it needs in .venv; a second run is quick.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Two BLAS processes at once crawl: tests keep to one thread each.
+ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo   learn ordered codes on embedded data and write a page to open"
+	@echo "make test   lint, types, layers, doctests, README code and all tests"
+	@echo "make lint   ruff, mypy and import-linter alone"
+	@echo "make bench  speed against scikit-learn, as ratios"
+
+$(VENV)/.base: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing firstk into $(VENV) (first run only) ..."
+	@$(PIP) -e '.[report]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	@echo "installing what the tests need (first run only) ..."
+	@$(PIP) -e '.[report,tables,test]'
+	@touch $@
+
+demo: $(VENV)/.base
+	@$(BIN)/firstk demo
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(ONE_THREAD) $(BIN)/python -m pytest
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) firstk-demo dist build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,74 @@
+"""What a curve says at one k, as text: the score, and the share of the whole that is kept.
+
+Tables, chart and script show the same text, because it is made here once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from firstk.records import PrefixCurve
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A curve at the longest evaluated prefix that fits into k coordinates.
+
+    Attributes
+    ----------
+    k : int
+        That prefix: k itself, unless the curve was not evaluated there or ends before.
+    score : float
+    cells : tuple of str
+        The score, its share of the full-width score, and its share of the score of the raw vectors.
+    """
+
+    k: int
+    score: float
+    cells: tuple[str, str, str]
+
+
+def read(curve: PrefixCurve, k: int) -> Reading | None:
+    """Read a curve at `k`; None if every evaluated prefix is longer."""
+    position = bisect_right(curve.k, k) - 1
+    return None if position < 0 else reading_at(curve, position)
+
+
+def reading_at(curve: PrefixCurve, position: int) -> Reading:
+    """Read a curve at one of its own points."""
+    score = curve.score[position]
+    shares = (share_text(share_kept(curve, score, whole)) for whole in (curve.full, curve.input_score))
+    return Reading(curve.k[position], score, (score_text(score), *shares))
+
+
+def share_kept(curve: PrefixCurve, score: float, whole: float | None) -> float | None:
+    """Share of `whole` that `score` keeps, as in `PrefixCurve.smallest`; None where a share means nothing."""
+    if whole is None or whole <= 0:
+        return None
+    if curve.higher_is_better:
+        return score / whole
+    return whole / score if score > 0 else None
+
+
+def score_text(score: float) -> str:
+    """Four decimals, or four digits where decimals would hide a small score or flood a large one."""
+    if score == 0 or 1e-3 <= abs(score) < 1e4:
+        return f"{score:.4f}"
+    return f"{score:.4g}"
+
+
+def share_text(share: float | None) -> str:
+    """Percent with one decimal."""
+    if share is None:
+        return NOTHING
+    return f"{100 * share:.1f} %" if abs(share) < 100 else f"{100 * share:.3g} %"
+
+
+def value_text(value: str | int | float) -> str:
+    """A fact as text: thousands of an int are set apart."""
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
