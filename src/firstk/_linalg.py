@@ -27,8 +27,8 @@ def rank_tolerance(p: int, eps: float) -> float:
 
 def ordered_eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of a symmetric matrix, descending, and its eigenvectors as columns."""
-    # evd is the quickest driver for a full decomposition; LAPACK ascends, we descend.
-    values, vectors = scipy.linalg.eigh(S, driver="evd", check_finite=False)
+    # numpy's, because its BLAS is the one that made S: scipy brings a second one, whose threads get in the way.
+    values, vectors = np.linalg.eigh(S)  # LAPACK ascends, we descend
     return values[::-1], vectors[:, ::-1]
 
 
@@ -72,7 +72,7 @@ def whitener(N: np.ndarray, eps: float) -> np.ndarray:
     if kept.all():
         within = (vectors / scale[:, None]) / np.sqrt(values)
     else:  # vectors scaled up again span the range of N; whiten inside it
-        basis = scipy.linalg.qr(vectors[:, kept] * scale[:, None], mode="economic", check_finite=False)[0]
+        basis = np.linalg.qr(vectors[:, kept] * scale[:, None])[0]
         within = basis @ _inverse_root(symmetrised(basis.T @ inner @ basis))
     R = np.zeros((len(N), within.shape[1]))
     R[varies] = within

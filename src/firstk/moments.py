@@ -9,20 +9,14 @@ of batching, partition and order up to rounding.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import block_diag
 
-from firstk._checks import InvalidInput, check_choice, check_matrix, check_same_length, check_weights
-
-# About 12 MiB of float32 a block: large enough for BLAS, small enough to stay in cache while it is centred.
-_BLOCK_ENTRIES = 3_200_000
-# Rows whose mean is near enough to the block's to centre by without losing digits.
-_ANCHOR_ROWS = 256
-_NO_LABEL = np.array([""])
+from firstk._checks import InvalidInput, check_choice
+from firstk._scatter import NO_LABEL, Batch, batch_scatter, check_batch
 
 
 class Moments:
@@ -65,7 +59,7 @@ class Moments:
         # Precision of the numbers themselves: a column that varies by less than this is constant.
         self.input_eps = float(np.finfo(np.float64).eps)
         self.labelled = False
-        self.group_labels: np.ndarray = _NO_LABEL[:0]
+        self.group_labels: np.ndarray = NO_LABEL[:0]
         self.group_weight = np.zeros(0)
         self.group_mean = np.zeros((0, 0))  # (groups, p + q)
         self.within = np.zeros((0, 0))  # (p + q, p + q), undivided
@@ -83,11 +77,23 @@ class Moments:
         targets : array-like of shape (n,) or (n, q), optional
         sample_weight : array-like of shape (n,), optional
         """
-        batch = Moments(self.precision)
-        for block in _blocks(X, y, targets, sample_weight):
-            batch._merge_in(_block_moments(*block, precision=self.precision))
-        self._check_mergeable(batch)
-        return self._merge_in(batch)
+        batch = check_batch(X, y, targets, sample_weight, self.precision)
+        other = Moments._of(batch, self.precision)
+        self._check_mergeable(other)
+        return self._merge_in(other)
+
+    @classmethod
+    def _of(cls, batch: Batch, precision: str) -> Moments:
+        groups, means, within = batch_scatter(batch)
+        made = cls(precision)
+        made.rows, made.p, made.q = batch.X.shape[0], batch.p, batch.width - batch.p
+        made.labelled = batch.y is not None
+        made.eps = float(np.finfo(batch.dtype).eps)
+        if batch.X.dtype.kind == "f":
+            made.input_eps = float(np.finfo(batch.X.dtype).eps)
+        made.group_labels, made.group_weight = groups.labels, groups.weight
+        made.group_mean, made.within = means, within
+        return made
 
     def merge(self, other: Moments) -> Moments:
         """Take in the moments of other rows, exactly as if their rows had been seen here."""
@@ -239,103 +245,3 @@ class Moments:
     def Syy(self) -> np.ndarray:
         """Scatter of the targets divided by n, shape (q, q)."""
         return self._total[self.p :, self.p :]
-
-
-def _blocks(X: Any, y: Any, targets: Any, weights: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Cut a batch into blocks of rows; sparse blocks become dense one at a time."""
-    owner = "Moments.update"
-    if not sparse.issparse(X):
-        X = np.asarray(X)
-        if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
-            X = check_matrix(X, owner)
-    else:
-        X = X.tocsr()
-        if 0 in X.shape:
-            raise InvalidInput(f"{owner} needs at least one row and one column in 'X'. Got shape {X.shape}.")
-    n, p = X.shape
-    weights = check_weights(weights, n, owner)
-    if y is not None:
-        y = np.asarray(y)
-        if y.ndim != 1:
-            raise InvalidInput(f"{owner} takes one label a row. Got labels of shape {y.shape}.")
-        check_same_length(X if not sparse.issparse(X) else range(n), y, "X", "y", owner)
-    if targets is not None:
-        targets = np.asarray(targets)
-        targets = check_matrix(targets.reshape(n, -1) if len(targets) == n else targets, owner, "targets")
-        check_same_length(range(n), targets, "X", "targets", owner)
-    # Blocks of even size: a last block of a few rows would cost as much bookkeeping as a full one.
-    step = -(-n // max(1, round(n / max(64, _BLOCK_ENTRIES // p))))
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        block = X[rows].toarray() if sparse.issparse(X) else X[rows]
-        yield block, *(None if part is None else part[rows] for part in (y, targets, weights))
-
-
-def _working_dtype(block: np.ndarray, precision: str) -> type:
-    """float32 for rows that came in 32 bits or less, unless float64 was asked for."""
-    narrow = block.dtype.kind == "f" and block.dtype.itemsize <= 4
-    return np.float32 if narrow and precision == "auto" else np.float64
-
-
-def _block_moments(X: np.ndarray, y: Any, targets: Any, weights: Any, *, precision: str) -> Moments:
-    """Moments of one block: centre by approximate group means, multiply, correct by what was left.
-
-    The means subtracted are rounded to the working precision; the residual means of the centred rows put the
-    rounding right, so the result has the precision of the products, not of the means.
-    """
-    dtype = _working_dtype(X, precision)
-    n, p = X.shape
-    rows = X if targets is None else np.hstack([X, targets])
-    group = _Grouping(y, n, weights, dtype)
-    anchor: np.ndarray = group.anchor(rows).astype(dtype)
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below, in a sentence
-        joint = np.subtract(rows, anchor[group.codes] if group.count > 1 else anchor, dtype=dtype)
-    residual = group.means(joint)
-    if not np.isfinite(residual).all():
-        check_matrix(X, "Moments.update")
-        raise InvalidInput("Moments.update met numbers too large for their precision: scale the columns down first.")
-    if weights is not None:
-        joint *= np.sqrt(weights).astype(dtype)[:, None]
-
-    block = Moments(precision)
-    block.rows, block.p, block.q, block.labelled = n, p, rows.shape[1] - p, y is not None
-    block.eps = float(np.finfo(dtype).eps)
-    block.input_eps = float(np.finfo(X.dtype).eps) if X.dtype.kind == "f" else block.input_eps
-    block.group_labels, block.group_weight = group.labels, group.weight
-    block.group_mean = anchor.astype(np.float64) + residual
-    block.within = (joint.T @ joint).astype(np.float64)
-    block.within -= (residual * group.weight[:, None]).T @ residual
-    return block
-
-
-class _Grouping:
-    """The groups of a block of rows, and weighted means over them."""
-
-    def __init__(self, y: Any, n: int, weights: np.ndarray | None, dtype: type):
-        if y is None:
-            self.labels, self.codes = _NO_LABEL, np.zeros(n, dtype=np.intp)
-        else:
-            self.labels, self.codes = np.unique(y, return_inverse=True)
-        self.count, self.weighted = len(self.labels), weights is not None
-        self.weight = np.bincount(self.codes, weights, minlength=self.count).astype(np.float64)
-        ones = np.ones(n) if weights is None else weights
-        safe = np.where(self.weight > 0, self.weight, 1.0)
-        rows: np.ndarray = (ones / safe[self.codes]).astype(dtype)
-        # A row of weights for one group, a sparse indicator for many: both make the means one product.
-        self._average: Any = (
-            rows[None, :]
-            if self.count == 1
-            else sparse.csr_matrix((rows, (self.codes, np.arange(n))), shape=(self.count, n))
-        )
-
-    def anchor(self, rows: np.ndarray) -> np.ndarray:
-        """Means good enough to centre by: of a few rows spread over the block when nothing tells rows apart."""
-        if self.count > 1 or self.weighted:
-            return self.means(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return rows[:: max(1, len(rows) // _ANCHOR_ROWS)].mean(axis=0, dtype=np.float64, keepdims=True)
-
-    def means(self, rows: np.ndarray) -> np.ndarray:
-        """Group means in float64, taken in the precision of `rows`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self._average @ rows, dtype=np.float64)

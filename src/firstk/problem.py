@@ -73,6 +73,8 @@ class Problem:
             return self.solve(statistics), statistics
         inside = {name: part @ basis if name in VECTORS else part for name, part in rows.items()}
         statistics = self.measure(inside, ambient=len(basis))
+        # Which rows are sampled, and in what order, is a hash of the rows as they came, not as the basis has them.
+        statistics.sample = RowSample(self.objective.sample_size).update(rows).written_in(basis)
         statistics.basis = basis
         return self.solve(statistics).lifted(basis), statistics
 

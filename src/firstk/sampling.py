@@ -66,7 +66,7 @@ class RowSample:
 
     def merge(self, other: RowSample) -> RowSample:
         """Take in another sample."""
-        if len(other):
+        if len(other) and self.capacity:
             self._keep_lowest(other.priority, other.columns)
         return self
 
@@ -76,10 +76,14 @@ class RowSample:
 
     def lifted(self, basis: np.ndarray) -> RowSample:
         """Return the sample in full coordinates, when it was taken in those of an orthonormal basis."""
-        full = RowSample(self.capacity)
-        full.priority = self.priority
-        full.columns = {name: part @ basis.T if name in VECTORS else part for name, part in self.columns.items()}
-        return full
+        return self.written_in(basis.T)
+
+    def written_in(self, basis: np.ndarray) -> RowSample:
+        """Return the sample with its vectors in the coordinates of a basis, in the order that it has."""
+        turned = RowSample(self.capacity)
+        turned.priority = self.priority
+        turned.columns = {name: part @ basis if name in VECTORS else part for name, part in self.columns.items()}
+        return turned
 
     def _keep_lowest(self, priority: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         if len(self) >= self.capacity:  # most rows of a long stream lose at once
@@ -87,13 +91,21 @@ class RowSample:
             if not winners.any():
                 return
             priority, columns = priority[winners], {name: part[winners] for name, part in columns.items()}
+        before, own = len(self), self.columns if len(self) else {}
         joined = np.concatenate([self.priority, priority])
         order = np.argsort(joined, kind="stable")[: self.capacity]
         self.priority = joined[order]
-        self.columns = {
-            name: (np.concatenate([self.columns[name], part]) if name in self.columns else np.array(part))[order]
-            for name, part in columns.items()
-        }
+        self.columns = {name: _stacked(own, columns, name, before, len(priority))[order] for name in {**own, **columns}}
+
+
+def _stacked(
+    first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray], name: str, n_first: int, n_second: int
+) -> np.ndarray:
+    """Put two parts of a column together; only weights come and go, and without one a row counts once."""
+    if not n_first:
+        return np.array(second[name])
+    parts = (columns.get(name, np.ones(n)) for columns, n in ((first, n_first), (second, n_second)))
+    return np.concatenate(list(parts))
 
 
 def _dense_rows(part: Any) -> Any:

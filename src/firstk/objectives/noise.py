@@ -57,6 +57,11 @@ class Masking:
     name: ClassVar[str] = "masking"
     rotation_free: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        # A tuple, whatever came: equal patches make equal noises, also after saving and loading.
+        if isinstance(self.patches, (list, np.ndarray)):
+            object.__setattr__(self, "patches", tuple(np.asarray(self.patches).tolist()))
+
     def check(self) -> None:
         """Refuse a keep rate outside (0, 1] and patches that are not whole numbers."""
         check_fraction(self.keep, "keep", "Masking", open_left=True)
@@ -100,8 +105,10 @@ def image_patches(image_shape: tuple[int, ...], patch: tuple[int, int]) -> tuple
     (0, 0, 1, 1, 0, 0, 1, 1)
     """
     shape: Any = tuple(image_shape)
-    if len(shape) not in (2, 3) or not all(is_int(side) and side > 0 for side in (*shape, *patch)):
+    if len(shape) not in (2, 3) or not all(is_int(side) and side > 0 for side in shape):
         raise bad_parameter("image_shape", "image_patches", "(height, width) or (height, width, channels)", image_shape)
+    if np.shape(patch) != (2,) or not all(is_int(side) and side > 0 for side in patch):
+        raise bad_parameter("patch", "image_patches", "(height, width) of a patch, two positive ints", patch)
     height, width, channels = (*shape, 1)[:3]
     rows, columns = np.arange(height) // patch[0], np.arange(width) // patch[1]
     ids = rows[:, None] * (columns[-1] + 1) + columns

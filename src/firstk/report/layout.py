@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from firstk.records import PrefixCurve
 
+LONGEST_NAME = 26
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -99,6 +101,11 @@ class Values:
         return [f"{tick + 0.0:.{digits}f}" for tick in self.ticks]
 
 
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a name to what fits beside a chart; tables have it whole."""
+    return name if len(name) <= longest else name[: max(1, longest - 1)].rstrip() + "…"
+
+
 def _round_step(rough: float) -> float:
     """Return the smallest of 1, 2, 2.5, 5, 10 times a power of ten that is not below `rough`."""
     power = 10.0 ** math.floor(math.log10(rough))
@@ -134,6 +141,19 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return placed
 
 
-def best_first(curves: Sequence[PrefixCurve]) -> list[int]:
-    """Order in which labels are stacked: highest mean first, so that curves which end together stay in order."""
-    return sorted(range(len(curves)), key=lambda i: -sum(curves[i].score) / len(curves[i]))
+def _mean_height(curve: PrefixCurve) -> float:
+    """Return the mean score along a log axis, on which the step to k is about 1 / k wide."""
+    return sum(score / k for k, score in curve) / sum(1 / k for k in curve.k)
+
+
+def stacked(curves: Sequence[PrefixCurve], ends: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Place names beside the ends of curves, which may be followed by ends of other lines; downwards.
+
+    Curves often end in nearly the same point. Names whose ends are closer than a line of text are stacked by the
+    mean height of the whole curve, highest first, because there the order can be seen.
+    """
+    heights = [_mean_height(curve) for curve in curves]
+    order = sorted(range(len(ends)), key=lambda i: -heights[i] if i < len(heights) else math.inf)
+    wanted = [low + gap * round((ends[i] - low) / gap) for i in order]
+    placed = dict(zip(order, spread(wanted, gap, low, high), strict=True))
+    return [placed[i] for i in range(len(ends))]

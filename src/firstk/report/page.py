@@ -11,6 +11,7 @@ from typing import Any
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk.records import PrefixCurve
+from firstk.report.palette import Look, assign
 
 # Beyond this, the distance of two scores no longer fits a float.
 LARGEST_DRAWN = 1e100
@@ -79,7 +80,7 @@ class Page:
     sections : sequence of Section
         At least one. The first curve of the first section is the one the page is about.
     chosen_k : int, optional
-        The prefix length to recommend, one of those that were evaluated. The slider starts there.
+        The prefix length to recommend, one of those at which that curve was evaluated. The slider starts there.
     keep : float in (0, 1], optional
         The share of the score that `chosen_k` was asked to keep.
     relative_to : {"full", "input"}
@@ -117,7 +118,7 @@ class Page:
         if self.keep is not None:
             _set(self, "keep", check_fraction(self.keep, "keep", "Page", open_left=True))
         if self.chosen_k is not None:
-            _set(self, "chosen_k", _chosen(self.chosen_k, self.stops))
+            _set(self, "chosen_k", _chosen(self.chosen_k, self.lead))
 
     @property
     def stops(self) -> tuple[int, ...]:
@@ -125,9 +126,26 @@ class Page:
         return tuple(sorted({k for s in self.sections for curve in s.everything for k in curve.k}))
 
     @property
+    def lead(self) -> PrefixCurve:
+        """The curve that the page is about: the first of the first section."""
+        return self.sections[0].curves[0]
+
+    @property
     def start(self) -> int:
         """The prefix length that the page opens with: the chosen one, else the full width."""
-        return self.stops[-1] if self.chosen_k is None else self.chosen_k
+        return self.lead.k[-1] if self.chosen_k is None else self.chosen_k
+
+
+def looks_of(page: Page) -> dict[tuple[bool, str], Look]:
+    """Return how each curve of a page looks, by (is it ours, its name)."""
+    ours = [name_of(curve) for section in page.sections for curve in section.curves]
+    return assign(ours, [name_of(curve) for section in page.sections for curve in section.baselines])
+
+
+def drawn(section: Section, looks: dict[tuple[bool, str], Look]) -> list[tuple[PrefixCurve, Look]]:
+    """Pair the curves of a section with their looks, ours first."""
+    ours = [(curve, looks[True, name_of(curve)]) for curve in section.curves]
+    return ours + [(curve, looks[False, name_of(curve)]) for curve in section.baselines]
 
 
 def name_of(curve: PrefixCurve) -> str:
@@ -209,12 +227,20 @@ def _facts(values: Any) -> tuple[tuple[str, Value], ...]:
             raise bad_parameter("facts", "Page", allowed, pair)
         if not (isinstance(pair[1], str) or is_real(pair[1])):
             raise bad_parameter("facts", "Page", allowed, tuple(pair))
-    return tuple((name, value) for name, value in pairs)
+    return tuple((name, _own_number(value)) for name, value in pairs)
 
 
-def _chosen(k: Any, stops: tuple[int, ...]) -> int:
-    if not is_int(k) or k not in stops:
-        shown = ", ".join(map(str, stops if len(stops) <= 12 else stops[:10]))
-        end = "" if len(stops) <= 12 else f", ..., {stops[-1]}"
-        raise bad_parameter("chosen_k", "Page", f"one of the evaluated prefix lengths {shown}{end}, or None", k)
+def _own_number(value: Any) -> Value:
+    """Return numpy's numbers as Python's own."""
+    if isinstance(value, str):
+        return value
+    return int(value) if is_int(value) else float(value)
+
+
+def _chosen(k: Any, curve: PrefixCurve) -> int:
+    if not is_int(k) or k not in curve.k:
+        ks = list(map(str, curve.k))
+        shown = ", ".join(ks if len(ks) <= 12 else [*ks[:10], "...", ks[-1]])
+        allowed = f"a prefix length of '{name_of(curve)}', the first curve: {shown}; or None"
+        raise bad_parameter("chosen_k", "Page", allowed, k)
     return int(k)

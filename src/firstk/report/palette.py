@@ -16,12 +16,18 @@ OURS = (
     ("#84309b", "#dcaaf5"),  # purple
     ("#b01f54", "#ff9ebd"),  # rose
 )
-BASELINE = ("#626a77", "#a3acb9")
+# Greys with a tint: quiet beside ours, and still not one like the other.
+BASELINES = (
+    ("#55616f", "#a9b4c2"),  # slate
+    ("#7d5a3f", "#d2b091"),  # brown
+    ("#33696e", "#8ec2c6"),  # teal
+    ("#75547a", "#cdaad1"),  # mauve
+    ("#60632a", "#c1c480"),  # olive
+)
 RAW = ("#626a77", "#a3acb9")
 
 OUR_DASHES: tuple[tuple[float, ...], ...] = ((), (14, 3), (14, 3, 3, 3), (8, 2), (14, 3, 3, 3, 3, 3))
-BASELINE_DASHES: tuple[tuple[float, ...], ...] = ((7, 4), (2, 2.5), (9, 3, 2, 3), (4, 2), (9, 3, 2, 3, 2, 3))
-RAW_DASH: tuple[float, ...] = (1, 3)
+BASELINE_DASHES: tuple[tuple[float, ...], ...] = ((7, 4), (2, 2.5), (10, 3, 2, 3), (3, 6), (10, 3, 2, 3, 2, 3))
 
 
 @dataclass(frozen=True)
@@ -50,21 +56,28 @@ class Look:
         return self.name.startswith("ours")
 
 
-RAW_LOOK = Look("raw", RAW[0], RAW_DASH, 1.5)
+RAW_NAME = "raw vectors"
+# A level, not a curve: thin and solid.
+RAW_LOOK = Look("raw", RAW[0], (), 1.0)
 
 
-def looks(curves: Sequence[object], baselines: Sequence[object]) -> list[Look]:
-    """Give every curve its look, ours first; patterns repeat after five."""
-    ours = [
-        Look(f"ours-{i % len(OURS)}", OURS[i % len(OURS)][0], OUR_DASHES[i % len(OUR_DASHES)], 2.5)
-        for i in range(len(curves))
-    ]
-    return ours + [
-        Look("baseline", BASELINE[0], BASELINE_DASHES[i % len(BASELINE_DASHES)], 1.75) for i in range(len(baselines))
-    ]
+def assign(ours: Sequence[str], baselines: Sequence[str]) -> dict[tuple[bool, str], Look]:
+    """Give every name its look, by whether it is ours; one name looks the same wherever it returns."""
+    found = {(True, name): _look("ours", i, OURS, OUR_DASHES, 2.5) for i, name in enumerate(dict.fromkeys(ours))}
+    for i, name in enumerate(dict.fromkeys(baselines)):
+        found[False, name] = _look("baseline", i, BASELINES, BASELINE_DASHES, 1.75)
+    return found
+
+
+def _look(
+    kind: str, i: int, colors: Sequence[tuple[str, str]], dashes: Sequence[tuple[float, ...]], width: float
+) -> Look:
+    # Patterns repeat after five.
+    return Look(f"{kind}-{i % len(colors)}", colors[i % len(colors)][0], dashes[i % len(dashes)], width)
 
 
 def css_variables(scheme: int) -> str:
     """Colours as CSS variables; `scheme` is 0 for light and 1 for dark."""
-    named = {f"ours-{i}": pair for i, pair in enumerate(OURS)} | {"baseline": BASELINE, "raw": RAW}
+    named = {f"ours-{i}": pair for i, pair in enumerate(OURS)} | {"raw": RAW}
+    named |= {f"baseline-{i}": pair for i, pair in enumerate(BASELINES)}
     return " ".join(f"--{name}: {pair[scheme]};" for name, pair in named.items())

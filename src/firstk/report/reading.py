@@ -34,14 +34,24 @@ class Reading:
 def read(curve: PrefixCurve, k: int) -> Reading | None:
     """Read a curve at `k`; None if every evaluated prefix is longer."""
     position = bisect_right(curve.k, k) - 1
-    return None if position < 0 else reading_at(curve, position)
+    return None if position < 0 else _reading(curve, position, size_of(curve))
 
 
-def reading_at(curve: PrefixCurve, position: int) -> Reading:
-    """Read a curve at one of its own points."""
+def read_all(curve: PrefixCurve) -> list[Reading]:
+    """Read a curve at each of its own points."""
+    size = size_of(curve)
+    return [_reading(curve, position, size) for position in range(len(curve))]
+
+
+def size_of(curve: PrefixCurve) -> float:
+    """Return the largest magnitude on the curve, which decides how all its scores are written."""
+    return max(map(abs, curve.score))
+
+
+def _reading(curve: PrefixCurve, position: int, size: float) -> Reading:
     score = curve.score[position]
-    shares = (share_text(share_kept(curve, score, whole)) for whole in (curve.full, curve.input_score))
-    return Reading(curve.k[position], score, (score_text(score), *shares))
+    of_full, of_raw = (share_text(share_kept(curve, score, whole)) for whole in (curve.full, curve.input_score))
+    return Reading(curve.k[position], score, (score_text(score, size), of_full, of_raw))
 
 
 def share_kept(curve: PrefixCurve, score: float, whole: float | None) -> float | None:
@@ -53,9 +63,13 @@ def share_kept(curve: PrefixCurve, score: float, whole: float | None) -> float |
     return whole / score if score > 0 else None
 
 
-def score_text(score: float) -> str:
-    """Four decimals, or four digits where decimals would hide a small score or flood a large one."""
-    if score == 0 or 1e-3 <= abs(score) < 1e4:
+def score_text(score: float, size: float | None = None) -> str:
+    """Write four decimals, or four digits where decimals would hide small scores or flood large ones.
+
+    `size` is that of the numbers around it, so that a column reads alike; that of the score if not given.
+    """
+    size = abs(score) if size is None else size
+    if score == 0 or 1e-2 <= size < 1e4:
         return f"{score:.4f}"
     return f"{score:.4g}"
 
@@ -68,7 +82,7 @@ def share_text(share: float | None) -> str:
 
 
 def value_text(value: str | int | float) -> str:
-    """A fact as text: thousands of an int are set apart."""
+    """Write a fact as text: thousands of an int are set apart."""
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.linalg
 
 from firstk._checks import InvalidInput, RankWarning, check_choice
 from firstk._linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
@@ -123,7 +122,7 @@ def _continuation(pinned: np.ndarray, R: np.ndarray) -> np.ndarray:
     on the complement, smallest first.
     """
     r, m = pinned.shape
-    complement = scipy.linalg.qr(pinned, mode="full", check_finite=False)[0][:, m:] if m else np.eye(r)
+    complement = np.linalg.qr(pinned, mode="complete")[0][:, m:] if m else np.eye(r)
     within = R @ complement
     _, W = ordered_eigh(within.T @ within)
     return complement @ W[:, ::-1]

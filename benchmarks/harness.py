@@ -1,0 +1,66 @@
+"""One way to measure: contenders take turns, the best of several rounds counts, and what is printed is a ratio.
+
+Timings on shared machines are noisy; ratios of best times taken in turns within one run are not. Peak memory is that of
+a fresh process that does nothing else.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A ratio that is promised: `ours` against the fastest of `peers`, at least `at_least` times as fast."""
+
+    title: str
+    ours: str
+    peers: tuple[str, ...]
+    at_least: float
+
+
+def best_times(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """Best wall time of each contender over `rounds` rounds in which they take turns."""
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def report(claim: Claim, seconds: Mapping[str, float]) -> bool:
+    """Print the times and the ratio, and tell whether the claim is met."""
+    peer = min(claim.peers, key=lambda name: seconds[name])
+    ratio = seconds[peer] / seconds[claim.ours]
+    print(f"\n{claim.title}")
+    for name in (claim.ours, *claim.peers):
+        print(f"  {name:<42} {seconds[name] * 1e3:9.1f} ms")
+    met = ratio >= claim.at_least
+    print(f"  {ratio:.2f}x the speed of {peer} (promised {claim.at_least:g}x): {'met' if met else 'NOT MET'}")
+    return met
+
+
+def peak_memory(module: str, name: str) -> float:
+    """Peak memory in MiB of one contender beyond its data, in a process of its own."""
+    command = [sys.executable, "-m", module, "--peak-of", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout.strip().splitlines()[-1])
+
+
+def reset_peak() -> float:
+    """Forget the peak so far (Linux) and return the memory in use now, in MiB."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak()
+
+
+def peak() -> float:
+    """Peak resident memory of this process since the last reset, in MiB."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024

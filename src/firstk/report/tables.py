@@ -1,0 +1,70 @@
+"""Tables of a section: one for a single k, which is also the legend, and one with every number."""
+
+from __future__ import annotations
+
+from html import escape
+
+from firstk.report.page import Page, Section, drawn, looks_of, name_of
+from firstk.report.palette import RAW_LOOK, RAW_NAME
+from firstk.report.reading import NOTHING, Reading, read, read_all, score_text, share_text
+from firstk.report.svg import swatch
+
+FEW_ROWS = 40  # A longer table is printed at powers of two only.
+
+
+def table_at(page: Page, number: int, k: int) -> str:
+    """Scores at one k, a curve in each row; the script rewrites the cells."""
+    section = page.sections[number]
+    raw = bool(section.input_scores)
+    heads = ["score", "of its full width", *(["of the raw vectors"] if raw else [])]
+    rows = [
+        f'<tr{" class=ours" if look.ours else ""} data-curve="{i}"><th scope="row">{swatch(look)}'
+        f"<span>{escape(name_of(curve))}</span></th>{_cells(read(curve, k), k, raw)}</tr>"
+        for i, (curve, look) in enumerate(drawn(section, looks_of(page)))
+    ]
+    rows += [
+        f'<tr class="raw"><th scope="row">{swatch(RAW_LOOK)}<span>{RAW_NAME}</span></th>'
+        f"<td>{score_text(score)}</td><td></td><td>{share_text(1.0)}</td></tr>"
+        for score in section.input_scores
+    ]
+    return (
+        f'<table class="at" data-section="{number}"><caption>{escape(section.metric)} at '
+        f'k = <span class="k">{k}</span></caption>'
+        f'<thead><tr><th scope="col">code</th>{"".join(f"<th scope=col>{head}</th>" for head in heads)}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _cells(reading: Reading | None, k: int, raw: bool) -> str:
+    texts = list(reading.cells if reading else (NOTHING,) * 3)[: 3 if raw else 2]
+    elsewhere = f"k = {reading.k}" if reading and reading.k != k else ""
+    first = f'<td><small>{elsewhere}</small> <span class="value">{texts[0]}</span></td>'
+    return first + "".join(f'<td><span class="value">{text}</span></td>' for text in texts[1:])
+
+
+def full_table(section: Section, page: Page) -> str:
+    """Every score, a prefix length in each row: what the chart shows, for those who do not see it."""
+    stops = sorted({k for curve in section.everything for k in curve.k})
+    thin = len(stops) > FEW_ROWS
+    scores = [{reading.k: reading.cells[0] for reading in read_all(curve)} for curve in section.everything]
+    rows = []
+    for k in stops:
+        marks = "chosen" if k == page.chosen_k else ""
+        if thin and not (marks or k & (k - 1) == 0 or k in (stops[0], stops[-1])):
+            marks = "between"
+        cells = "".join(f"<td>{s.get(k, NOTHING)}</td>" for s in scores)
+        kind = f' class="{marks}"' if marks else ""
+        rows.append(f'<tr{kind}><th scope="row">{k}</th>{cells}</tr>')
+    heads = "".join(f'<th scope="col">{escape(name_of(curve))}</th>' for curve in section.everything)
+    note = (
+        '<p class="thinned">Printed at powers of two and the chosen k; the page on a screen has every k.</p>'
+        if thin
+        else ""
+    )
+    label = escape(f"All scores: {section.heading}", quote=True)
+    return (
+        f"<details open><summary>All {len(stops)} prefix lengths as a table</summary>{note}"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table class="full">'
+        f'<caption>{escape(section.metric)} at every evaluated k</caption><thead><tr><th scope="col">k</th>{heads}'
+        f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div></details>"
+    )

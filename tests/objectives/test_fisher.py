@@ -1,0 +1,75 @@
+"""Fisher: no other code has a larger ratio trace at any prefix, regularised or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from slow_reference import class_scatters, classes_of, correlated, perturbations
+
+from firstk import Fisher, PrefixEncoder
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    y = classes_of(rng, 150, 4)
+    return correlated(rng, 150, 7) + rng.standard_normal((4, 7))[y] + 5.0, y
+
+
+def ratio_trace(B, Sb, N):
+    return np.trace(np.linalg.solve(B @ N @ B.swapaxes(-1, -2), B @ Sb @ B.swapaxes(-1, -2)), axis1=-2, axis2=-1)
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.3, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_no_perturbation_separates_better(data, shrinkage, k):
+    X, y = data
+    Sw, Sb = class_scatters(X, y)
+    a = shrinkage or 0.0
+    N = (1 - a) * Sw + a * np.trace(Sw) / 7 * np.eye(7)
+    enc = PrefixEncoder(6, objective=Fisher(shrinkage=shrinkage)).fit(X, y)
+    best = ratio_trace(enc.components_[:k], Sb, N)
+    others = ratio_trace(perturbations(enc.components_[:k], np.random.default_rng(1)), Sb, N)
+    assert others.max() <= best + 1e-10
+    assert others.min() < best - 1e-2
+    assert best == pytest.approx(enc.spectrum_[:k].sum(), rel=1e-10)
+
+
+def test_none_keeps_as_many_as_there_are_classes_less_one(data):
+    X, y = data
+    assert PrefixEncoder(objective="fisher").fit(X, y).n_components_ == 3
+    assert PrefixEncoder(objective="fisher").fit(X, y == 0).n_components_ == 1
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["d", "a", "c", "b"]), np.array([30, -1, 7, 2]), np.array([1.0, 2.0, 3.0, 4.0])]
+)
+def test_labels_of_any_kind(data, labels):
+    X, y = data
+    enc = PrefixEncoder(objective="fisher").fit(X, labels[y])
+    plain = PrefixEncoder(objective="fisher").fit(X, y)
+    np.testing.assert_allclose(enc.components_, plain.components_, atol=1e-10)
+    np.testing.assert_array_equal(enc.predict(X), labels[plain.predict(X)])
+    assert enc.predict(X).dtype == labels.dtype
+
+
+def test_auto_settles_a_shrinkage_that_can_be_read(data):
+    X, y = data
+    enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
+    assert enc.objective_.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
+    tried = enc.encoder_.config["auto"]
+    assert [row["shrinkage"] for row in tried] == [0.1, 0.3, 0.5, 0.7, 0.9]
+    assert max(tried, key=lambda row: row["score"])["shrinkage"] == enc.objective_.shrinkage
+    again = PrefixEncoder(objective=Fisher(shrinkage=enc.objective_.shrinkage)).fit(X, y)
+    np.testing.assert_array_equal(again.components_, enc.components_)
+
+
+def test_auto_regularises_where_that_is_needed():
+    """Spherical classes and few rows a column: the more Sw is drawn to the sphere, the better on held-out rows."""
+    rng = np.random.default_rng(2)
+    y = np.arange(120) % 6
+    X = rng.standard_normal((120, 90)) + (rng.standard_normal((6, 90)) * 0.35)[y]
+    enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
+    scores = {row["shrinkage"]: row["score"] for row in enc.encoder_.config["auto"]}
+    assert enc.objective_.shrinkage >= 0.3
+    assert scores[enc.objective_.shrinkage] > scores[0.1]

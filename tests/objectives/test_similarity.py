@@ -1,0 +1,248 @@
+"""Similarity: pairs, neighbours and dot products, each against the slow meaning of what it optimises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from slow_reference import correlated, cosines, orthonormalised, perturbations, scatter
+
+from firstk import PrefixEncoder, Similarity
+from firstk._checks import InvalidInput, RankWarning
+from firstk.objectives.similarity import mined_agreement, nearest_other
+
+P = 6
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Rows that share a hidden part; the score says how much of it, so that M is indefinite as real scores make it."""
+    rng = np.random.default_rng(0)
+    left = correlated(rng, 300, P) + 2.0
+    agree = rng.uniform(-0.3, 1.0, 300)
+    right = agree[:, None] * (left - 2.0) + correlated(rng, 300, P) - 1.0
+    return left, right, agree + 0.1 * rng.standard_normal(300)
+
+
+def plain(neighbours=0.0, shrinkage=None):
+    return Similarity(shrinkage=shrinkage, neighbours=neighbours)
+
+
+def centred(left, right):
+    return left - left.mean(axis=0), right - right.mean(axis=0)
+
+
+def metric_of(left, right, shrinkage=None):
+    N = (scatter(left) + scatter(right)) / 2
+    a = shrinkage or 0.0
+    return (1 - a) * N + a * np.trace(N) / len(N) * np.eye(len(N))
+
+
+def agreement(B, left, right, weights):
+    """Mean of weight * <z_k, z'_k> over pairs, encoder by encoder."""
+    L, R = (side @ B.swapaxes(-1, -2) for side in centred(left, right))
+    return np.mean(np.sum(L * R, axis=-1) * weights, axis=-1)
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.4])
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("scored", [True, False])
+def test_no_perturbation_agrees_better(pairs, shrinkage, k, scored):
+    left, right, s = pairs
+    enc = PrefixEncoder(objective=plain(shrinkage=shrinkage)).fit_pairs(left, right, s if scored else None)
+    weights = s - s.mean() if scored else np.ones(len(s))
+    N = metric_of(left, right, shrinkage)
+    B = enc.components_[:k]
+    np.testing.assert_allclose(B @ N @ B.T, np.eye(k), atol=1e-10)
+    best = agreement(B, left, right, weights)
+    others = agreement(orthonormalised(perturbations(B, np.random.default_rng(1)), N), left, right, weights)
+    assert others.max() <= best + 1e-11
+    assert others.min() < best - 1e-3
+
+
+def test_the_covariance_with_the_score_is_the_cumulative_sum_of_gamma(pairs):
+    left, right, s = pairs
+    enc = PrefixEncoder(objective=plain()).fit_pairs(left, right, s)
+    L = (left - enc.encoder_.query_mean) @ enc.components_.T
+    R = (right - enc.mean_) @ enc.components_.T
+    for k in range(1, enc.n_components_ + 1):
+        products = np.sum(L[:, :k] * R[:, :k], axis=1)
+        covariance = np.mean((s - s.mean()) * (products - products.mean()))
+        assert covariance == pytest.approx(enc.spectrum_[:k].sum(), abs=1e-11)
+
+
+def test_random_negatives_cancel(pairs):
+    """Contrasting positives with every possible pair of left and right gives the pencil of positives alone."""
+    left, right, _ = pairs
+    L, R = centred(left, right)
+    n = len(L)
+    everyone = sum(np.outer(L[i], R.sum(axis=0)) for i in range(n)) / n**2
+    np.testing.assert_allclose(everyone, 0.0, atol=1e-13)
+    M = L.T @ R / n - everyone
+    enc = PrefixEncoder(objective=plain()).fit_pairs(left, right)
+    N = metric_of(left, right)
+    for v, gamma in zip(enc.components_, enc.spectrum_, strict=True):
+        np.testing.assert_allclose((M + M.T) / 2 @ v, gamma * N @ v, atol=1e-11)
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0, 4.2, -3])
+def test_equal_scores_are_positives(pairs, score):
+    left, right, _ = pairs
+    a = PrefixEncoder(objective=plain()).fit_pairs(left, right, np.full(len(left), score))
+    b = PrefixEncoder(objective=plain()).fit_pairs(left, right)
+    np.testing.assert_allclose(a.components_, b.components_, atol=1e-12)
+    np.testing.assert_allclose(a.spectrum_, b.spectrum_, atol=1e-12)
+
+
+def test_scores_may_be_moved_and_stretched(pairs):
+    left, right, s = pairs
+    a = PrefixEncoder(objective=plain()).fit_pairs(left, right, s)
+    b = PrefixEncoder(objective=plain()).fit_pairs(left, right, 5 * s + 100)
+    np.testing.assert_allclose(b.components_, a.components_, atol=1e-9)
+    np.testing.assert_allclose(b.spectrum_, 5 * a.spectrum_, rtol=1e-9)
+
+
+def test_only_what_agrees_is_kept_and_asking_for_more_warns(pairs):
+    left, right, s = pairs
+    s = s * np.where(left[:, 0] > 2, 1, -1)  # scores that some directions contradict
+    enc = PrefixEncoder(objective=plain()).fit_pairs(left, right, s)
+    d = enc.n_components_
+    assert 0 < d < P
+    assert (enc.spectrum_ > 0).all()
+    with pytest.warns(RankWarning, match=rf"Only the first {d} coordinates agree with the scores \(gamma > 0\)"):
+        longer = PrefixEncoder(P, objective=plain()).fit_pairs(left, right, s)
+    assert (longer.spectrum_[d:] <= 1e-12).all()
+    np.testing.assert_allclose(longer.components_[:d], enc.components_, atol=1e-10)
+
+
+def test_each_side_has_its_own_mean_and_codes_have_unit_norm_after_the_cut(pairs):
+    left, right, s = pairs
+    enc = PrefixEncoder(objective=plain()).fit_pairs(left, right, s)
+    for k in (1, 3):
+        Q, D = enc.encode_query(left, k), enc.encode_document(right, k)
+        L, R = centred(left, right)
+        for code, side in ((Q, L), (D, R)):
+            expected = side @ enc.components_[:k].T
+            expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+            np.testing.assert_allclose(code, expected, atol=1e-12)
+        np.testing.assert_array_equal(enc.transform(right, k), D)
+        np.testing.assert_array_equal(enc[:k].encode_query(left), Q)
+
+
+def slow_neighbour_pairs(X):
+    """Each row beside the other row of largest cosine, one row at a time."""
+    partner = []
+    for i in range(len(X)):
+        cos = [X[i] @ X[j] / np.linalg.norm(X[i]) / np.linalg.norm(X[j]) if j != i else -2 for j in range(len(X))]
+        partner.append(int(np.argmax(cos)))
+    return np.array(partner)
+
+
+def test_neighbours_are_the_nearest_other_rows():
+    X = correlated(np.random.default_rng(2), 70, 5)
+    np.testing.assert_array_equal(nearest_other(X), slow_neighbour_pairs(X))
+
+
+@pytest.mark.parametrize("shrinkage", ["default", None, 0.2])
+def test_neighbours_solve_the_pencil_of_mined_pairs(shrinkage):
+    X = correlated(np.random.default_rng(3), 150, P) + 0.5
+    partner = X[slow_neighbour_pairs(X)]
+    M = scatter(X, partner)
+    M = (M + M.T) / 2
+    a = {"default": 0.5, None: 0.0}.get(shrinkage, shrinkage)
+    N = (1 - a) * scatter(X) + a * np.trace(scatter(X)) / P * np.eye(P)
+    enc = PrefixEncoder(objective=Similarity(shrinkage=shrinkage)).fit(X)
+    for v, gamma in zip(enc.components_, enc.spectrum_, strict=True):
+        np.testing.assert_allclose(M @ v, gamma * N @ v, atol=1e-10)
+    B = enc.components_[:2]
+    best = agreement(B, X, partner, 1.0)
+    others = agreement(orthonormalised(perturbations(B, np.random.default_rng(4)), N), X, partner, 1.0)
+    assert others.max() <= best + 1e-11
+
+
+def test_copies_of_a_row_are_no_neighbours():
+    X = correlated(np.random.default_rng(5), 60, 4)
+    np.testing.assert_allclose(mined_agreement(np.vstack([X, X[:20]])), mined_agreement(X), atol=1e-13)
+
+
+def test_neighbours_are_mixed_in_by_weight(pairs):
+    left, right, s = pairs
+    both = np.stack([left, right], axis=1).reshape(-1, P)
+    mined = scatter(both, both[slow_neighbour_pairs(both)])
+    L, R = centred(left, right)
+    own = (L * (s - s.mean())[:, None]).T @ R / len(s)
+
+    def unit(M):
+        M = (M + M.T) / 2
+        return M / np.abs(np.linalg.eigvalsh(M)).sum()
+
+    for weight in (0.25, 1.0):
+        M = (1 - weight) * unit(own) + weight * unit(mined)
+        enc = PrefixEncoder(objective=plain(neighbours=weight)).fit_pairs(left, right, s)
+        N = metric_of(left, right)
+        for v, gamma in zip(enc.components_, enc.spectrum_, strict=True):
+            np.testing.assert_allclose(M @ v, gamma * N @ v, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("n", [60, 5])
+def test_dot_products_keep_the_gram_matrix_best(k, n):
+    """Eckart and Young: no other k coordinates leave less of X X^T, and what is left is the tail of the spectrum."""
+    rng = np.random.default_rng(6)
+    X = correlated(rng, n, P) + 1.0
+    enc = PrefixEncoder(objective=Similarity(keep="dot_products")).fit(X)
+    assert not enc.mean_.any()
+    Z = enc.transform(X, k)
+    gram = X @ X.T
+    best = np.linalg.norm(gram - Z @ Z.T)
+    assert best == pytest.approx(n * np.sqrt(np.sum(enc.spectrum_[k:] ** 2)), abs=1e-9)
+    others = X @ perturbations(enc.components_[:k], rng).swapaxes(1, 2)
+    errors = np.linalg.norm(gram - others @ others.swapaxes(1, 2), axis=(1, 2))
+    assert errors.min() >= best - 1e-9
+    svd = np.linalg.svd(X, full_matrices=False)[2]
+    assert cosines(enc.components_, svd[: enc.n_components_]).min() > 1 - 1e-9
+
+
+def test_auto_is_settled_into_numbers_that_can_be_read(pairs):
+    left, right, s = pairs
+    enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, s)
+    settled = enc.objective_
+    assert settled.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
+    assert settled.neighbours in (0.0, 0.25, 0.5)
+    assert len(enc.encoder_.config["auto"]) == 15
+    again = PrefixEncoder(objective=Similarity(shrinkage=settled.shrinkage, neighbours=settled.neighbours))
+    np.testing.assert_array_equal(again.fit_pairs(left, right, s).components_, enc.components_)
+
+
+def test_auto_needs_enough_pairs(pairs):
+    left, right, s = (part[:19] for part in pairs)
+    with pytest.raises(InvalidInput, match="needs at least 20 rows or pairs. Got 19: set shrinkage"):
+        PrefixEncoder(objective="similarity").fit_pairs(left, right, s)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"keep": "angles"},
+            "'keep' parameter of Similarity must be one of 'dot_products', 'neighbours'. Got 'angles'",
+        ),
+        ({"shrinkage": 1.5}, r"'shrinkage' parameter of Similarity must be None, 'auto' or a number in \[0, 1\]"),
+        ({"shrinkage": "much"}, "'shrinkage' parameter of Similarity"),
+        ({"neighbours": -0.1}, r"'neighbours' parameter of Similarity must be 'auto' or a number in \[0, 1\]"),
+        ({"neighbours": None}, "'neighbours' parameter of Similarity"),
+        ({"neighbours": True}, "'neighbours' parameter of Similarity"),
+    ],
+)
+def test_settings_that_mean_nothing(pairs, settings, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        PrefixEncoder(objective=Similarity(**settings)).fit_pairs(*pairs)
+
+
+def test_too_few_distinct_rows_to_mine():
+    with pytest.raises(InvalidInput, match="Mining neighbours needs at least three distinct rows. Got 2"):
+        PrefixEncoder(objective="similarity").fit(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0]]))
+
+
+def test_one_pair_is_too_few():
+    with pytest.raises(InvalidInput, match="needs at least two (pairs|rows).* 1"):
+        PrefixEncoder(objective=plain()).fit_pairs([[1.0, 2.0]], [[2.0, 1.0]])
