@@ -97,7 +97,8 @@ def row_space(X: np.ndarray) -> np.ndarray:
     eps = np.finfo(np.float64).eps
     Q, triangle, _ = scipy.linalg.qr((X - mean).T, mode="economic", pivoting=True, check_finite=False)
     size = np.abs(np.diag(triangle))
-    basis = Q[:, size > len(X) * eps * max(size[0], np.abs(mean).max(initial=0.0))]
+    # Centred rows add up to zero but for the rounding of the mean, once a row: that much is no direction.
+    basis = Q[:, size > 10 * len(X) * eps * max(size[0], np.linalg.norm(mean))]
     rest = mean - basis @ (basis.T @ mean)
     rest -= basis @ (basis.T @ rest)  # once more: the first pass leaves what rounding left
     length = np.linalg.norm(rest)

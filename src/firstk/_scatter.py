@@ -91,7 +91,7 @@ class Groups:
             self.labels, self.codes = np.unique(batch.y, return_inverse=True)
         self.count = len(self.labels)
         self.row_weight = np.ones(n) if batch.weights is None else batch.weights
-        self.weight = np.bincount(self.codes, self.row_weight, minlength=self.count)
+        self.weight: np.ndarray = np.bincount(self.codes, self.row_weight, minlength=self.count)
 
     def anchors(self, batch: Batch) -> np.ndarray:
         """Rough group means, in float64, of a few rows spread over the batch and at least one of every group."""
@@ -118,10 +118,10 @@ class Groups:
 def batch_scatter(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
     """Return the groups of a batch, their means and the scatter within them, undivided, in float64."""
     groups = Groups(batch)
-    anchors = groups.anchors(batch).astype(batch.dtype)
+    anchors: np.ndarray = groups.anchors(batch).astype(batch.dtype)
     residual = np.zeros((groups.count, batch.width))
     scatter = np.zeros((batch.width, batch.width))
-    product = np.empty((batch.width, batch.width), dtype=batch.dtype)
+    product: np.ndarray = np.empty((batch.width, batch.width), dtype=batch.dtype)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below, in a sentence
         for rows, buffer in _blocks(batch):
             block = batch.centred(rows, anchors[groups.codes[rows]] if groups.count > 1 else anchors, buffer)

@@ -60,7 +60,7 @@ class Moments:
         self.input_eps = float(np.finfo(np.float64).eps)
         self.labelled = False
         self.group_labels: np.ndarray = NO_LABEL[:0]
-        self.group_weight = np.zeros(0)
+        self.group_weight: np.ndarray = np.zeros(0)
         self.group_mean = np.zeros((0, 0))  # (groups, p + q)
         self.within = np.zeros((0, 0))  # (p + q, p + q), undivided
 

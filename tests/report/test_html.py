@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -209,6 +211,11 @@ def test_places_that_cannot_be_written_are_refused(page: Page, tmp_path: Path):
     with pytest.raises(InvalidInput, match="Cannot write the report"):
         write_page(tmp_path / ("x" * 300), page)
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_page_needs_neither_matplotlib_nor_scikit_learn_nor_torch():
+    code = "import sys, firstk.report; print(sorted({'matplotlib', 'sklearn', 'torch', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_something_that_is_no_page_is_refused(tmp_path: Path):

@@ -1,6 +1,6 @@
 """Similarities of all queries to all references at every prefix length, from one pass over the coordinates.
 
-The similarity at k is that at k - 1 plus the part of coordinate k (THEORY.md, 4.5 and 4.6), so all d
+The similarity at k is that at k - 1 plus the part of coordinate k (docs/theory.md, 4.5 and 4.6), so all d
 prefixes cost d rank-one updates of a block that stays in the cache, instead of d matrix products.
 """
 

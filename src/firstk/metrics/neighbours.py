@@ -21,7 +21,7 @@ def nearest_neighbour_accuracy(
     r"""Accuracy of the label of the nearest reference, for every prefix length.
 
     With :math:`S_k = S_{k-1} + z_k r_k^\top` and cumulative norms (cosine after truncation), or
-    :math:`D_k = D_{k-1} + (z_k - r_k)^2` (Euclidean), one sweep gives all k (THEORY.md, 4.6).
+    :math:`D_k = D_{k-1} + (z_k - r_k)^2` (Euclidean), one sweep gives all k (docs/theory.md, 4.6).
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 Rows are axes, as in ``components_``; the papers write columns. Cosines may be taken in the inner product of
 a scatter matrix: directions that agree to 0.9996 in the metric of an ill-conditioned Sw can have Euclidean
-cosine 0.33, and only the former says whether the code is the same (THEORY.md, section 3).
+cosine 0.33, and only the former says whether the code is the same (docs/theory.md, section 3).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def explained_variance(X: Any, Z: Any, decoder: Any) -> np.ndarray:
 
     :math:`1 - |X - Z_k A_k^\top|^2 / |X|^2` with :math:`Z_k, A_k` the first k columns. With :math:`H =
     A^\top X^\top Z`, :math:`G_A = A^\top A` and :math:`G_Z = Z^\top Z` the loss is :math:`|X|^2 - 2 \sum_{i
-    \le k} H_{ii} + \sum_{i,j \le k} (G_A)_{ij} (G_Z)_{ij}`, all k by one cumulative sum (THEORY.md, 4.1;
+    \le k} H_{ii} + \sum_{i,j \le k} (G_A)_{ij} (G_Z)_{ij}`, all k by one cumulative sum (docs/theory.md, 4.1;
     000 appendix B, 001 appendix C).
 
     Parameters
@@ -68,7 +68,7 @@ def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> n
     r"""R² of the best linear readout, with intercept, of each prefix.
 
     With Z and Y centred and :math:`Z = QR`, :math:`SSE_k = |Y|^2 - \sum_{j \le k} |q_j^\top Y|^2`: one QR
-    gives the least-squares readout of every prefix (THEORY.md, 4.3). In sample the score is :math:`1 -
+    gives the least-squares readout of every prefix (docs/theory.md, 4.3). In sample the score is :math:`1 -
     SSE_k / |Y|^2`.
 
     Parameters
@@ -111,7 +111,7 @@ def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> n
 def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
     """Accuracy of a linear probe of each prefix: least squares on one-hot labels, then the largest score.
 
-    The probes of all prefixes come from one QR (THEORY.md, 4.3), and their scores on new rows from one
+    The probes of all prefixes come from one QR (docs/theory.md, 4.3), and their scores on new rows from one
     sweep of rank-one updates. It is a proxy of logistic regression that costs a fraction of one fit.
 
     Parameters

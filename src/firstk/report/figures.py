@@ -7,7 +7,7 @@ from typing import Any
 
 from firstk._checks import require
 from firstk.records import PrefixCurve
-from firstk.report.layout import Octaves, shortened, stacked
+from firstk.report.layout import FEW_POINTS, Octaves, shortened, stacked
 from firstk.report.page import check_group, name_of
 from firstk.report.palette import RAW_LOOK, RAW_NAME, Look, assign
 
@@ -38,25 +38,26 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
     InvalidInput
         If there is no curve, the metrics differ, or two curves have the same label.
     """
-    owner = "plot_curves"
-    pyplot = require("matplotlib.pyplot", "report", owner)
-    ours, others = check_group(curves, baselines, owner)
-    everything = ours + others
+    pyplot = require("matplotlib.pyplot", "report", "plot_curves")
+    ours, others = check_group(curves, baselines, "plot_curves")
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
     looks = assign([name_of(curve) for curve in ours], [name_of(curve) for curve in others])
-    drawn = list(
-        zip(everything, looks.values(), strict=True)
-    )  # No name is there twice, so the order is that of curves.
-    for curve, look in reversed(drawn):
-        mark = "o" if len(curve) <= 24 else ""
+    # No name is there twice, so the looks are in the order of the curves.
+    drawn = list(zip(ours + others, looks.values(), strict=True))
+    raw = tuple(dict.fromkeys(curve.input_score for curve, _ in drawn if curve.input_score is not None))
+    _lines(ax, drawn, raw)
+    _axes(ax, ours + others)
+    _names(ax, drawn, raw)
+    return ax
+
+
+def _lines(ax: Any, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
+    for curve, look in reversed(drawn):  # Ours last: they lie on top.
+        mark = "o" if len(curve) <= FEW_POINTS else ""
         ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
-    raw = dict.fromkeys(curve.input_score for curve in everything if curve.input_score is not None)
     for score in raw:
         ax.axhline(score, zorder=1, **_style(RAW_LOOK))
-    _axes(ax, everything)
-    _names(ax, drawn, tuple(raw))
-    return ax
 
 
 def _style(look: Look) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _axes(ax: Any, curves: Sequence[PrefixCurve]) -> None:
         ax.set_xlim(across.low, across.high)
     direction = "higher is better" if curves[0].higher_is_better else "lower is better"
     ax.set_xlabel("k, coordinates kept")
-    ax.set_title(f"{shortened(curves[0].metric, 60)}, {direction}", loc="left", fontsize=FONT + 1)
+    ax.set_title(f"{shortened(curves[0].metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
     ax.grid(axis="y", color="#e4e5e1", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)

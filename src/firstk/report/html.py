@@ -44,8 +44,12 @@ def write_page(path: str | os.PathLike[str], page: Page) -> Path:
     InvalidInput
         If `page` is no Page, or the file cannot be written there.
     """
-    text = render_page(page)
     target = Path(path)
+    _write_whole(target, render_page(page))
+    return target
+
+
+def _write_whole(target: Path, text: str) -> None:
     # In the same folder, because only there is a rename one step; a short name, because long ones are near the limit.
     draft = target.parent / f".firstk-{secrets.token_hex(6)}.tmp"
     try:
@@ -65,7 +69,6 @@ def write_page(path: str | os.PathLike[str], page: Page) -> Path:
         ) from None
     finally:
         _remove(draft)
-    return target
 
 
 def _remove(draft: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from firstk.records import PrefixCurve
 
 LONGEST_NAME = 26
+FEW_POINTS = 24  # Up to here, each evaluated prefix is marked.
 
 
 @dataclass(frozen=True)

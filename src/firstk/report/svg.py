@@ -11,7 +11,7 @@ from html import escape
 from itertools import chain
 
 from firstk.records import PrefixCurve
-from firstk.report.layout import Frame, Octaves, Values, shortened, stacked
+from firstk.report.layout import FEW_POINTS, Frame, Octaves, Values, shortened, stacked
 from firstk.report.page import Page, Section, drawn, looks_of, name_of
 from firstk.report.palette import RAW_LOOK, RAW_NAME, Look
 from firstk.report.reading import read, score_text, size_of
@@ -21,7 +21,6 @@ NARROW = Frame(width=380, height=312, left=44, right=362, top=52, bottom=264, la
 
 LETTER, LINE = 6.6, 18.0  # Width of an average letter and distance of two lines, at 13 pixels.
 LEADER, SWATCH, PAD = 16.0, 24.0, 6.0  # What stands between the plot and a name.
-FEW_POINTS = 24  # Up to here, each evaluated prefix is marked.
 
 
 @dataclass(frozen=True)
