@@ -1,4 +1,4 @@
-"""Closed forms against scikit-learn, on 70,000 x 784 float32: Fashion-MNIST where it is, noise of that shape elsewhere."""
+"""Closed forms against scikit-learn on 70,000 x 784 float32: Fashion-MNIST, or noise of that shape without it."""
 
 from __future__ import annotations
 

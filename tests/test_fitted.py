@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from slow_reference import correlated, frozen, residual
 
 from firstk import (
     Denoising,
@@ -28,6 +27,7 @@ from firstk import (
     Similarity,
 )
 from firstk._checks import InvalidInput
+from slow_reference import correlated, frozen, residual
 
 N, P = 80, 6
 
@@ -115,9 +115,7 @@ def test_blocks_do_not_change_the_code(fitted, monkeypatch):
     before = fitted["reconstruction"].transform(X)
     monkeypatch.setattr("firstk.fitted._BLOCK_ENTRIES", 7 * P)
     np.testing.assert_allclose(fitted["reconstruction"].transform(X), before, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(
-        fitted["reconstruction"].transform(sparse.csr_matrix(X)), before, rtol=0, atol=1e-13
-    )
+    np.testing.assert_allclose(fitted["reconstruction"].transform(sparse.csr_matrix(X)), before, rtol=0, atol=1e-13)
 
 
 # -- decoding and predicting -------------------------------------------------------------------------------------
@@ -190,14 +188,19 @@ def test_float32_in_float32_out(name):
     assert Z.dtype == np.float32
     assert a.components_.dtype == np.float64
     assert b.transform(wide[0]).dtype == np.float64
-    np.testing.assert_allclose(Z, b.transform(wide[0]), atol=2e-3)
+    if a.objective_ == b.objective_:  # "auto" may choose otherwise: rounded rows are other rows
+        np.testing.assert_allclose(Z, b.transform(wide[0]), atol=2e-3)
+    else:
+        assert name in ("fisher, auto", "scored pairs")
     if hasattr(a, "inverse_transform"):
         assert a.inverse_transform(Z).dtype == np.float32
     if a.encoder_.head is not None and a.encoder_.head.classes is None:
         assert a.predict(narrow[0]).dtype == np.float32
 
 
-@pytest.mark.parametrize("name", ["reconstruction", "fisher", "regression", "mixture, targets", "gaussian", "neighbours"])
+@pytest.mark.parametrize(
+    "name", ["reconstruction", "fisher", "regression", "mixture, targets", "gaussian", "neighbours"]
+)
 def test_sparse_rows_in(name):
     X, y, Y, R, s = draw()
     thin = X * (np.random.default_rng(0).random(X.shape) < 0.6)
@@ -275,7 +278,8 @@ def test_saving_twice_writes_the_same_bytes(fitted, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "labels", [np.array([3, 1, 2]), np.array([True, False]), np.array([0.5, 1.5]), np.array(["ä", "日本"], dtype=object)]
+    "labels",
+    [np.array([3, 1, 2]), np.array([True, False]), np.array([0.5, 1.5]), np.array(["ä", "日本"], dtype=object)],
 )
 def test_labels_of_any_plain_kind_come_back(tmp_path, labels):
     X, y = draw()[0], labels[np.arange(N) % len(labels)]
@@ -397,7 +401,9 @@ def test_set_output_pandas():
 def test_set_output_pandas_with_a_prefix():
     X = pd.DataFrame(draw()[0], columns=list("abcdef"))
     enc = PrefixEncoder(4).set_output(transform="pandas").fit(X)
-    assert list(enc.transform(X, k=2).columns) == ["prefixencoder0", "prefixencoder1"]
+    assert list(enc[:2].transform(X).columns) == ["prefixencoder0", "prefixencoder1"]
+    with pytest.raises(InvalidInput, match=r"cut first: encoder\[:k\].transform\(X\)"):
+        enc.transform(X, k=2)
 
 
 def test_in_a_pipeline():

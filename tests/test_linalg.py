@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_reference import EPS, correlated
 
 from firstk._linalg import ordered_eigh, rank_tolerance, row_space, shrunk, signed, symmetrised, whitener
+from slow_reference import EPS, correlated
 
 
 def psd(rank, p, seed=0):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from slow_reference import EPS, class_scatters, classes_of, correlated, frozen, scatter
 
 from firstk import Moments
 from firstk._checks import InvalidInput
+from slow_reference import EPS, class_scatters, classes_of, correlated, frozen, scatter
 
 N, P, Q = 83, 6, 3
 

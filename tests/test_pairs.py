@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_reference import frozen, scatter, third_comoment
 
 from firstk import PairMoments
 from firstk._checks import InvalidInput
+from slow_reference import frozen, scatter, third_comoment
 
 N, P = 57, 5
 

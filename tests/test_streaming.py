@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_reference import correlated
 
 from firstk import ClosedForm, Denoising, Fisher, GaussianNoise, Masking, Mixture, PrefixEncoder, Regression, Similarity
 from firstk._checks import InvalidInput
+from slow_reference import correlated
 
 N, P = 120, 6
 OBJECTIVES = {  # what a batch brings, the objective

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-from slow_reference import class_scatters, scatter
 
 from firstk import PrefixEncoder
 from firstk.data import evenly_spaced, two_blocks
 from firstk.metrics import paired_cosines
+from slow_reference import class_scatters, scatter
 
 TURN = 0.1
 LEAST = 1 - 4 * TURN**2 / 2

@@ -58,9 +58,9 @@ def shrunk(S: np.ndarray, shrinkage: float | None, ambient: int) -> np.ndarray:
 def whitener(N: np.ndarray, eps: float) -> np.ndarray:
     """Return R of shape (p, r) with ``R^T N R = I``, its columns in the numerical range of a semi-definite `N`.
 
-    `N` is brought to unit diagonal first, which makes the rank rule blind to the units of the columns: data in metres and
-    data in micrometres have the same rank. Constant columns (zero on the diagonal) stay out. When the rest is singular,
-    the range is that of `N` as it stands, so that rotating the data rotates the answer.
+    `N` is brought to unit diagonal first, which makes the rank rule blind to the units of the columns: data in metres
+    and data in micrometres have the same rank. Constant columns (zero on the diagonal) stay out. When the rest is
+    singular, the range is that of `N` as it stands, so that rotating the data rotates the answer.
     """
     varies = np.flatnonzero(np.diag(N) > 0)
     if len(varies) == 0:

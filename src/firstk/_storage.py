@@ -5,6 +5,7 @@ Nothing is ever unpickled. Reading checks the format, the checksum and the shape
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -58,10 +59,20 @@ def write_model(path: str | Path, config: Mapping[str, Any], arrays: Mapping[str
 def _check_target(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"A model is a folder, and '{target}' is a file. Choose another name.")
-    if target.is_dir() and any(target.iterdir()) and not (target / _CONFIG).is_file():
+    if target.is_dir() and any(target.iterdir()) and not _holds_only_a_model(target):
         raise InvalidInput(
             f"The folder '{target}' holds something that is not a firstk model. Choose an empty or new one."
         )
+
+
+def _holds_only_a_model(folder: Path) -> bool:
+    """Tell whether a folder is a firstk model and nothing else: other libraries have a config.json too."""
+    try:
+        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    names = {file.name for file in folder.iterdir()}
+    return isinstance(config, dict) and config.get("format") == FORMAT and names <= {_CONFIG, _TENSORS}
 
 
 def _swap(draft: Path, target: Path) -> None:
@@ -70,9 +81,18 @@ def _swap(draft: Path, target: Path) -> None:
         draft.rename(target)
         return
     aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-    target.rename(aside / "model")
-    draft.rename(target)
-    shutil.rmtree(aside, ignore_errors=True)
+    old = aside / "model"
+    try:
+        target.rename(old)
+        try:
+            draft.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        with contextlib.suppress(OSError):  # not empty: the old model could not step back, and must not be lost
+            aside.rmdir()
 
 
 def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -49,7 +49,7 @@ class Question:
 QUESTIONS = (
     Question(
         "Which digit is it?",
-        "Share of held-out digits whose nearest training digit, by cosine of the first k coordinates, has the right label.",
+        "Share of held-out digits whose nearest training digit, by cosine of the first k coordinates, has their label.",
         "1nn_accuracy",
         ("fisher (labels)", "mixture (labels, shape)", "similarity (no labels)"),
     ),
@@ -64,15 +64,12 @@ QUESTIONS = (
 
 def run(out: Path, *, progress: bool = True) -> Path:
     """Run the demo, print its tables, and return the path of the page."""
-    digits = load_digits()
-    data = split(digits.X, digits.y, fractions=(0.6, 0.2, 0.2), centre=False)
+    data = embedded_data()
+    rows = sum(len(part) for part in (data.X_train, data.X_val, data.X_test))
     typer.echo(
-        f"{len(digits.X):,} handwritten digits, {digits.X.shape[1]} columns; judged on {len(data.X_test)} held out.\n"
+        f"{rows:,} handwritten digits, {data.X_train.shape[1]} columns; judged on {len(data.X_test)} held out.\n"
     )
-    with _bar(progress, len(OBJECTIVES) + len(QUESTIONS)) as bar:
-        encoders = {name: _fit(name, data, bar) for name in OBJECTIVES}
-        baselines = {name: make(data.X_train) for name, make in BASELINES.items()}
-        sections = [_section(question, encoders, baselines, data, bar) for question in QUESTIONS]
+    encoders, sections = fit_and_judge(data, progress=progress)
     best = encoders[QUESTIONS[0].fits[0]]
     k = _choose(best, QUESTIONS[0].metric, data)
     model = best.save(out / "model")
@@ -81,6 +78,20 @@ def run(out: Path, *, progress: bool = True) -> Path:
         _print_table(section)
     _print_choice(sections[0].curves[0], k, model, page)
     return page
+
+
+def embedded_data() -> Split:
+    """Return the digits in three parts: to fit on, to choose k on, and to judge on."""
+    digits = load_digits()
+    return split(digits.X, digits.y, fractions=(0.6, 0.2, 0.2), centre=False)
+
+
+def fit_and_judge(data: Split, *, progress: bool = False) -> tuple[dict[str, PrefixEncoder], list[Section]]:
+    """Fit every objective and judge it and the baselines by every question."""
+    with _bar(progress, len(OBJECTIVES) + len(QUESTIONS)) as bar:
+        encoders = {name: _fit(name, data, bar) for name in OBJECTIVES}
+        baselines = {name: make(data.X_train) for name, make in BASELINES.items()}
+        return encoders, [_section(question, encoders, baselines, data, bar) for question in QUESTIONS]
 
 
 @contextmanager
@@ -131,7 +142,7 @@ def _page(sections: list[Section], k: int, model: Path, data: Split) -> Page:
     return Page(
         title="Handwritten digits, cut anywhere",
         summary=(
-            f"Each code below is ordered: its first k coordinates are a code of their own. The first {k} coordinates of "
+            f"Each code below is ordered: its first k coordinates are a code of their own. The first {k} of "
             f"{chosen.label.split()[0]} find the right digit for {chosen.at(k):.1%} of held-out digits, where all "
             f"{width} raw columns find {chosen.input_score:.1%}; a stored vector becomes {width / k:.1f} times smaller."
         ),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from firstk import objectives, orderings
 from firstk._checks import (
@@ -22,10 +22,10 @@ from firstk._checks import (
     InvalidInput,
     bad_parameter,
     check_choice,
-    check_same_length,
     check_weights,
     is_int,
 )
+from firstk._target import check_target
 from firstk.contracts import Objective, Statistics
 from firstk.evaluation import Evidence, prefix_curve
 from firstk.fitted import FittedEncoder
@@ -38,22 +38,14 @@ def _has(part: str) -> Any:
     """Make a method exist only where the objective gives it a meaning."""
 
     def check(self: PrefixEncoder) -> bool:
-        if hasattr(self, "_encoder") or hasattr(self, "_statistics"):
-            if getattr(self.encoder_, part) is None:
-                raise AttributeError(
-                    f"Objective '{self.encoder_.config['objective']}' has no {part}, so this has no meaning."
-                )
-            return True
-        settled = objectives.resolve(self.objective)
-        return settled.name in _WITH[part] or getattr(settled, "keep", None) in _WITH[part]
+        if not self.__sklearn_is_fitted__():
+            return objectives.provides(self.objective, part)
+        if getattr(self.encoder_, part) is None:
+            objective = self.encoder_.config["objective"]
+            raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
+        return True
 
     return available_if(check)
-
-
-_WITH = {
-    "decoder": ("reconstruction", "mixture", "denoising", "dot_products"),
-    "head": ("fisher", "regression", "mixture"),
-}
 
 
 class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -233,7 +225,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._check_width(X.shape[1])
         rows: dict[str, Any] = {"X": X, "weight": check_weights(weight, X.shape[0], name)}
         if problem.objective.takes != "rows":
-            rows["y"] = _checked_target(y, problem.objective, X.shape[0])
+            rows["y"] = check_target(y, problem.objective, X.shape[0])
         return rows
 
     def _checked_pairs(self, left: Any, right: Any, scores: Any, *, reset: bool) -> dict[str, Any]:
@@ -312,6 +304,8 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def transform(self, X: Any, k: int | None = None) -> np.ndarray:
         """Encode rows (documents, for pairs); with `k`, only the first k coordinates."""
+        if k is not None and _get_output_config("transform", self)["dense"] != "default":
+            raise InvalidInput("transform(X, k) gives arrays. For tables (set_output) cut first: encoder[:k].transform(X).")
         return self._encode(X, k, "document", "PrefixEncoder.transform")
 
     def encode_document(self, X: Any, k: int | None = None) -> np.ndarray:
@@ -352,6 +346,8 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         cut = self.encoder_[prefix]
         short = PrefixEncoder(**self.get_params(deep=False) | {"n_components": cut.d})
         short._adopt(cut, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        if hasattr(self, "_sklearn_output_config"):
+            short._sklearn_output_config = dict(self._sklearn_output_config)
         return short
 
     def __len__(self) -> int:
@@ -443,36 +439,3 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _checked_target(y: Any, objective: Objective, n: int) -> np.ndarray:
-    """Return y as labels or numbers, as the objective takes them."""
-    owner = f"PrefixEncoder with objective '{objective.name}'"
-    if y is None:
-        raise InvalidInput(
-            f"{owner} requires y to be passed, but the target y is None: it learns from {objective.takes}."
-        )
-    y = np.asarray(y)
-    if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-    else:
-        y = _checked_numbers(y, owner)
-    check_same_length(range(n), y, "X", "y", owner)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise InvalidInput(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
-    return y
-
-
-def _checked_numbers(y: np.ndarray, owner: str) -> np.ndarray:
-    try:
-        y = y.astype(np.float64) if y.dtype.kind == "O" else y
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"{owner} takes numbers as targets. Unknown label type: {type(y.flat[0]).__name__}."
-        ) from None
-    if y.dtype.kind not in "fiub" or y.ndim not in (1, 2):
-        raise InvalidInput(
-            f"{owner} takes one or two dimensions of numbers as targets. Got {y.dtype}, shape {y.shape}."
-        )
-    return y

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from slow_reference import correlated, cosines, perturbations, scatter
 
 from firstk import Denoising, GaussianNoise, Masking, PrefixEncoder, image_patches
 from firstk._checks import InvalidInput
+from slow_reference import correlated, cosines, perturbations, scatter
 
 PATCHES = (0, 0, 1, 1, 2, 2)
 

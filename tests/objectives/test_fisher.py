@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_reference import class_scatters, classes_of, correlated, perturbations
 
 from firstk import Fisher, PrefixEncoder
+from slow_reference import class_scatters, classes_of, correlated, perturbations
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_reference import correlated, cosines, perturbations, residual
 
 from firstk import Mixture, PrefixEncoder
+from slow_reference import correlated, cosines, perturbations, residual
 
 
 @pytest.fixture(scope="module")

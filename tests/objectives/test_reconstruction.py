@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_reference import correlated, perturbations, residual
 
 from firstk import PrefixEncoder
+from slow_reference import correlated, perturbations, residual
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 6])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_reference import correlated, perturbations, residual
 
 from firstk import PrefixEncoder, Regression
+from slow_reference import correlated, perturbations, residual
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_reference import correlated, cosines, orthonormalised, perturbations, scatter
 
 from firstk import PrefixEncoder, Similarity
 from firstk._checks import InvalidInput, RankWarning
 from firstk.objectives.similarity import mined_agreement, nearest_other
+from slow_reference import correlated, cosines, orthonormalised, perturbations, scatter
 
 P = 6
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-from slow_reference import EPS, class_scatters, classes_of, clear_gaps, correlated, cosines, scatter
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from firstk import Fisher, PrefixEncoder
+from slow_reference import EPS, class_scatters, classes_of, clear_gaps, correlated, cosines, scatter
 
 GAP = 1e5
 CLOSE = 1 - 1e-8

@@ -6,6 +6,7 @@ from typing import Any
 
 from firstk._checks import resolve_member
 from firstk.contracts import Objective
+from firstk.objectives._common import ClosedFormObjective
 from firstk.objectives.denoising import Denoising
 from firstk.objectives.fisher import Fisher
 from firstk.objectives.mixture import Mixture
@@ -33,6 +34,7 @@ __all__ = [
     "Regression",
     "Similarity",
     "image_patches",
+    "provides",
     "resolve",
     "restore",
 ]
@@ -44,6 +46,14 @@ def resolve(objective: Any) -> Objective:
         objective = resolve_member(objective, PUBLIC, "objective", "Fisher()")
     objective.check()
     return objective
+
+
+def provides(objective: Any, part: str) -> bool:
+    """Tell whether an objective, fitted on rows, has a "decoder" or a "head"."""
+    settled = resolve(objective)
+    if isinstance(settled, Similarity):
+        settled = settled.for_rows()
+    return getattr(type(settled), part) is not getattr(ClosedFormObjective, part)
 
 
 def restore(name: str, settings: dict[str, Any]) -> Objective:

@@ -119,10 +119,10 @@ class Neighbours(ClosedFormObjective):
 
 @dataclass(frozen=True)
 class Pairs(ClosedFormObjective):
-    """Learn from pairs: N = St of both sides, M = sym E[(s - mean s) x x'^T] from scores, sym E[x x'^T] from positives.
+    """Learn from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
-    cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbours are mixed in with weight `neighbours`, each part
-    divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
+    cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbours are mixed in with weight `neighbours`, each
+    part divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
     """
 
     shrinkage: float | str | None = "auto"

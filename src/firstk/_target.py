@@ -1,0 +1,45 @@
+"""What stands beside the vectors: labels or targets, checked for the objective that learns from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from firstk._checks import InvalidInput, check_same_length
+from firstk.contracts import Objective
+
+
+def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
+    """Return `y` as `n` labels or as numbers, as the objective takes them."""
+    owner = f"PrefixEncoder with objective '{objective.name}'"
+    if y is None:
+        raise InvalidInput(
+            f"{owner} requires y to be passed, but the target y is None: it learns from {objective.takes}."
+        )
+    y = np.asarray(y)
+    if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    else:
+        y = _checked_numbers(y, owner)
+    check_same_length(range(n), y, "X", "y", owner)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InvalidInput(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
+    return y
+
+
+def _checked_numbers(y: np.ndarray, owner: str) -> np.ndarray:
+    try:
+        y = y.astype(np.float64) if y.dtype.kind == "O" else y
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{owner} takes numbers as targets. Unknown label type: {type(y.flat[0]).__name__}."
+        ) from None
+    if y.dtype.kind not in "fiub" or y.ndim not in (1, 2):
+        raise InvalidInput(
+            f"{owner} takes one or two dimensions of numbers as targets. Got {y.dtype}, shape {y.shape}."
+        )
+    return y

@@ -1,0 +1,52 @@
+"""The command line answers in sentences, and its exit codes mean something."""
+
+import subprocess
+import sys
+
+from firstk import __version__
+
+
+def firstk(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", "from firstk.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+    )
+
+
+def test_help_names_the_commands_and_where_to_start():
+    done = firstk("--help")
+    assert done.returncode == 0
+    assert "demo" in done.stdout
+    assert "firstk demo" in done.stdout
+
+
+def test_command_help_teaches_by_example():
+    done = firstk("demo", "--help")
+    assert done.returncode == 0
+    assert "Example" in done.stdout
+
+
+def test_version():
+    assert firstk("--version").stdout.strip() == f"firstk {__version__}"
+
+
+def test_no_arguments_shows_help_not_a_traceback():
+    done = firstk()
+    assert "Usage" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_unknown_command_is_wrong_usage():
+    assert firstk("dmeo").returncode == 2
+
+
+def test_a_refusal_is_one_sentence(tmp_path):
+    (tmp_path / "taken").write_text("a file stands where the folder should be")
+    done = firstk("demo", "--out", "taken", "--quiet", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("firstk: ")
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "taken").read_text().startswith("a file")
