@@ -190,7 +190,10 @@ def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
     """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
     if weights is None:
         return None
-    w = np.asarray(weights, dtype=np.float64)
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"The 'sample_weight' of {owner} must be {n} finite numbers. Got something else.") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any() or not w.any():

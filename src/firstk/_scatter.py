@@ -131,9 +131,9 @@ def batch_scatter(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
             # numpy sees that this is symmetric and does half the work; scipy's BLAS would do the same, but its threads
             # and numpy's wait for one another.
             scatter += np.matmul(block.T, block, out=product)
-    _check_sums(residual, batch)
-    safe = np.where(groups.weight > 0, groups.weight, 1.0)[:, None]
-    scatter -= (residual / safe).T @ residual
+        safe = np.where(groups.weight > 0, groups.weight, 1.0)[:, None]
+        scatter -= (residual / safe).T @ residual
+    _check_sums(residual, scatter, batch)
     return groups, anchors.astype(np.float64) + residual / safe, scatter
 
 
@@ -150,9 +150,9 @@ def _blocks(batch: Batch) -> Iterator[tuple[slice, np.ndarray]]:
         yield rows, buffer
 
 
-def _check_sums(residual: np.ndarray, batch: Batch) -> None:
+def _check_sums(residual: np.ndarray, scatter: np.ndarray, batch: Batch) -> None:
     """Refuse NaN and infinities: one of them anywhere makes a sum that is not finite."""
-    if np.isfinite(residual).all():
+    if np.isfinite(residual).all() and np.isfinite(scatter).all():
         return
     check_matrix(batch.X.toarray() if sparse.issparse(batch.X) else batch.X, OWNER)
     raise InvalidInput(f"{OWNER} met numbers too large for their precision: scale the columns down first.")

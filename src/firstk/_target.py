@@ -22,7 +22,8 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     y = np.asarray(y)
     if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # NaN is refused in words, not in a warning about casts
+            check_classification_targets(y)
     else:
         y = _checked_numbers(y, owner)
     check_same_length(range(n), y, "X", "y", owner)

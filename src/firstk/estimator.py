@@ -418,6 +418,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             objective = objectives.restore(config["objective"], config["settings"])
             settings = {"omega": None, "estimator": "auto"} | dict(config["ordering_settings"])
             ordering = orderings.PUBLIC[config["ordering"]](**settings)
+            _ = config["solver"], config["metric"]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorruptModel(
                 f"'{path}' is a damaged firstk model: its settings cannot be read ({error!r})."

@@ -116,11 +116,12 @@ def _check_needs(evidence: Evidence, needs: tuple[str, ...], name: str) -> None:
         "X_ref": "reference=(X_train, y_train), the rows among which neighbours are looked for",
         "y_ref": "reference=(X_train, y_train), with the labels of the reference rows",
         "left": "pairs: use curve_pairs(left, right, scores)",
+        "right": "pairs: use curve_pairs(left, right, scores)",
         "X": "rows: use curve(X, ...)",
     }
-    missing = [need for need in needs if getattr(evidence, need) is None]
+    missing = dict.fromkeys(ways[need] for need in needs if getattr(evidence, need) is None)
     if missing:
-        raise InvalidInput(f"The metric '{name}' needs {' and '.join(ways[need] for need in missing)}.")
+        raise InvalidInput(f"The metric '{name}' needs {' and '.join(missing)}.")
 
 
 def _codes(encoder: FittedEncoder, X: Any, side: str = "document") -> np.ndarray:

@@ -135,8 +135,10 @@ class FittedEncoder:
             return check_matrix(X, owner, width=self.p)
         if X.shape[1] != self.p:
             raise InvalidInput(f"{owner} takes 'X' with {self.p} columns. Got {X.shape[1]}.")
-        check_finite(X.data[:, None], owner)
-        return X.tocsr()
+        X = X.tocsr()
+        with np.errstate(invalid="ignore"):  # zero times NaN or infinity is NaN, in the row that holds it
+            check_finite((X @ np.zeros(self.p))[:, None], owner)
+        return X
 
     def lifted(self, basis: np.ndarray) -> FittedEncoder:
         """Return the encoder in full coordinates, when this one was fitted in those of an orthonormal basis.

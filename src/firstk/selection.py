@@ -92,6 +92,11 @@ def _held_out(
 def _fold_of_documents(right: np.ndarray) -> np.ndarray:
     """Put all pairs of a document into one fold: pairs are to be judged on documents they have not seen."""
     _, first, document = np.unique(right, axis=0, return_index=True, return_inverse=True)
+    if len(first) < N_FOLDS:
+        raise InvalidInput(
+            f"Choosing 'auto' settings holds documents out and needs at least {N_FOLDS} different right sides. "
+            f"Got {len(first)}: set shrinkage and neighbours to numbers."
+        )
     rank = np.argsort(np.argsort(first))  # by first appearance in the sample, whose order is a hash
     return (rank % N_FOLDS)[document.ravel()]
 
