@@ -1,0 +1,312 @@
+"""Cross-entropy of every prefix of a code under one shared linear head, or under one head per prefix.
+
+logits_k = b + sum_{j<=k} z_j w_j^T (000 (32)); the weighted loss is sum_k omega_k CE(logits_k, labels).
+THEORY 4.4 derives the single sweep; docs/kernels.md tells it at length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction
+from firstk.kernels import cross_entropy_torch
+from firstk.kernels._inputs import (
+    as_tensor,
+    check_codes,
+    check_estimator,
+    check_rows,
+    full_precision,
+    promoted,
+    use_compiled,
+    weights_of,
+    working_dtype,
+)
+from firstk.kernels.sampling import cut, draw_prefixes
+from firstk.omega import OmegaLike
+
+_OWNER = "cross_entropy"
+_Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+# An operator of its own, so that torch.compile keeps it as one opaque node instead of tracing the sweep.
+@torch.library.custom_op("firstk::prefix_cross_entropy", mutates_args=())
+def _sweep(
+    z: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    compiled: bool,
+    grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    if compiled:
+        from firstk.kernels import cross_entropy_cpu
+
+        return cross_entropy_cpu.sweep(z, weight, bias, labels, row_weight, omega, grad)
+    return cross_entropy_torch.sweep(z, weight, bias, labels, row_weight, omega, grad)
+
+
+@_sweep.register_fake
+def _(
+    z: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    compiled: bool,
+    grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    (n, d), C = z.shape, weight.shape[0]
+    dw = weight.new_empty(d, C).t() if compiled else weight.new_empty(C, d)
+    return z.new_empty(d), z.new_empty(n if grad else 0, d), dw if grad else dw[:0], z.new_empty(C)
+
+
+class _WeightedSweep(torch.autograd.Function):
+    """The weighted loss; the sweep finds the gradients on its way, and backward only scales them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        labels: Tensor,
+        row_weight: Tensor,
+        omega: Tensor,
+        compiled: bool,
+    ) -> Tensor:
+        grad = any(ctx.needs_input_grad[:3])
+        losses, dz, dw, db = _sweep(z, weight, bias, labels, row_weight, omega, compiled, grad)
+        ctx.save_for_backward(dz, dw, db)
+        return losses @ omega
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        needed = ctx.needs_input_grad
+        gradients = [upstream * g if need else None for g, need in zip(ctx.saved_tensors, needed, strict=False)]
+        return (*gradients, None, None, None, None)
+
+
+class _Rows(NamedTuple):
+    """The rows that count, each with its weight; `spread` is the smoothed part of the target."""
+
+    z: Tensor
+    labels: Tensor
+    row_weight: Tensor
+    spread: Tensor | None
+
+
+def _counted_rows(
+    z: Tensor,
+    labels: Tensor,
+    C: int,
+    class_weight: Tensor | None,
+    label_smoothing: float,
+    ignore_index: int,
+    reduction: str,
+) -> _Rows:
+    """Drop ignored rows and fold class weights, smoothing and reduction into one factor per row.
+
+    The smoothed target of a row is (1 - s) w_y onehot + (s/C) w. Its sum is the factor of log-sum-exp, and
+    `spread` = (s/C) w is what the target has beyond a multiple of the one-hot vector.
+    """
+    counted = labels != ignore_index
+    if not bool(counted.all()):
+        z, labels = z[counted], labels[counted]
+    if len(labels) and not (0 <= int(labels.min()) and int(labels.max()) < C):
+        raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head has {C} classes) or ignore_index", (
+            int(labels.min()), int(labels.max())
+        ))  # fmt: skip
+    own = z.new_ones(len(labels)) if class_weight is None else class_weight[labels]
+    total = own.sum() if reduction == "mean" else own.new_ones(())
+    if not label_smoothing:
+        return _Rows(z, labels, own / total, None)
+    w = z.new_ones(C) if class_weight is None else class_weight
+    spread = w * (label_smoothing / C) / total
+    return _Rows(z, labels, own * ((1 - label_smoothing) / total) + spread.sum(), spread)
+
+
+def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return what smoothing adds to each prefix loss, (d,).
+
+    sum_i spread_sum logits_ik,y - spread . logits_ik is linear in the logits, so one cumulative sum over
+    coordinates gives it for every k, in O(n d).
+    """
+    assert rows.spread is not None
+    share = rows.spread.sum()
+    gain = (rows.z * (share * weight[rows.labels] - rows.spread @ weight)).sum(0).cumsum(0)  # (d,)
+    if bias is None:
+        return gain
+    return gain + (share * bias[rows.labels] - rows.spread @ bias).sum()
+
+
+def _checked(z: Any, weight: Any, labels: Any, bias: Any, owner: str) -> None:
+    check_codes(z, owner)
+    check_codes(weight, owner, "weight", width=z.shape[1])
+    check_rows(z, labels, "z", "labels", owner)
+    if labels.ndim != 1 or labels.dtype.is_floating_point:
+        raise bad_parameter(
+            "labels", owner, "one class index per row", f"{labels.dtype} of shape {tuple(labels.shape)}"
+        )
+    if bias is not None and bias.shape != (len(weight),):
+        raise InvalidInput(
+            f"{owner} needs one 'bias' for each of the {len(weight)} classes. Got shape {tuple(bias.shape)}."
+        )
+
+
+def cross_entropy(
+    z: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    bias: Tensor | None = None,
+    *,
+    omega: OmegaLike | Tensor = "harmonic",
+    class_weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    estimator: str = "exact",
+    generator: torch.Generator | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Return sum_k omega_k CE(b + sum_{j<=k} z_j w_j^T, labels), all d prefixes in one sweep.
+
+    Parameters
+    ----------
+    z : Tensor of shape (n, d)
+        Codes.
+    weight : Tensor of shape (C, d)
+        Head, as `nn.Linear` stores it.
+    labels : Tensor of shape (n,), integer
+    bias : Tensor of shape (C,), optional
+    omega : str, mapping, array-like or PrefixWeights
+        Weights of the prefixes, divided by their sum (`firstk.omega.resolve_omega`).
+    class_weight, label_smoothing, ignore_index, reduction
+        As in `torch.nn.functional.cross_entropy`; reduction is "mean" or "sum".
+    estimator : "exact" or "sampled"
+        "sampled" draws one prefix per row: unbiased, at the cost of one ordinary cross-entropy.
+    generator : torch.Generator, optional
+        Source of the draws.
+    backend : "auto", "compiled" or "torch"
+        The compiled path serves CPU tensors when numba is installed; "auto" takes it where it can.
+
+    Returns
+    -------
+    Tensor
+        A scalar, float32 at least. Not differentiable twice.
+
+    Examples
+    --------
+    >>> z, head = torch.zeros(3, 2), torch.zeros(4, 2)
+    >>> round(cross_entropy(z, head, torch.tensor([0, 1, 2])).item(), 4)  # log 4
+    1.3863
+    """
+    _checked(z, weight, labels, bias, _OWNER)
+    check_choice(reduction, ("mean", "sum"), "reduction", _OWNER)
+    smoothing = check_fraction(label_smoothing, "label_smoothing", _OWNER)
+    weights = weights_of(omega, z.shape[1], _OWNER)
+    dtype = working_dtype(z, weight)
+    z, weight = z.to(dtype), weight.to(dtype)
+    bias = None if bias is None else bias.to(dtype)
+    class_weight = None if class_weight is None else class_weight.to(dtype)
+    with full_precision(z.device):
+        if check_estimator(estimator, _OWNER):
+            logits = F.linear(cut(z, draw_prefixes(weights, len(z), z.device, generator)), weight, bias)
+            return F.cross_entropy(
+                logits,
+                labels,
+                class_weight,
+                ignore_index=ignore_index,
+                reduction=reduction,
+                label_smoothing=smoothing,
+            )
+        rows = _counted_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
+        if len(rows.z) == 0:
+            return F.cross_entropy(F.linear(z, weight, bias), labels, ignore_index=ignore_index, reduction=reduction)
+        om = as_tensor(weights.omega, z)
+        compiled = use_compiled(backend, z, _OWNER)
+        loss = _WeightedSweep.apply(rows.z, weight, bias, rows.labels, rows.row_weight, om, compiled)
+        return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
+
+
+@torch.no_grad()
+def cross_entropy_per_prefix(
+    z: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    bias: Tensor | None = None,
+    *,
+    class_weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `cross_entropy`."""
+    owner = "cross_entropy_per_prefix"
+    _checked(z, weight, labels, bias, owner)
+    smoothing = check_fraction(label_smoothing, "label_smoothing", owner)
+    z, weight = promoted(z, weight)
+    bias = None if bias is None else bias.to(z.dtype)
+    class_weight = None if class_weight is None else class_weight.to(z.dtype)
+    with full_precision(z.device):
+        rows = _counted_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
+        if len(rows.z) == 0:
+            return z.new_full((z.shape[1],), float("nan") if reduction == "mean" else 0.0)
+        om = z.new_zeros(z.shape[1])
+        compiled = use_compiled(backend, z, owner)
+        losses, *_ = _sweep(rows.z, weight, bias, rows.labels, rows.row_weight, om, compiled, False)
+        return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias)
+
+
+def check_heads(heads: Any, d: int, owner: str) -> dict[int, nn.Linear]:
+    """Return separate heads as {k: Linear(k, C)}, checked against the width of the code."""
+    pairs = heads.items() if isinstance(heads, Mapping) else ((head.in_features, head) for head in heads)
+    found = {int(k): head for k, head in pairs}
+    for k, head in found.items():
+        if not 1 <= k <= d or head.in_features != k:
+            raise bad_parameter(
+                f"heads[{k}]", owner, f"a Linear with {k} inputs, {k} in [1, {d}]", head.in_features
+            )
+    if not found:
+        raise InvalidInput(f"{owner} needs at least one head. Got none; give one Linear(k, C) per prefix k.")
+    return found
+
+
+def cross_entropy_free_heads(
+    z: Tensor,
+    heads: Mapping[int, nn.Linear] | Sequence[nn.Linear],
+    labels: Tensor,
+    *,
+    omega: OmegaLike | Tensor = "uniform",
+    **options: Any,
+) -> Tensor:
+    """Return sum_k omega_k CE(head_k(z_{1..k}), labels), one separate head per listed prefix (MRL, not MRL-E).
+
+    Nothing is shared between the heads, so nothing is saved: the cost is that of the list.
+
+    Parameters
+    ----------
+    z : Tensor of shape (n, d)
+    heads : sequence of Linear, or {k: Linear}
+        Each head's `in_features` is its prefix length.
+    labels : Tensor of shape (n,), integer
+    omega : as in `cross_entropy`
+        Restricted to the prefixes that have a head, and divided by its sum there.
+    **options
+        Passed to `torch.nn.functional.cross_entropy`.
+    """
+    owner = "cross_entropy_free_heads"
+    check_codes(z, owner)
+    found = check_heads(heads, z.shape[1], owner)
+    full = weights_of(omega, z.shape[1], owner).omega
+    kept = weights_of({k: full[k - 1] for k in found}, z.shape[1], owner).omega
+    losses = [kept[k - 1] * F.cross_entropy(head(z[:, :k]), labels, **options) for k, head in found.items()]
+    return torch.stack(losses).sum()
