@@ -25,7 +25,7 @@ CHUNK = 2048
 # Below this many (row, prefix, column) triples a second thread costs more than it saves.
 _TRIPLES_PER_THREAD = 1 << 21
 
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
+jit: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def padded(columns: int) -> int:

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import extending
 from numba.core import cgutils, types
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
 LANES = 16
+intrinsic: Any = extending.intrinsic
 _INT32 = ir.IntType(32)
 
 
@@ -59,7 +61,7 @@ def _larger(builder: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
 
-def _pointer(context: Any, builder: Any, array: types.Array, value: Any, index: Any) -> Any:
+def _pointer(context: Any, builder: Any, array: Any, value: Any, index: Any) -> Any:
     data = make_array(array)(context, builder, value).data
     return builder.bitcast(builder.gep(data, [index]), _vector_of(array.dtype).as_pointer())
 

@@ -93,10 +93,9 @@ class _WeightedSweep(torch.autograd.Function):
         return losses @ omega
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        needed = ctx.needs_input_grad
-        gradients = [upstream * g if need else None for g, need in zip(ctx.saved_tensors, needed, strict=False)]
-        return (*gradients, None, None, None, None)
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        found = zip(ctx.saved_tensors, ctx.needs_input_grad[:3], strict=True)
+        return (*(upstream * g if needed else None for g, needed in found), None, None, None, None)
 
 
 class _Sides(NamedTuple):
@@ -136,7 +135,7 @@ def _sides(
         )
     else:
         check_rows(queries, targets, "queries", "targets", owner)
-        if not (0 <= int(targets.min()) and int(targets.max()) < len(positives)):
+        if int(targets.min()) < 0 or int(targets.max()) >= len(positives):
             raise bad_parameter(
                 "targets", owner, f"in [0, {len(positives) - 1}] (rows of 'positives')", targets.tolist()[:5]
             )

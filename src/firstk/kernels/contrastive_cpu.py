@@ -88,7 +88,7 @@ def _exponentials(T, E, at, width, top):
 
 @jit
 def _backward_step(S, pt, rpt, E, T, dpt, columns, q, share, rq, dq, j, jj, width):
-    """Add prefix j to the suffix sums S; take dq_j = S p_j, add S^T q_j to dp_j and P T to the column term."""
+    """Add prefix j to the suffix sums S; take dq_j = S p_j; add S^T q_j to dp_j, P T to the column term."""
     q0, q1, q2, q3 = splat(q[0, j]), splat(q[1, j]), splat(q[2, j]), splat(q[3, j])
     f0, f1, f2, f3 = splat(share[0, jj]), splat(share[1, jj]), splat(share[2, jj]), splat(share[3, jj])
     h0, h1, h2, h3 = splat(rq[0, j]), splat(rq[1, j]), splat(rq[2, j]), splat(rq[3, j])
@@ -148,8 +148,9 @@ def _forward_block(G, pt, rpt, pad, T, E, q, rs, y, weight, j0, j1, width, top, 
 
 @jit
 def _backward_block(
-    S, pt, rpt, E, T, dpt, columns, q, rq, scale, y, weight, omega, j0, j1, width, s, mean, share, hs, norm, dq
-):
+    S, pt, rpt, E, T, dpt, columns, q, rq, scale, y, weight, omega, j0, j1, width,
+    s, mean, share, hs, norm, dq,
+):  # fmt: skip
     """Sweep the prefixes j1..j0 + 1 of a group backwards; `norm` carries the row term; return its total."""
     total = 0.0
     for j in range(j1 - 1, j0 - 1, -1):
@@ -197,9 +198,7 @@ def _sweep(q_all, rq_all, pt, rpt, pad, targets, weights, omega, scale, grad, dq
             b = blocks - 1 - step if grad else step
             j0, j1 = b * DEPTH, min(b * DEPTH + DEPTH, d)
             G = starts[b if grad else 0]
-            _forward_block(
-                G, pt, rpt, pad, T, E, q, rs, y, weight, j0, j1, width, top, s, mean, logs, losses
-            )
+            _forward_block(G, pt, rpt, pad, T, E, q, rs, y, weight, j0, j1, width, top, s, mean, logs, losses)
             if grad:
                 total += _backward_block(
                     S, pt, rpt, E, T, dpt, columns, q, rq, scale, y, weight, omega, j0, j1, width, s, mean,

@@ -46,7 +46,7 @@ def inverse_prefix_norms(x: Tensor) -> Tensor:
 
 
 def prefix_cosines(a: Tensor, b: Tensor) -> Tensor:
-    """Return the cosine of each pair of rows at every prefix, (n, d), differentiable; zero prefixes give 0."""
+    """Return the cosine of each pair of rows at every prefix, (n, d); zero prefixes give 0."""
     a, b = bounded(a), bounded(b)
     return (a * b).cumsum(1) * inverse_prefix_norms(a) * inverse_prefix_norms(b)
 

@@ -1,4 +1,4 @@
-"""Cross-entropy of every prefix of a code under one shared linear head, or under one head per prefix.
+"""Cross-entropy of every prefix of a code under one shared linear head.
 
 logits_k = b + sum_{j<=k} z_j w_j^T (000 (32)); the weighted loss is sum_k omega_k CE(logits_k, labels).
 THEORY 4.4 derives the single sweep; docs/kernels.md tells it at length.
@@ -6,12 +6,12 @@ THEORY 4.4 derives the single sweep; docs/kernels.md tells it at length.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction
 from firstk.kernels import cross_entropy_torch
@@ -30,7 +30,6 @@ from firstk.kernels.sampling import cut, draw_prefixes
 from firstk.omega import OmegaLike
 
 _OWNER = "cross_entropy"
-_Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 # An operator of its own, so that torch.compile keeps it as one opaque node instead of tracing the sweep.
@@ -45,11 +44,25 @@ def _sweep(
     compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    C = len(weight)
+    if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= C):
+        found = f"labels from {int(labels.min())} to {int(labels.max())}"
+        raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head's classes) or ignore_index", found)
+    counted = row_weight != 0
+    if bool(counted.all()):
+        return _path(compiled)(z, weight, bias, labels, row_weight, omega, grad)
+    # Rows that do not count are left out, not weighed by zero: they may hold NaN.
+    rows = (z[counted], weight, bias, labels[counted], row_weight[counted])
+    losses, dz, dw, db = _path(compiled)(*rows, omega, grad)
+    return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
+
+
+def _path(compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
     if compiled:
         from firstk.kernels import cross_entropy_cpu
 
-        return cross_entropy_cpu.sweep(z, weight, bias, labels, row_weight, omega, grad)
-    return cross_entropy_torch.sweep(z, weight, bias, labels, row_weight, omega, grad)
+        return cross_entropy_cpu.sweep
+    return cross_entropy_torch.sweep
 
 
 @_sweep.register_fake
@@ -88,22 +101,22 @@ class _WeightedSweep(torch.autograd.Function):
         return losses @ omega
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        needed = ctx.needs_input_grad
-        gradients = [upstream * g if need else None for g, need in zip(ctx.saved_tensors, needed, strict=False)]
-        return (*gradients, None, None, None, None)
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        found = zip(ctx.saved_tensors, ctx.needs_input_grad[:3], strict=True)
+        return (*(upstream * g if needed else None for g, needed in found), None, None, None, None)
 
 
 class _Rows(NamedTuple):
-    """The rows that count, each with its weight; `spread` is the smoothed part of the target."""
+    """Codes, labels and weight of each row; the divisor; the smoothed part of the target."""
 
     z: Tensor
     labels: Tensor
     row_weight: Tensor
+    total: Tensor
     spread: Tensor | None
 
 
-def _counted_rows(
+def _weighed_rows(
     z: Tensor,
     labels: Tensor,
     C: int,
@@ -112,25 +125,24 @@ def _counted_rows(
     ignore_index: int,
     reduction: str,
 ) -> _Rows:
-    """Drop ignored rows and fold class weights, smoothing and reduction into one factor per row.
+    """Fold class weights, smoothing, ignored rows and reduction into one factor per row.
 
     The smoothed target of a row is (1 - s) w_y onehot + (s/C) w. Its sum is the factor of log-sum-exp, and
     `spread` = (s/C) w is what the target has beyond a multiple of the one-hot vector.
     """
     counted = labels != ignore_index
-    if not bool(counted.all()):
-        z, labels = z[counted], labels[counted]
-    if len(labels) and not (0 <= int(labels.min()) and int(labels.max()) < C):
-        raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head has {C} classes) or ignore_index", (
-            int(labels.min()), int(labels.max())
-        ))  # fmt: skip
-    own = z.new_ones(len(labels)) if class_weight is None else class_weight[labels]
+    labels = labels.where(counted, torch.zeros_like(labels))
+    own = counted.to(z.dtype)
+    if class_weight is not None:
+        # Labels out of range are reported by the sweep; until then they only must not break the gather.
+        own = own * class_weight[labels.clamp(0, C - 1)]
     total = own.sum() if reduction == "mean" else own.new_ones(())
     if not label_smoothing:
-        return _Rows(z, labels, own / total, None)
+        return _Rows(z, labels, own / total.where(total > 0, 1.0), total, None)
     w = z.new_ones(C) if class_weight is None else class_weight
     spread = w * (label_smoothing / C) / total
-    return _Rows(z, labels, own * ((1 - label_smoothing) / total) + spread.sum(), spread)
+    row_weight = own * ((1 - label_smoothing) / total) + spread.sum() * counted
+    return _Rows(z, labels, row_weight, total, spread)
 
 
 def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -140,11 +152,12 @@ def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tenso
     coordinates gives it for every k, in O(n d).
     """
     assert rows.spread is not None
-    share = rows.spread.sum()
-    gain = (rows.z * (share * weight[rows.labels] - rows.spread @ weight)).sum(0).cumsum(0)  # (d,)
+    counted = rows.row_weight != 0
+    z, labels, share = rows.z[counted], rows.labels[counted], rows.spread.sum()
+    gain = (z * (share * weight[labels] - rows.spread @ weight)).sum(0).cumsum(0)  # (d,)
     if bias is None:
         return gain
-    return gain + (share * bias[rows.labels] - rows.spread @ bias).sum()
+    return gain + (share * bias[labels] - rows.spread @ bias).sum()
 
 
 def _checked(z: Any, weight: Any, labels: Any, bias: Any, owner: str) -> None:
@@ -227,12 +240,12 @@ def cross_entropy(
                 reduction=reduction,
                 label_smoothing=smoothing,
             )
-        rows = _counted_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
-        if len(rows.z) == 0:
-            return F.cross_entropy(F.linear(z, weight, bias), labels, ignore_index=ignore_index, reduction=reduction)
+        rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
         om = as_tensor(weights.omega, z)
         compiled = use_compiled(backend, z, _OWNER)
-        loss = _WeightedSweep.apply(rows.z, weight, bias, rows.labels, rows.row_weight, om, compiled)
+        loss = _WeightedSweep.apply(z, weight, bias, rows.labels, rows.row_weight, om, compiled)
+        # As torch: the mean over no rows is NaN.
+        loss = loss + (rows.total - rows.total) / rows.total
         return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
 
 
@@ -257,56 +270,8 @@ def cross_entropy_per_prefix(
     bias = None if bias is None else bias.to(z.dtype)
     class_weight = None if class_weight is None else class_weight.to(z.dtype)
     with full_precision(z.device):
-        rows = _counted_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
-        if len(rows.z) == 0:
-            return z.new_full((z.shape[1],), float("nan") if reduction == "mean" else 0.0)
-        om = z.new_zeros(z.shape[1])
-        compiled = use_compiled(backend, z, owner)
-        losses, *_ = _sweep(rows.z, weight, bias, rows.labels, rows.row_weight, om, compiled, False)
+        rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
+        om, compiled = z.new_zeros(z.shape[1]), use_compiled(backend, z, owner)
+        losses, *_ = _sweep(z, weight, bias, rows.labels, rows.row_weight, om, compiled, False)
+        losses = losses + (rows.total - rows.total) / rows.total
         return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias)
-
-
-def check_heads(heads: Any, d: int, owner: str) -> dict[int, nn.Linear]:
-    """Return separate heads as {k: Linear(k, C)}, checked against the width of the code."""
-    pairs = heads.items() if isinstance(heads, Mapping) else ((head.in_features, head) for head in heads)
-    found = {int(k): head for k, head in pairs}
-    for k, head in found.items():
-        if not 1 <= k <= d or head.in_features != k:
-            raise bad_parameter(
-                f"heads[{k}]", owner, f"a Linear with {k} inputs, {k} in [1, {d}]", head.in_features
-            )
-    if not found:
-        raise InvalidInput(f"{owner} needs at least one head. Got none; give one Linear(k, C) per prefix k.")
-    return found
-
-
-def cross_entropy_free_heads(
-    z: Tensor,
-    heads: Mapping[int, nn.Linear] | Sequence[nn.Linear],
-    labels: Tensor,
-    *,
-    omega: OmegaLike | Tensor = "uniform",
-    **options: Any,
-) -> Tensor:
-    """Return sum_k omega_k CE(head_k(z_{1..k}), labels), one separate head per listed prefix (MRL, not MRL-E).
-
-    Nothing is shared between the heads, so nothing is saved: the cost is that of the list.
-
-    Parameters
-    ----------
-    z : Tensor of shape (n, d)
-    heads : sequence of Linear, or {k: Linear}
-        Each head's `in_features` is its prefix length.
-    labels : Tensor of shape (n,), integer
-    omega : as in `cross_entropy`
-        Restricted to the prefixes that have a head, and divided by its sum there.
-    **options
-        Passed to `torch.nn.functional.cross_entropy`.
-    """
-    owner = "cross_entropy_free_heads"
-    check_codes(z, owner)
-    found = check_heads(heads, z.shape[1], owner)
-    full = weights_of(omega, z.shape[1], owner).omega
-    kept = weights_of({k: full[k - 1] for k in found}, z.shape[1], owner).omega
-    losses = [kept[k - 1] * F.cross_entropy(head(z[:, :k]), labels, **options) for k, head in found.items()]
-    return torch.stack(losses).sum()

@@ -7,8 +7,6 @@ logits cannot have moved by more than `drift` binary orders since.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -190,9 +188,15 @@ def _sweep(z_all, wt, bias, w_max, labels, weights, omega, drift, grad, dz_all, 
 
 
 def sweep(
-    z: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, row_weight: Tensor, omega: Tensor, grad: bool
+    z: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the d losses and, with `grad`, the gradients of their weighted sum; as `cross_entropy_torch.sweep`."""
+    """Return the d losses and the gradients of their weighted sum; as `cross_entropy_torch.sweep`."""
     (n, d), C = z.shape, len(weight)
     width = padded(C)
     wt = z.new_zeros(d, width)  # (d, C) and padding

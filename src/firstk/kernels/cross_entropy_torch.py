@@ -17,7 +17,7 @@ _TILE = {"cpu": 1 << 18, "cuda": 1 << 24}
 
 
 def rows_per_tile(n: int, d: int, columns: int, device: torch.device) -> int:
-    """Choose R so that two tiles and the starts of the blocks fit into 3 n C numbers and into a tile's cache."""
+    """Choose R so that two tiles and the block starts fit into 3 n C numbers and into a cache."""
     per_row = columns * (2 * BLOCK + -(-d // BLOCK))
     budget = min(3 * n * columns, 2 * _TILE.get(device.type, 1 << 22))
     return max(1, min(n, budget // per_row))
@@ -61,7 +61,13 @@ def _tile(z: Tensor, weight: Tensor, start: Tensor, labels: Tensor) -> tuple[Ten
 
 
 def sweep(
-    z: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, row_weight: Tensor, omega: Tensor, grad: bool
+    z: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the d losses and, with `grad`, the gradients of their weighted sum.
 
