@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,18 @@ from firstk.omega import OmegaLike, PrefixWeights, resolve_omega
 ESTIMATORS = ("exact", "sampled")
 BACKENDS = ("auto", "compiled", "torch")
 HAS_NUMBA = importlib.util.find_spec("numba") is not None
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def untraced(function: Function) -> Function:
+    """Run a loss eagerly inside torch.compile: the network around it is compiled, with one graph break here.
+
+    A sweep over prefixes is a kernel of its own. Traced, it would unroll into thousands of nodes and run no
+    faster, and omega is resolved by numpy code that the tracer does not know.
+    """
+    return torch.compiler.disable(function)
 
 
 def working_dtype(*tensors: Tensor | None) -> torch.dtype:
@@ -112,3 +124,12 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
                 "backend='torch'",
             )
     return possible and HAS_NUMBA
+
+
+def few_prefixes(omega: Tensor, compiled: bool) -> bool:
+    """Tell whether so few prefixes have weight that one product per prefix beats a sweep over all d.
+
+    All weights zero asks for the separate loss of every prefix, which only the sweep gives.
+    """
+    listed = int(omega.count_nonzero())
+    return 0 < listed * (8 if compiled else 2) <= len(omega)

@@ -19,12 +19,14 @@ from firstk.kernels._inputs import (
     check_codes,
     check_estimator,
     check_rows,
+    few_prefixes,
     full_precision,
     promoted,
+    untraced,
     use_compiled,
     weights_of,
 )
-from firstk.kernels.cosine import bounded, inverse_prefix_norms
+from firstk.kernels.cosine import bounded, inverse_norms_at, inverse_prefix_norms, inverse_roots
 from firstk.kernels.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.kernels.sampling import cut, draw_prefixes
 from firstk.omega import OmegaLike, PrefixWeights
@@ -33,7 +35,6 @@ SIMILARITIES = ("cosine", "dot")
 _OWNER = "info_nce"
 
 
-@torch.library.custom_op("firstk::prefix_info_nce", mutates_args=())
 def _sweep(
     q: Tensor,
     p: Tensor,
@@ -47,29 +48,13 @@ def _sweep(
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     args = (q, p, rq, rp, float(scale), targets, row_weight, omega, grad)
+    if few_prefixes(omega, compiled):
+        return contrastive_torch.sparse_sweep(*args)
     if compiled:
         from firstk.kernels import contrastive_cpu
 
         return contrastive_cpu.sweep(*args)
     return contrastive_torch.sweep(*args)
-
-
-@_sweep.register_fake
-def _(
-    q: Tensor,
-    p: Tensor,
-    rq: Tensor,
-    rp: Tensor,
-    scale: Tensor,
-    targets: Tensor,
-    row_weight: Tensor,
-    omega: Tensor,
-    compiled: bool,
-    grad: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    (n, d), m = q.shape, p.shape[0]
-    dp = p.new_empty(d, m).t() if compiled else p.new_empty(m, d)
-    return q.new_empty(d), q.new_empty(n if grad else 0, d), dp if grad else dp[:0], q.new_empty(())
 
 
 class _WeightedSweep(torch.autograd.Function):
@@ -170,11 +155,13 @@ def _sampled(
     if not cosine:
         return F.cross_entropy(cut(q * scale, k) @ p.t(), targets)
     q, p = bounded(q), bounded(p)
-    rq = inverse_prefix_norms(q).gather(1, k[:, None] - 1)  # (n, 1)
-    rp = inverse_prefix_norms(p).t()[k - 1]  # (n, m)
-    return F.cross_entropy((cut(q, k) @ p.t()) * (rq * scale) * rp, targets)
+    # The norm of a query at its own prefix is that of what is left of it; documents need theirs at every k.
+    short = cut(q, k)
+    rq = inverse_roots(short.square().sum(1, keepdim=True))  # (n, 1)
+    return F.cross_entropy((short @ p.t()) * (rq * scale) * inverse_norms_at(p, k).t(), targets)
 
 
+@untraced
 def info_nce(
     queries: Tensor,
     positives: Tensor,
@@ -233,6 +220,7 @@ def info_nce(
     return losses[0] if not symmetric else (losses[0] + losses[1]) / 2
 
 
+@untraced
 @torch.no_grad()
 def info_nce_per_prefix(
     queries: Tensor,

@@ -87,3 +87,49 @@ def sweep(
         dq -= q * suffix_sums(rows_term * rq.square(), 1)
         dp -= p * suffix_sums(columns.t() * rp.square(), 1)
     return losses.to(q.dtype), dq, dp, rows_term.sum() / scale
+
+
+def sparse_sweep(
+    q: Tensor,
+    p: Tensor,
+    rq: Tensor,
+    rp: Tensor,
+    scale: float,
+    targets: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Do the work of `sweep` for an omega with few positive entries: one product between two of them."""
+    (n, d), m = q.shape, len(p)
+    ends = (omega.nonzero()[:, 0] + 1).tolist()
+    pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
+    losses, rows_term, columns = q.new_zeros(d), torch.zeros_like(q), torch.zeros_like(p)
+    dq, dp = (torch.zeros_like(q), torch.zeros_like(p)) if grad else (q[:0], p[:0])
+    R = max(1, min(n, 3 * n // (len(ends) + 3)))
+    for i in range(0, n, R):
+        rows = slice(i, min(i + R, n))
+        qi, a, y = q[rows], row_weight[rows], targets[rows, None]
+        gram, parts = q.new_zeros(1, m), []
+        for js in pieces:
+            k = js.stop - 1
+            gram = torch.addmm(gram, qi[:, js], p[:, js].t())
+            factor = (rq[rows, k, None] * scale) * rp[:, k]  # (R, m)
+            t = gram * factor
+            P = t.softmax(1)
+            losses[k] += a @ ((t.amax(1) - t.gather(1, y)[:, 0]) - P.amax(1).log())
+            if grad:
+                share = (a * omega[k])[:, None]
+                through = t.mul_(P.mul_(share).scatter_add_(1, y, -share))
+                rows_term[rows, k] = through.sum(1)
+                columns[:, k] += through.sum(0)
+                parts.append(P.mul_(factor))
+        S = q.new_zeros(len(qi), m)
+        for js in reversed(pieces if grad else []):
+            S += parts.pop()
+            torch.mm(S, p[:, js], out=dq[rows, js])
+            dp[:, js] += S.t() @ qi[:, js]
+    if grad:
+        dq -= q * suffix_sums(rows_term * rq.square(), 1)
+        dp -= p * suffix_sums(columns * rp.square(), 1)
+    return losses, dq, dp, rows_term.sum() / scale

@@ -16,6 +16,7 @@ from firstk.kernels._inputs import (
     check_rows,
     full_precision,
     promoted,
+    untraced,
     weights_of,
 )
 from firstk.kernels.sampling import draw_prefixes
@@ -35,14 +36,20 @@ def bounded(x: Tensor) -> Tensor:
     return x / torch.where(top > 0, top, torch.ones_like(top))
 
 
-def inverse_prefix_norms(x: Tensor) -> Tensor:
-    """Return 1 / |x_{1..k}| for every k, (n, d), and 0 for prefixes that are zero.
-
-    Squares are added up in float64, where the small first coordinates of a long row keep their digits.
-    """
-    squares = x.square().cumsum(1, dtype=torch.float64)
+def inverse_roots(squares: Tensor) -> Tensor:
+    """Return 1 / sqrt(squares), and 0 where a squared norm counts as zero."""
     alive = squares > SHORTEST**2
-    return torch.where(alive, squares, torch.ones_like(squares)).rsqrt().mul(alive).to(x.dtype)
+    return torch.where(alive, squares, 1.0).rsqrt() * alive
+
+
+def inverse_prefix_norms(x: Tensor) -> Tensor:
+    """Return 1 / |x_{1..k}| for every k, (n, d), and 0 for prefixes that are zero."""
+    return inverse_roots(x.square().cumsum(1))
+
+
+def inverse_norms_at(x: Tensor, k: Tensor) -> Tensor:
+    """Return 1 / |x_{1..k_i}| of every row at each of the prefix lengths k, (n, len(k))."""
+    return inverse_roots(x.square().cumsum(1).index_select(1, k - 1))
 
 
 def prefix_cosines(a: Tensor, b: Tensor) -> Tensor:
@@ -62,6 +69,7 @@ def _checked(left: Tensor, right: Tensor, scores: Tensor, owner: str) -> tuple[T
     return left, right, scores.to(left.dtype)
 
 
+@untraced
 def cosine_similarity(
     left: Tensor,
     right: Tensor,
@@ -97,6 +105,7 @@ def cosine_similarity(
         return (cosines - scores[:, None]).square().mean(0) @ as_tensor(weights.omega, left)
 
 
+@untraced
 @torch.no_grad()
 def cosine_similarity_per_prefix(left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
     """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `cosine_similarity`."""

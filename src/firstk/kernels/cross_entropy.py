@@ -20,8 +20,10 @@ from firstk.kernels._inputs import (
     check_codes,
     check_estimator,
     check_rows,
+    few_prefixes,
     full_precision,
     promoted,
+    untraced,
     use_compiled,
     weights_of,
     working_dtype,
@@ -32,8 +34,6 @@ from firstk.omega import OmegaLike
 _OWNER = "cross_entropy"
 
 
-# An operator of its own, so that torch.compile keeps it as one opaque node instead of tracing the sweep.
-@torch.library.custom_op("firstk::prefix_cross_entropy", mutates_args=())
 def _sweep(
     z: Tensor,
     weight: Tensor,
@@ -50,35 +50,21 @@ def _sweep(
         raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head's classes) or ignore_index", found)
     counted = row_weight != 0
     if bool(counted.all()):
-        return _path(compiled)(z, weight, bias, labels, row_weight, omega, grad)
+        return _path(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
     # Rows that do not count are left out, not weighed by zero: they may hold NaN.
     rows = (z[counted], weight, bias, labels[counted], row_weight[counted])
-    losses, dz, dw, db = _path(compiled)(*rows, omega, grad)
+    losses, dz, dw, db = _path(omega, compiled)(*rows, omega, grad)
     return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
 
 
-def _path(compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+def _path(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+    if few_prefixes(omega, compiled):
+        return cross_entropy_torch.sparse_sweep
     if compiled:
         from firstk.kernels import cross_entropy_cpu
 
         return cross_entropy_cpu.sweep
     return cross_entropy_torch.sweep
-
-
-@_sweep.register_fake
-def _(
-    z: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    labels: Tensor,
-    row_weight: Tensor,
-    omega: Tensor,
-    compiled: bool,
-    grad: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    (n, d), C = z.shape, weight.shape[0]
-    dw = weight.new_empty(d, C).t() if compiled else weight.new_empty(C, d)
-    return z.new_empty(d), z.new_empty(n if grad else 0, d), dw if grad else dw[:0], z.new_empty(C)
 
 
 class _WeightedSweep(torch.autograd.Function):
@@ -174,6 +160,7 @@ def _checked(z: Any, weight: Any, labels: Any, bias: Any, owner: str) -> None:
         )
 
 
+@untraced
 def cross_entropy(
     z: Tensor,
     weight: Tensor,
@@ -249,6 +236,7 @@ def cross_entropy(
         return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
 
 
+@untraced
 @torch.no_grad()
 def cross_entropy_per_prefix(
     z: Tensor,

@@ -115,3 +115,45 @@ def sweep(
             S += G.sum(1)
         db += S.sum(0)
     return losses.to(z.dtype), dz, dw, db
+
+
+def sparse_sweep(
+    z: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Do the work of `sweep` for an omega with few positive entries; the losses of other prefixes stay zero.
+
+    Between two listed prefixes the logits grow by one matrix product, so the whole list costs the products of
+    one full-width head and one softmax per listed prefix.
+    """
+    (n, d), C = z.shape, len(weight)
+    ends = (omega.nonzero()[:, 0] + 1).tolist()
+    pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
+    losses = z.new_zeros(d)
+    dz, dw, db = torch.zeros_like(z) if grad else z[:0], z.new_zeros(C if grad else 0, d), z.new_zeros(C)
+    R = max(1, min(n, 3 * n // (len(ends) + 2)))
+    for i in range(0, n, R):
+        rows = slice(i, min(i + R, n))
+        zi, a, y = z[rows], row_weight[rows], labels[rows, None]
+        logits = z.new_zeros(1, C) if bias is None else bias
+        parts = []
+        for js in pieces:
+            logits = torch.addmm(logits, zi[:, js], weight[:, js].t())
+            P = logits.softmax(1)
+            own = (logits.amax(1) - logits.gather(1, y)[:, 0]) - P.amax(1).log()
+            losses[js.stop - 1] += a @ own
+            if grad:
+                share = (a * omega[js.stop - 1])[:, None]
+                parts.append(P.mul_(share).scatter_add_(1, y, -share))
+        S = z.new_zeros(len(zi), C)
+        for js in reversed(pieces if grad else []):
+            S += parts.pop()
+            torch.mm(S, weight[:, js], out=dz[rows, js])
+            dw[:, js] += S.t() @ zi[:, js]
+        db += S.sum(0)
+    return losses, dz, dw, db

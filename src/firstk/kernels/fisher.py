@@ -19,6 +19,7 @@ from firstk.kernels._inputs import (
     full_precision,
     promoted,
     refuse_sampled,
+    untraced,
     weights_of,
 )
 from firstk.omega import OmegaLike
@@ -113,6 +114,7 @@ def _checked(components: Any, Sw: Any, Sb: Any, owner: str) -> tuple[Tensor, ...
     return promoted(components, Sw, Sb)
 
 
+@untraced
 def fisher(
     components: Tensor,
     Sw: Tensor,
@@ -150,6 +152,7 @@ def fisher(
         return -_RatioTraceOfEncoder.apply(B, Sw, Sb, cum, a, eps)
 
 
+@untraced
 @torch.no_grad()
 def fisher_per_prefix(
     components: Tensor, Sw: Tensor, Sb: Tensor, *, shrinkage: float | None = None, code_eps: float = 0.0
@@ -184,6 +187,7 @@ def _code_scatters(z: Any, labels: Any, code_eps: float, owner: str) -> tuple[Te
     return A + eps * torch.eye(len(A), dtype=A.dtype, device=A.device) if eps else A, M
 
 
+@untraced
 def fisher_from_codes(
     z: Tensor,
     labels: Tensor,
@@ -211,6 +215,7 @@ def fisher_from_codes(
         return -_RatioTrace.apply(A, M, cum).to(promoted(z)[0].dtype)
 
 
+@untraced
 @torch.no_grad()
 def fisher_from_codes_per_prefix(z: Tensor, labels: Tensor, *, code_eps: float = 0.0) -> Tensor:
     """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `fisher_from_codes`."""

@@ -22,6 +22,7 @@ from firstk.kernels._inputs import (
     full_precision,
     promoted,
     refuse_sampled,
+    untraced,
     weights_of,
     working_dtype,
 )
@@ -156,6 +157,7 @@ def _checked(x: Any, z: Any, decoder: Any, offset: Any, owner: str) -> tuple[Ten
     return x, z.to(dtype), decoder.to(dtype)
 
 
+@untraced
 def reconstruction(
     x: Tensor,
     z: Tensor,
@@ -199,6 +201,7 @@ def _after(gains: Tensor) -> Tensor:
     return torch.cat([gains.flip(0).cumsum(0).flip(0)[1:], gains.new_zeros(1)])
 
 
+@untraced
 @torch.no_grad()
 def reconstruction_per_prefix(x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None = None) -> Tensor:
     """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `reconstruction`."""
@@ -223,6 +226,7 @@ def _checked_moments(St: Any, components: Any, decoder: Any, owner: str) -> tupl
     return promoted(St, components, decoder)
 
 
+@untraced
 def reconstruction_from_moments(
     St: Tensor,
     components: Tensor,
@@ -258,6 +262,7 @@ def reconstruction_from_moments(
         return St.trace() - 2 * (H @ tables.cum) + (tables.both * (A.t() @ A) * (BS @ B.t())).sum()
 
 
+@untraced
 @torch.no_grad()
 def reconstruction_from_moments_per_prefix(St: Tensor, components: Tensor, decoder: Tensor) -> Tensor:
     """Return the d separate losses, (d,), for logging. Parameters as in `reconstruction_from_moments`."""

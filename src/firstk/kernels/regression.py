@@ -18,6 +18,7 @@ from firstk.kernels._inputs import (
     full_precision,
     promoted,
     refuse_sampled,
+    untraced,
     weights_of,
 )
 from firstk.kernels.reconstruction import reconstruction, reconstruction_per_prefix
@@ -110,6 +111,7 @@ def _centred(z: Any, targets: Any, owner: str) -> tuple[Tensor, Tensor]:
     return z - z.mean(0), y - y.mean(0)
 
 
+@untraced
 def regression_free_head(
     z: Tensor, targets: Tensor, *, omega: OmegaLike | Tensor = "harmonic", estimator: str = "exact"
 ) -> Tensor:
@@ -135,6 +137,7 @@ def regression_free_head(
         return _BestProbe.apply(z, y, cum).to(dtype)
 
 
+@untraced
 @torch.no_grad()
 def regression_free_head_per_prefix(z: Tensor, targets: Tensor) -> Tensor:
     """Return the d separate losses, (d,), for logging. Parameters as in `regression_free_head`."""

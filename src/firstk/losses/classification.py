@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from firstk._checks import bad_parameter, is_int
 from firstk.kernels import cross_entropy, free_heads
-from firstk.kernels._inputs import refuse_sampled
+from firstk.kernels._inputs import refuse_sampled, untraced
 from firstk.losses.base import FullPrefixLoss
 from firstk.omega import OmegaLike
 
@@ -62,6 +62,7 @@ class FullPrefixCrossEntropy(FullPrefixLoss):
         names = ("class_weight", "label_smoothing", "ignore_index", "reduction", "backend")
         return {name: getattr(self, name) for name in names}
 
+    @untraced
     def forward(self, z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the weighted loss of codes (n, d) under a head (C, d)."""
         return cross_entropy.cross_entropy(
@@ -119,6 +120,7 @@ class FullPrefixFreeHeadCrossEntropy(FullPrefixLoss):
         self.heads = nn.ModuleList(nn.Linear(k, n_classes, bias=bias) for k in self.prefixes)
         self.options = options
 
+    @untraced
     def forward(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d)."""
         omega = self.weights(z.shape[-1])

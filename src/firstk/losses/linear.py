@@ -9,7 +9,7 @@ from torch import Tensor
 
 from firstk._checks import InvalidInput
 from firstk.kernels import fisher, reconstruction, regression
-from firstk.kernels._inputs import refuse_sampled
+from firstk.kernels._inputs import refuse_sampled, untraced
 from firstk.losses.base import FullPrefixLoss
 from firstk.omega import OmegaLike
 
@@ -26,12 +26,14 @@ class FullPrefixReconstruction(FullPrefixLoss):
     ):
         super().__init__(omega, estimator, generator)
 
+    @untraced
     def forward(self, x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None = None) -> Tensor:
         """Return the weighted loss of data (n, p) with codes (n, d) and a decoder (p, d)."""
         omega = self.weights(z.shape[-1])
         options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
         return reconstruction.reconstruction(x, z, decoder, offset, omega=omega, **options)
 
+    @untraced
     def from_moments(self, St: Tensor, components: Tensor, decoder: Tensor) -> Tensor:
         """Return the same for a linear encoder (d, p) from the scatter (p, p) alone; exact only."""
         omega = self.weights(len(components))
@@ -60,6 +62,7 @@ class FullPrefixRegression(FullPrefixLoss):
     ):
         super().__init__(omega, estimator, generator)
 
+    @untraced
     def forward(self, z: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the weighted loss of codes (n, d) under a head (q, d), targets (n, q) or (n,)."""
         omega = self.weights(z.shape[-1])
@@ -80,6 +83,7 @@ class FullPrefixFreeHeadRegression(FullPrefixLoss):
             estimator, type(self).__name__, "the best head of a prefix depends on all rows at once"
         )
 
+    @untraced
     def forward(self, z: Tensor, targets: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d) for targets (n, q) or (n,)."""
         return regression.regression_free_head(z, targets, omega=self.weights(z.shape[-1]))
@@ -116,6 +120,7 @@ class FullPrefixFisher(FullPrefixLoss):
         self.shrinkage = shrinkage
         self.code_eps = code_eps
 
+    @untraced
     def forward(self, components: Tensor, Sw: Tensor, Sb: Tensor) -> Tensor:
         """Return the weighted loss of a linear encoder (d, p) with scatters (p, p)."""
         omega = self.weights(len(components))
@@ -123,6 +128,7 @@ class FullPrefixFisher(FullPrefixLoss):
             components, Sw, Sb, omega=omega, shrinkage=self.shrinkage, code_eps=self.code_eps
         )
 
+    @untraced
     def from_codes(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d) of any network; `shrinkage` has no input space here."""
         if self.shrinkage is not None:

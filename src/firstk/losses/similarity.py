@@ -9,6 +9,7 @@ from torch import Tensor
 
 from firstk._checks import check_choice
 from firstk.kernels import contrastive, cosine
+from firstk.kernels._inputs import untraced
 from firstk.losses.base import FullPrefixLoss
 from firstk.omega import OmegaLike
 
@@ -52,6 +53,7 @@ class FullPrefixInfoNCE(FullPrefixLoss):
         names = ("temperature", "similarity", "symmetric", "backend")
         return {name: getattr(self, name) for name in names}
 
+    @untraced
     def forward(
         self,
         queries: Tensor,
@@ -96,6 +98,7 @@ class FullPrefixCosineSimilarity(FullPrefixLoss):
     ):
         super().__init__(omega, estimator, generator)
 
+    @untraced
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the weighted loss of pairs (n, d) with scores (n,) in [-1, 1]."""
         options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
