@@ -6,12 +6,12 @@ import torch.nn.functional as F
 
 def weighted(losses, omega):
     """Return sum_k omega_k losses_k."""
-    return torch.stack(list(losses)) @ torch.as_tensor(omega, dtype=losses[0].dtype)
+    return torch.stack(list(losses)) @ torch.tensor(omega, dtype=losses[0].dtype)
 
 
-def cross_entropy(z, weight, labels, bias=None, **options):
+def cross_entropy(z, head, labels, bias=None, **options):
     return [
-        F.cross_entropy(F.linear(z[:, :k], weight[:, :k], bias), labels, **options)
+        F.cross_entropy(F.linear(z[:, :k], head[:, :k], bias), labels, **options)
         for k in range(1, z.shape[1] + 1)
     ]
 

@@ -52,7 +52,7 @@ def promoted(*tensors: Tensor) -> tuple[Tensor, ...]:
 @contextlib.contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
     """Switch autocast off, so that matrix products keep the working dtype."""
-    if torch.is_autocast_enabled(device.type):
+    if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
         with torch.autocast(device.type, enabled=False):
             yield
     else:

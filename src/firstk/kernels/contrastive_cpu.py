@@ -227,6 +227,8 @@ def sweep(
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the d losses and the gradients of their weighted sum; as `contrastive_torch.sweep`."""
+    # Threads have a gradient mode of their own, so nothing in here may ask for gradients.
+    q, p, rq, rp = q.detach(), p.detach(), rq.detach(), rp.detach()
     (n, d), m = q.shape, len(p)
     width = padded(m)
     pt, rpt = _padded_columns(p, width), _padded_columns(rp, width)

@@ -197,6 +197,8 @@ def sweep(
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the d losses and the gradients of their weighted sum; as `cross_entropy_torch.sweep`."""
+    # Threads have a gradient mode of their own, so nothing in here may ask for gradients.
+    z, weight, row_weight = z.detach(), weight.detach(), row_weight.detach()
     (n, d), C = z.shape, len(weight)
     width = padded(C)
     wt = z.new_zeros(d, width)  # (d, C) and padding

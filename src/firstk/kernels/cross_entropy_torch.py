@@ -136,7 +136,7 @@ def sparse_sweep(
     pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
     losses = z.new_zeros(d)
     dz, dw, db = torch.zeros_like(z) if grad else z[:0], z.new_zeros(C if grad else 0, d), z.new_zeros(C)
-    R = max(1, min(n, 3 * n // (len(ends) + 2)))
+    R = max(1, 2 * n // (len(ends) + 3))
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
         zi, a, y = z[rows], row_weight[rows], labels[rows, None]
