@@ -13,10 +13,13 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 
 from firstk.moments import Moments
+from firstk.omega import PrefixWeights
 from firstk.pairs import PairMoments
 from firstk.sampling import RowSample
 
 Takes = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
+# Under which loss an objective is trained; :mod:`firstk.problem` finds the torch half of that name in the kernels.
+Form = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,8 @@ class NormativeLine:
 
     Attributes
     ----------
-    scaling : {"orthonormal", "metric"}
-        Rows of the encoder are orthonormal, or orthonormal in the pencil's N.
+    scaling : {"orthonormal", "metric", "learned"}
+        Rows of the encoder are orthonormal, or orthonormal in the pencil's N, or as learned, with mean code norm 1.
     centring : {"mean", "none", "sides"}
         What is subtracted from a vector before it is encoded; "sides": each side of a pair its own mean.
     normalised : bool
@@ -37,7 +40,7 @@ class NormativeLine:
         Default metric of the curve.
     """
 
-    scaling: Literal["orthonormal", "metric"]
+    scaling: Literal["orthonormal", "metric", "learned"]
     centring: Literal["mean", "none", "sides"]
     normalised: bool
     omega: str
@@ -107,6 +110,28 @@ class Pencil:
 
 
 @dataclass(frozen=True)
+class Quadratic:
+    """A squared error ``E|t - A B x|^2`` by its moments: total - 2 tr(A B cross) + tr(A^T A B gram B^T).
+
+    Reconstruction, denoising, regression and mixtures differ in these three alone; their pencil is
+    (cross cross^T, gram).
+
+    Attributes
+    ----------
+    total : float
+        E|t|^2 of the centred targets t.
+    cross : ndarray of shape (p, q)
+        E[x t^T].
+    gram : ndarray of shape (p, p)
+        E[x x^T], regularised if the objective says so.
+    """
+
+    total: float
+    cross: np.ndarray
+    gram: np.ndarray
+
+
+@dataclass(frozen=True)
 class Head:
     """A linear readout that serves every prefix: ``offset_k + Z[:, :k] @ weight[:, :k].T``.
 
@@ -142,6 +167,11 @@ class Objective(Protocol):
     name: ClassVar[str]
     takes: ClassVar[Takes]
     line: ClassVar[NormativeLine]
+    form: ClassVar[Form]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the pencil's axes are the answer, and not only where training starts."""
 
     @property
     def rotation_free(self) -> bool:
@@ -163,31 +193,104 @@ class Objective(Protocol):
     def head(self, statistics: Statistics, components: np.ndarray) -> Head | None:
         """Return the readout of the targets; None if the objective has none."""
 
+    def quadratic(self, statistics: Statistics) -> Quadratic:
+        """Return the squared error that training lowers, where the form is "least_squares"."""
+
+    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+        """Return the centred targets of rows, shape (n, q), where the form is "least_squares"."""
+
     def candidates(self) -> tuple[Self, ...]:
         """Return the settings among which "auto" chooses; empty when nothing is left to choose."""
 
 
+@dataclass
+class View:
+    """What an ordering's hooks see of a training step. Tensors are torch's; this page imports none of it.
+
+    Attributes
+    ----------
+    model : Model
+        ``encoder`` (with ``weight`` when linear), ``decoder`` (q, d) or None, ``extras`` by name.
+    code : Tensor of shape (n, d) or None
+        Codes of the batch; None when the step needs moments alone.
+    gram : Tensor of shape (p, p) or None
+        E[x x^T], when the step runs on moments.
+    generator : torch.Generator
+        Source of every draw.
+    memory : dict
+        What a hook computes once a fit.
+    """
+
+    model: Any
+    code: Any
+    gram: Any
+    generator: Any
+    memory: dict[str, Any] = field(default_factory=dict)
+
+    def second_moment(self) -> Any:
+        """Second moment of the code, (d, d): from the batch, or B gram B^T."""
+        if self.code is not None:
+            return self.code.t() @ self.code / len(self.code)
+        B = self.model.encoder.weight
+        return B @ self.gram @ B.t()
+
+    def once(self, key: str, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` gives, computed the first time it is asked for."""
+        if key not in self.memory:
+            self.memory[key] = compute()
+        return self.memory[key]
+
+
 @runtime_checkable
 class Ordering(Protocol):
-    """How coordinates get their order."""
+    """How coordinates get their order: five hooks, each the identity unless an ordering fills it.
+
+    A step of training is: encode; `perturb`; losses of the prefixes weighted by `measure`; add `penalty`; backward;
+    `correct`; update; `retract`.
+    """
 
     name: ClassVar[str]
+    residual: ClassVar[Literal["axes", "blocks", "signs", "permutation", "none"]]
+    traits: ClassVar[frozenset[str]]
 
     def check(self, d: int) -> None:
         """Refuse settings that mean nothing for a code of width d."""
 
+    def measure(self, d: int, default: Any) -> PrefixWeights:
+        """Hook 1: the weights of the prefixes; `default` is the objective's omega."""
+
+    @property
+    def estimator(self) -> str:
+        """How the weighted sum is found: "exact", "sampled", or "auto"."""
+
+    def perturb(self, view: View) -> Any:
+        """Hook 2: the code that the losses see."""
+
+    def penalty(self, view: View) -> Any:
+        """Hook 3: what is added to the loss."""
+
+    def correct(self, view: View) -> None:
+        """Hook 4: change the gradients in place."""
+
+    def retract(self, view: View) -> None:
+        """Hook 5: change the parameters in place after the update."""
+
+    def extras(self, d: int) -> dict[str, np.ndarray]:
+        """Start values of parameters that the ordering trains for itself."""
+
+    def blocks(self, d: int) -> tuple[int, ...]:
+        """Return the prefix lengths at which the order is fixed."""
+
 
 @runtime_checkable
 class Solver(Protocol):
-    """How the encoder is found."""
+    """How the encoder is found: `solve` from a pencil, or `train` on a task."""
 
     name: ClassVar[str]
+    trains: ClassVar[bool]
 
     def check(self) -> None:
         """Refuse settings that mean nothing."""
-
-    def solve(self, pencil: Pencil, n_components: int | None, eps: float) -> Solution:
-        """Return the axes of the pencil, in order."""
 
 
 def settings_of(thing: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from firstk._checks import resolve_member
 from firstk.contracts import Objective
 from firstk.objectives._common import ClosedFormObjective
+from firstk.objectives.classification import Classification
 from firstk.objectives.denoising import Denoising
 from firstk.objectives.fisher import Fisher
 from firstk.objectives.mixture import Mixture
@@ -17,11 +18,13 @@ from firstk.objectives.similarity import DotProducts, Neighbours, Pairs, Similar
 
 # What a user may name, and below it what "similarity" resolves into.
 PUBLIC: dict[str, Any] = {
-    objective.name: objective for objective in (Reconstruction, Fisher, Regression, Similarity, Mixture, Denoising)
+    objective.name: objective
+    for objective in (Reconstruction, Fisher, Classification, Regression, Similarity, Mixture, Denoising)
 }
 _SETTLED: dict[str, Any] = {objective.name: objective for objective in (DotProducts, Neighbours, Pairs)}
 
 __all__ = [
+    "Classification",
     "Denoising",
     "DotProducts",
     "Fisher",

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from firstk._checks import InvalidInput, bad_parameter, is_real
-from firstk.contracts import Head, Pencil, Statistics
+from firstk.contracts import Head, Pencil, Quadratic, Statistics
 from firstk.moments import Moments
 from firstk.pairs import PairMoments
 
@@ -20,6 +21,11 @@ SAMPLE_ROWS = 8192
 
 class ClosedFormObjective:
     """Defaults for an objective that is solved from moments alone, keeps no rows and reads nothing out."""
+
+    @property
+    def exact(self) -> bool:
+        """The pencil's axes are the answer."""
+        return True
 
     @property
     def rotation_free(self) -> bool:
@@ -45,6 +51,14 @@ class ClosedFormObjective:
     def head(self, statistics: Statistics, components: np.ndarray) -> Head | None:
         """Read nothing out."""
         return None
+
+    def quadratic(self, statistics: Statistics) -> Quadratic:
+        """Return the squared error that training lowers."""
+        raise NotImplementedError
+
+    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+        """Return the centred targets of rows."""
+        raise NotImplementedError
 
     def candidates(self) -> tuple[Self, ...]:
         """Leave nothing to choose."""
@@ -102,3 +116,13 @@ def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
             "without classes to tell apart, use objective='reconstruction'."
         )
     return classes
+
+
+def one_hot(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Rows of zeros with a one at the label, shape (n, C)."""
+    return (np.asarray(labels)[:, None] == classes).astype(np.float64)
+
+
+def dense(X: Any) -> np.ndarray:
+    """Return rows as an array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._checks import bad_parameter
-from firstk.contracts import NormativeLine, Pencil, Statistics, Takes
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
 from firstk.objectives._common import ClosedFormObjective, rows_of
 from firstk.objectives.noise import GaussianNoise, Masking
 
@@ -28,6 +28,7 @@ class Denoising(ClosedFormObjective):
 
     name: ClassVar[str] = "denoising"
     takes: ClassVar[Takes] = "rows"
+    form: ClassVar[Form] = "least_squares"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "readback_variance")
 
     @property
@@ -50,3 +51,9 @@ class Denoising(ClosedFormObjective):
         """Return the optimal decoder of noisy codes: S^T B^T, as the code is orthonormal in G."""
         _, S = self.noise.second_moments(rows_of(statistics).St)
         return S.T @ components.T
+
+    def quadratic(self, statistics: Statistics) -> Quadratic:
+        """Return (tr St, S, G): the code sees the noisy vector, the target is the clean one."""
+        St = rows_of(statistics).St
+        G, S = self.noise.second_moments(St)
+        return Quadratic(float(np.trace(St)), S, G)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import InvalidInput
+from firstk._checks import InvalidInput, check_non_negative
 from firstk._linalg import shrunk
-from firstk.contracts import Head, NormativeLine, Pencil, Statistics, Takes
+from firstk.contracts import Form, Head, NormativeLine, Pencil, Statistics, Takes
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_shrinkage,
@@ -32,17 +32,28 @@ class Fisher(ClosedFormObjective):
     shrinkage : float in [0, 1], None or "auto"
         Replaces Sw by (1 - a) Sw + a tr(Sw)/p I. None guards the numerical rank only. "auto" chooses by
         cross-validated 1-NN accuracy; worth it with few rows a class.
+    code_eps : float
+        eps of 000 (29), added to the scatter of the code. For reproduction of that paper only: scaling the encoder
+        up removes it, so the objective has no optimum, and it is trained by gradient.
     """
 
     shrinkage: float | str | None = None
+    code_eps: float = 0.0
 
     name: ClassVar[str] = "fisher"
     takes: ClassVar[Takes] = "labels"
+    form: ClassVar[Form] = "ratio_trace"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "1nn_accuracy")
 
     def check(self) -> None:
         """Refuse a shrinkage outside [0, 1]."""
         check_shrinkage(self.shrinkage, "Fisher")
+        check_non_negative(self.code_eps, "code_eps", "Fisher")
+
+    @property
+    def exact(self) -> bool:
+        """With eps on the code's side there is no optimum to be exact about."""
+        return not self.code_eps
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (Sb, Sw), Sb by its factor of class means."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from firstk._checks import check_non_negative
-from firstk.contracts import Head, NormativeLine, Pencil, Statistics, Takes
+from firstk.contracts import Form, Head, NormativeLine, Pencil, Quadratic, Statistics, Takes
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_two_classes,
+    dense,
     least_squares_head,
+    one_hot,
     one_hot_cross,
     rows_of,
 )
@@ -36,6 +38,7 @@ class Mixture(ClosedFormObjective):
 
     name: ClassVar[str] = "mixture"
     takes: ClassVar[Takes] = "labels or targets"
+    form: ClassVar[Form] = "least_squares"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "mixture")
 
     def check(self) -> None:
@@ -60,3 +63,21 @@ class Mixture(ClosedFormObjective):
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
         """W* of 002 (5): the least-squares readout."""
         return least_squares_head(rows_of(statistics), components)
+
+    def quadratic(self, statistics: Statistics) -> Quadratic:
+        """Return the moments of the joint target (y, sqrt(lam) x): both errors are one squared error."""
+        moments = rows_of(statistics)
+        St, root = moments.St, np.sqrt(self.lam)
+        cross = one_hot_cross(moments) if moments.labelled else moments.Sxy
+        shares = moments.class_shares if moments.labelled else None
+        spread = float(np.trace(moments.Syy)) if shares is None else float(1 - np.sum(shares**2))
+        return Quadratic(spread + self.lam * float(np.trace(St)), np.hstack([cross, root * St]), St)
+
+    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+        """Return (y, sqrt(lam) x), centred; labels as one-hot rows."""
+        moments = rows_of(statistics)
+        if moments.classes is not None:
+            Y = one_hot(rows["y"], moments.classes) - moments.class_shares
+        else:
+            Y = np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - moments.target_mean
+        return np.hstack([Y, np.sqrt(self.lam) * (dense(rows["X"]) - moments.mean)])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk.contracts import NormativeLine, Pencil, Statistics, Takes
-from firstk.objectives._common import ClosedFormObjective, rows_of
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
+from firstk.objectives._common import ClosedFormObjective, dense, rows_of
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Reconstruction(ClosedFormObjective):
 
     name: ClassVar[str] = "reconstruction"
     takes: ClassVar[Takes] = "rows"
+    form: ClassVar[Form] = "least_squares"
     line: ClassVar[NormativeLine] = NormativeLine("orthonormal", "mean", False, "uniform", "explained_variance")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -30,3 +31,12 @@ class Reconstruction(ClosedFormObjective):
     def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray:
         """Return the transpose of the encoder."""
         return components.T
+
+    def quadratic(self, statistics: Statistics) -> Quadratic:
+        """Return (tr St, St, St)."""
+        St = rows_of(statistics).St
+        return Quadratic(float(np.trace(St)), St, St)
+
+    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+        """Return the rows themselves, centred."""
+        return dense(rows["X"]) - rows_of(statistics).mean

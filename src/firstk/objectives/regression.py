@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from firstk._linalg import shrunk
-from firstk.contracts import Head, NormativeLine, Pencil, Statistics, Takes
+from firstk.contracts import Form, Head, NormativeLine, Pencil, Quadratic, Statistics, Takes
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_shrinkage,
@@ -34,6 +34,7 @@ class Regression(ClosedFormObjective):
 
     name: ClassVar[str] = "regression"
     takes: ClassVar[Takes] = "targets"
+    form: ClassVar[Form] = "least_squares"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "harmonic", "r2")
 
     def check(self) -> None:
@@ -49,6 +50,16 @@ class Regression(ClosedFormObjective):
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
         """Least-squares readout, the same for every prefix because the code is orthonormal in St."""
         return least_squares_head(rows_of(statistics), components)
+
+    def quadratic(self, statistics: Statistics) -> Quadratic:
+        """Return (tr Syy, Sxy, St)."""
+        moments = rows_of(statistics)
+        gram = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        return Quadratic(float(np.trace(moments.Syy)), moments.Sxy, gram)
+
+    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+        """Return the centred targets."""
+        return np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - rows_of(statistics).target_mean
 
     def candidates(self) -> tuple[Regression, ...]:
         """Return one candidate a shrinkage when it is "auto"."""

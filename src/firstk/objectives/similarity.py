@@ -14,12 +14,13 @@ import numpy as np
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, is_real
 from firstk._linalg import shrunk, symmetrised
-from firstk.contracts import NormativeLine, Pencil, Statistics, Takes
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
 from firstk.objectives._common import (
     SAMPLE_ROWS,
     SHRINKAGES,
     ClosedFormObjective,
     check_shrinkage,
+    dense,
     pairs_of,
     rows_of,
     shrinkage_candidates,
@@ -52,6 +53,7 @@ class Similarity(ClosedFormObjective):
 
     name: ClassVar[str] = "similarity"
     takes: ClassVar[Takes] = "rows"
+    form: ClassVar[Form] = "ratio_trace"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", True, "harmonic", "recall@10")
 
     def check(self) -> None:
@@ -79,6 +81,7 @@ class DotProducts(ClosedFormObjective):
 
     name: ClassVar[str] = "dot_products"
     takes: ClassVar[Takes] = "rows"
+    form: ClassVar[Form] = "least_squares"
     line: ClassVar[NormativeLine] = NormativeLine("orthonormal", "none", False, "uniform", "recall@10")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -90,6 +93,16 @@ class DotProducts(ClosedFormObjective):
         """Return the transpose of the encoder."""
         return components.T
 
+    def quadratic(self, statistics: Statistics) -> Quadratic:
+        """Return the uncentred second moment thrice: keeping dot products is rebuilding vectors about the origin."""
+        moments = rows_of(statistics)
+        S = moments.St + np.outer(moments.mean, moments.mean)
+        return Quadratic(float(np.trace(S)), S, S)
+
+    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+        """Return the rows as they are."""
+        return dense(rows["X"])
+
 
 @dataclass(frozen=True)
 class Neighbours(ClosedFormObjective):
@@ -99,6 +112,7 @@ class Neighbours(ClosedFormObjective):
 
     name: ClassVar[str] = "neighbours"
     takes: ClassVar[Takes] = "rows"
+    form: ClassVar[Form] = "ratio_trace"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", True, "harmonic", "recall@10")
 
     @property
@@ -130,6 +144,7 @@ class Pairs(ClosedFormObjective):
 
     name: ClassVar[str] = "pairs"
     takes: ClassVar[Takes] = "pairs"
+    form: ClassVar[Form] = "pairs"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "sides", True, "harmonic", "pair_agreement")
 
     @property

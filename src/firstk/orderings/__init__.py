@@ -4,15 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstk._checks import resolve_member
-from firstk.contracts import Ordering
+from firstk._checks import bad_parameter, resolve_member
+from firstk.orderings._hooks import Hooks
 from firstk.orderings.full_prefix import FullPrefix
+from firstk.orderings.monotone_l1 import MonotoneL1
+from firstk.orderings.nested_dropout import NestedDropout
+from firstk.orderings.nonuniform_l2 import NonuniformL2
+from firstk.orderings.rotation import Rotation
+from firstk.orderings.sparse_prefix import SparsePrefix
+from firstk.orderings.uniform_l2 import UniformL2
+from firstk.orderings.unordered import Unordered
+from firstk.orderings.variational import Variational
 
-PUBLIC: dict[str, Any] = {ordering.name: ordering for ordering in (FullPrefix,)}
+PUBLIC: dict[str, Any] = {
+    ordering.name: ordering
+    for ordering in (
+        FullPrefix,
+        SparsePrefix,
+        Unordered,
+        UniformL2,
+        NonuniformL2,
+        MonotoneL1,
+        NestedDropout,
+        Rotation,
+        Variational,
+    )
+}
 
-__all__ = ["FullPrefix", "resolve"]
+__all__ = [
+    "FullPrefix",
+    "Hooks",
+    "MonotoneL1",
+    "NestedDropout",
+    "NonuniformL2",
+    "Rotation",
+    "SparsePrefix",
+    "UniformL2",
+    "Unordered",
+    "Variational",
+    "resolve",
+]
 
 
-def resolve(ordering: Any) -> Ordering:
+def resolve(ordering: Any) -> Any:
     """Return the ordering that a name or an object stands for."""
+    if ordering == SparsePrefix.name:
+        raise bad_parameter("ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering)
     return resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")

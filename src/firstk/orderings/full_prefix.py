@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from firstk._checks import check_choice
-from firstk.omega import resolve_omega
+from firstk._checks import bad_parameter, check_choice
+from firstk.contracts import View
+from firstk.omega import PrefixWeights, resolve_omega
+from firstk.orderings._hooks import Hooks, Residual
+from firstk.orderings._retractions import orthonormalise_decoder
 
 
 @dataclass(frozen=True)
-class FullPrefix:
+class FullPrefix(Hooks):
     """Sum the objective over all prefixes (000 (4)).
 
     Where one code is optimal for all prefixes at once, as in every closed form, omega does not matter as long as it is
@@ -22,16 +25,38 @@ class FullPrefix:
     omega : str, array-like, mapping or None
         "uniform", "harmonic", "reverse_harmonic", weights for k = 1..d, or {k: weight}. None: the objective's default.
     estimator : {"auto", "exact", "sampled"}
-        How a gradient fit estimates the sum.
+        How a gradient fit finds the sum: all prefixes in one pass, or one prefix drawn for each row. "auto" samples
+        where the loss is a sum over rows that costs more exactly, and is exact elsewhere.
+    orthonormal_decoder : bool
+        Put the decoder back on orthonormal columns after every update, by QR (000 C.1). Not needed: the optimum is
+        the same without.
     """
 
     omega: str | Sequence[float] | Mapping[int, float] | None = None
-    estimator: str = "auto"
+    estimator: str = "auto"  # type: ignore[assignment]
+    orthonormal_decoder: bool = False
 
     name: ClassVar[str] = "full_prefix"
+    residual: ClassVar[Residual] = "axes"
+    by_pencil: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
         """Refuse weights that do not fit a code of width d."""
         check_choice(self.estimator, ("auto", "exact", "sampled"), "estimator", "FullPrefix")
+        if not isinstance(self.orthonormal_decoder, bool):
+            raise bad_parameter("orthonormal_decoder", "FullPrefix", "True or False", self.orthonormal_decoder)
         if self.omega is not None:
             resolve_omega(self.omega, d)
+
+    def measure(self, d: int, default: Any) -> PrefixWeights:
+        """Weigh every prefix by omega."""
+        return resolve_omega(default if self.omega is None else self.omega, d, "FullPrefix")
+
+    def retract(self, view: View) -> None:
+        """Return the decoder to orthonormal columns, if that was asked for."""
+        if self.orthonormal_decoder:
+            orthonormalise_decoder(view)
+
+    def blocks(self, d: int) -> tuple[int, ...]:
+        """Fix every axis whose prefix has weight."""
+        return tuple(self.measure(d, "uniform").support.tolist())

@@ -1,0 +1,42 @@
+"""Steps after an update that several orderings take: put the decoder back where it belongs."""
+
+from __future__ import annotations
+
+from firstk._checks import IllegalCombination
+from firstk.contracts import View
+
+
+def orthonormalise_decoder(view: View) -> None:
+    """Replace A by Q of A = Q R, columns pointing as they did (000 C.1)."""
+    import torch
+
+    A = _decoder(view)
+    with torch.no_grad():
+        Q, R = torch.linalg.qr(A)
+        A.copy_(Q * torch.where(R.diagonal() < 0, -1.0, 1.0).to(Q.dtype))
+
+
+def unit_decoder_columns(view: View) -> None:
+    """Divide the columns of A by their norms, and multiply the rows of a linear B: the code's scale is then its own.
+
+    Without it, shrinking B and growing A would kill any penalty on the code (THEORY section 2).
+    """
+    import torch
+
+    A = _decoder(view)
+    with torch.no_grad():
+        norms = A.norm(dim=0).clamp_min(torch.finfo(A.dtype).tiny)
+        A.div_(norms)
+        if hasattr(view.model.encoder, "C"):
+            view.model.encoder.C.mul_(norms[:, None])
+
+
+def _decoder(view: View):  # noqa: ANN202
+    A = view.model.decoder
+    if A is None:
+        raise IllegalCombination(
+            "Putting the decoder back after each step",
+            "this objective is trained without a decoder or head",
+            "the ordering without that setting",
+        )
+    return A

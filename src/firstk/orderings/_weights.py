@@ -1,0 +1,14 @@
+"""Squared weights of encoder and decoder, coordinate by coordinate, for orderings that penalise them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firstk.contracts import View
+
+
+def weighted_squares(view: View, lam: Any) -> Any:
+    """Return ``sum_k lam_k (|b_k|^2 + |a_k|^2)`` (000 (15), 001 (3)); without a decoder, of the encoder alone."""
+    total = (lam * view.model.encoder.weight.square().sum(1)).sum()
+    A = view.model.decoder
+    return total if A is None else total + (lam * A.square().sum(0)).sum()

@@ -1,0 +1,48 @@
+"""Monotone l1: penalties on the code that grow with k, so that late coordinates are used last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firstk._checks import bad_parameter, is_real
+from firstk.contracts import View
+from firstk.orderings._hooks import Hooks, Residual
+from firstk.orderings._retractions import unit_decoder_columns
+
+
+@dataclass(frozen=True)
+class MonotoneL1(Hooks):
+    """Add ``alpha / n sum_k k sum_i |z_ik|`` (000 (18)); the axes it finds need not be the pencil's.
+
+    Decoder or head columns are kept at unit norm: else shrinking the encoder and growing them kills the penalty.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength; 0.01 in 000 table 1.
+    unit_columns : bool
+        Turn off to have 000 as it is written.
+    """
+
+    alpha: float = 0.01
+    unit_columns: bool = True
+
+    name: ClassVar[str] = "monotone_l1"
+    residual: ClassVar[Residual] = "signs"
+    traits: ClassVar[frozenset[str]] = frozenset({"codes", "scale"})
+
+    def check(self, d: int) -> None:
+        """Refuse a strength that is not positive."""
+        if not is_real(self.alpha) or self.alpha <= 0:
+            raise bad_parameter("alpha", "MonotoneL1", "a positive number", self.alpha)
+
+    def penalty(self, view: View) -> Any:
+        """Return alpha sum_k k mean_i |z_ik|."""
+        size = view.code.abs().mean(0)
+        return self.alpha * (size * size.new_ones(len(size)).cumsum(0)).sum()
+
+    def retract(self, view: View) -> None:
+        """Return the columns of decoder or head to unit norm."""
+        if self.unit_columns and view.model.decoder is not None:
+            unit_decoder_columns(view)

@@ -1,0 +1,61 @@
+"""Nested dropout: a prefix length is drawn for each row and what is past it dropped; or the expectation of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from firstk._checks import bad_parameter, is_real
+from firstk.omega import PrefixWeights, resolve_omega
+from firstk.orderings._hooks import Hooks, Residual
+
+
+@dataclass(frozen=True)
+class NestedDropout(Hooks):
+    """Draw b from a prior and keep the first b coordinates (001 section 5), or take the expectation (001 (6)).
+
+    It is full prefix with omega the prior, sampled; with `expected`, exactly. 001 (6) carries 1/2n, so its loss is half
+    of ours.
+
+    Parameters
+    ----------
+    rho : float in (0, 1)
+        Geometric prior of 001 H.1: p(b) proportional to rho^b for b < d, the rest of the mass at d.
+    prior : sequence of float, optional
+        Any other prior, d weights.
+    expected : bool
+        Take the expectation over the draws (deterministic nested dropout).
+    """
+
+    rho: float = 0.9
+    prior: Sequence[float] | None = None
+    expected: bool = False
+
+    name: ClassVar[str] = "nested_dropout"
+    residual: ClassVar[Residual] = "axes"
+
+    @property
+    def estimator(self) -> str:
+        """Sampled, unless the expectation is asked for."""
+        return "exact" if self.expected else "sampled"
+
+    def check(self, d: int) -> None:
+        """Refuse a prior that is none."""
+        if not is_real(self.rho) or not 0 < self.rho < 1:
+            raise bad_parameter("rho", "NestedDropout", "a number in (0, 1)", self.rho)
+        self.measure(d, None)
+
+    def measure(self, d: int, default: Any) -> PrefixWeights:
+        """Weigh each prefix by its probability."""
+        if self.prior is not None:
+            return resolve_omega(self.prior, d, "NestedDropout")
+        p = self.rho ** np.arange(1, d + 1) * (1 - self.rho)
+        p[-1] = 1 - p[:-1].sum()
+        return resolve_omega(p, d, "NestedDropout")
+
+    def blocks(self, d: int) -> tuple[int, ...]:
+        """Fix every axis."""
+        return tuple(self.measure(d, None).support.tolist())

@@ -1,0 +1,65 @@
+"""Rotation: gradients augmented by a rotation of the code that drives its second moment diagonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from firstk._checks import bad_parameter, check_choice, is_real
+from firstk.contracts import View
+from firstk.orderings._hooks import Hooks, Residual
+
+
+@dataclass(frozen=True)
+class Rotation(Hooks):
+    """The rotation-augmented gradient (001 algorithm 1), or the generalised Hebbian rule (001 section 6.1).
+
+    With Y the code and S = Y Y^T / n: A = (upper(S) - lower(S)) / 2, W1 += a A W1, W2 -= a W2 A, beside the gradient
+    step. It changes the reconstruction loss at second order only (001 section 6.2). No loss has this gradient, so
+    optimisers that rescale coordinates (Adam) or build curvature (L-BFGS) do not apply.
+
+    Parameters
+    ----------
+    rule : {"augmented", "hebbian"}
+        The Hebbian rule replaces the gradient by ``-(B St - lower(S) B)`` and ties the decoder to the encoder.
+    factor : float
+        Of the rotation against the gradient. Algorithm 1 goes with the loss at 1/n: factor 1. Section 6.1 and
+        appendix G of 001 match a loss at 1/2n: against our loss at 1/n that is factor 2.
+    """
+
+    rule: str = "augmented"
+    factor: float = 1.0
+
+    name: ClassVar[str] = "rotation"
+    residual: ClassVar[Residual] = "signs"
+    traits: ClassVar[frozenset[str]] = frozenset({"weights", "linear", "decoder", "plain", "tied"})
+
+    def check(self, d: int) -> None:
+        """Refuse an unknown rule or a factor that is not positive."""
+        check_choice(self.rule, ("augmented", "hebbian"), "rule", "Rotation")
+        if not is_real(self.factor) or self.factor <= 0:
+            raise bad_parameter("factor", "Rotation", "a positive number", self.factor)
+
+    def correct(self, view: View) -> None:
+        """Add the rotation to the gradients, or put the Hebbian rule in their place."""
+        import torch
+
+        with torch.no_grad():
+            S = view.second_moment()
+            B, A = view.model.encoder.C, view.model.decoder
+            if self.rule == "hebbian":
+                XY = B @ view.gram if view.gram is not None else view.code.t() @ view.memory["inputs"] / len(view.code)
+                B.grad = -(XY - S.tril() @ B)
+                A.grad = B.grad.t().contiguous()
+                return
+            turn = self.factor * (S.triu() - S.tril()) / 2
+            B.grad -= turn @ B
+            A.grad += A @ turn
+
+    def retract(self, view: View) -> None:
+        """Tie the decoder to the encoder under the Hebbian rule, which knows one matrix only."""
+        import torch
+
+        if self.rule == "hebbian":
+            with torch.no_grad():
+                view.model.decoder.copy_(view.model.encoder.C.t())

@@ -1,0 +1,55 @@
+"""Sparse prefix: a list of prefix lengths counts, as in Matryoshka representation learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firstk._checks import InvalidInput, bad_parameter, check_choice, is_int
+from firstk.omega import PrefixWeights, resolve_omega
+from firstk.orderings._hooks import Hooks, Residual
+
+
+@dataclass(frozen=True)
+class SparsePrefix(Hooks):
+    """Sum the objective over the listed prefixes (000 (2), S-MRL).
+
+    Between two listed lengths the coordinates are free to mix; the canonical form sorts them, and coordinates past the
+    last listed length are never trained.
+
+    Parameters
+    ----------
+    prefixes : sequence of int or mapping {k: weight}
+        The lengths, weighted equally, or with weights.
+    estimator : {"exact", "sampled"}
+    """
+
+    prefixes: Sequence[int] | Mapping[int, float]
+    estimator: str = "exact"  # type: ignore[assignment]
+
+    name: ClassVar[str] = "sparse_prefix"
+    residual: ClassVar[Residual] = "blocks"
+    by_pencil: ClassVar[bool] = True
+
+    def check(self, d: int) -> None:
+        """Refuse lengths outside [1, d]."""
+        check_choice(self.estimator, ("exact", "sampled"), "estimator", "SparsePrefix")
+        try:
+            given = list(self.prefixes)
+        except TypeError:
+            raise bad_parameter("prefixes", "SparsePrefix", "a sequence of prefix lengths", self.prefixes) from None
+        if not given:
+            raise InvalidInput("SparsePrefix needs at least one prefix length. Got none.")
+        bad = [k for k in given if not is_int(k) or not 1 <= k <= d]
+        if bad:
+            raise bad_parameter("prefixes", "SparsePrefix", f"lengths in [1, {d}] (the width of the code)", bad[0])
+
+    def measure(self, d: int, default: Any) -> PrefixWeights:
+        """Weigh the listed prefixes."""
+        listed = self.prefixes if isinstance(self.prefixes, Mapping) else dict.fromkeys(self.prefixes, 1.0)
+        return resolve_omega({int(k): weight for k, weight in listed.items()}, d, "SparsePrefix")
+
+    def blocks(self, d: int) -> tuple[int, ...]:
+        """Fix the order at the listed lengths."""
+        return tuple(self.measure(d, None).support.tolist())

@@ -1,0 +1,37 @@
+"""Uniform l2: equal penalties on all weights. It finds the subspace and leaves its rotation open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firstk._checks import bad_parameter, is_real
+from firstk.contracts import View
+from firstk.orderings._hooks import Hooks, Residual
+from firstk.orderings._weights import weighted_squares
+
+
+@dataclass(frozen=True)
+class UniformL2(Hooks):
+    """Add ``lam (|B|^2 + |A|^2)`` (001 (2)). Residual symmetry: orthogonal d x d.
+
+    Parameters
+    ----------
+    lam : float
+        lambda, in units of the data's variance; directions with sigma^2 <= lambda vanish.
+    """
+
+    lam: float = 0.1
+
+    name: ClassVar[str] = "uniform_l2"
+    residual: ClassVar[Residual] = "none"
+    traits: ClassVar[frozenset[str]] = frozenset({"weights", "scale", "linear"})
+
+    def check(self, d: int) -> None:
+        """Refuse a penalty that is not positive."""
+        if not is_real(self.lam) or self.lam <= 0:
+            raise bad_parameter("lam", "UniformL2", "a positive number", self.lam)
+
+    def penalty(self, view: View) -> Any:
+        """Return lam (|B|^2 + |A|^2)."""
+        return self.lam * weighted_squares(view, 1.0)

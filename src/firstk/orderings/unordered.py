@@ -1,0 +1,16 @@
+"""Unordered: the objective at full width alone, so that coordinates have no order. The baseline of every other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from firstk.orderings._hooks import Hooks, Residual
+
+
+@dataclass(frozen=True)
+class Unordered(Hooks):
+    """Train the whole code (000 (7)); any invertible mixing of its coordinates is as good, so none is singled out."""
+
+    name: ClassVar[str] = "unordered"
+    residual: ClassVar[Residual] = "none"

@@ -1,0 +1,64 @@
+"""Variational: a linear autoencoder with noise of its own on every coordinate, which breaks the rotation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from firstk._checks import bad_parameter, is_real
+from firstk.contracts import View
+from firstk.orderings._hooks import Hooks, Residual
+
+
+@dataclass(frozen=True)
+class Variational(Hooks):
+    """The linear VAE with diagonal covariance (001 appendix F): q(z|x) = N(B x, D), p(x|z) = N(A z, sigma^2 I).
+
+    2 sigma^2 times the negative evidence bound is the squared error plus
+    ``tr(A^T A D) + sigma^2 (tr D - log det D + E|z|^2 - d)``; D is trained with the rest. Axes whose eigenvalue is at
+    most sigma^2 collapse to zero, and the others come in any order until they are sorted.
+
+    Parameters
+    ----------
+    noise : float
+        sigma^2, the variance of the observation noise, in units of the data's variance.
+    sampled : bool
+        Draw z instead of taking the expectation: the usual way to train it.
+    """
+
+    noise: float = 0.1
+    sampled: bool = False
+
+    name: ClassVar[str] = "variational"
+    residual: ClassVar[Residual] = "permutation"
+    traits: ClassVar[frozenset[str]] = frozenset({"weights", "scale", "linear", "decoder"})
+
+    def check(self, d: int) -> None:
+        """Refuse a noise that is not positive."""
+        if not is_real(self.noise) or self.noise <= 0:
+            raise bad_parameter("noise", "Variational", "a positive number", self.noise)
+
+    def extras(self, d: int) -> dict[str, np.ndarray]:
+        """Start with D = I: log variances of zero."""
+        return {"log_variance": np.zeros(d)}
+
+    def perturb(self, view: View) -> Any:
+        """Add noise of variance D to the code, when z is drawn."""
+        if not self.sampled or view.code is None:
+            return view.code
+        import torch
+
+        z, log_d = view.code, view.model.extras["log_variance"]
+        draws = torch.randn(z.shape, generator=view.generator, dtype=z.dtype)
+        return z + draws * (log_d / 2).exp()
+
+    def penalty(self, view: View) -> Any:
+        """Return the divergence from N(0, I) and, in expectation, what the noise on z costs."""
+        log_d = view.model.extras["log_variance"]
+        D = log_d.exp()
+        divergence = self.noise * (D.sum() - log_d.sum() + view.second_moment().trace() - len(D))
+        if self.sampled and view.code is not None:
+            return divergence
+        return divergence + (D * view.model.decoder.square().sum(0)).sum()
