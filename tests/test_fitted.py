@@ -152,7 +152,7 @@ def test_the_decoder_of_noisy_codes_is_best_for_noisy_codes(fitted):
 
 @pytest.mark.parametrize("name", WITH_HEAD)
 def test_predictions_at_every_prefix(fitted, name):
-    enc, (X, y, Y, _, _) = fitted[name], draw()
+    enc, (X, y, _, _, _) = fitted[name], draw()
     for k in range(1, enc.n_components_ + 1):
         predicted = enc.predict(X, k=k)
         np.testing.assert_array_equal(enc[:k].predict(X), predicted)
@@ -222,7 +222,7 @@ def test_inputs_are_never_written_into(name):
     data = draw()  # read-only
     copies = [part.copy() for part in data]
     enc = ENCODERS[name](*data)
-    X, y, Y, R, s = data
+    X, _, _, R, s = data
     Z = frozen(enc.transform(X))
     enc.encode_query(X), enc.encode_document(X), enc[:1].transform(X)
     if hasattr(enc, "inverse_transform"):
@@ -326,7 +326,7 @@ def test_a_failure_while_saving_leaves_the_old_model(fitted, tmp_path, monkeypat
     full_disk.failed = False
     with monkeypatch.context() as patch:
         patch.setattr(Path, moment, full_disk)
-        with pytest.raises(InvalidInput, match="No space left on device. Nothing was changed"):
+        with pytest.raises(InvalidInput, match=r"No space left on device. Nothing was changed"):
             fitted["reconstruction"].save(target)
         assert full_disk.failed
     assert PrefixEncoder.load(target).encoder_.config["objective"] == "fisher"

@@ -145,10 +145,9 @@ def test_offsets_do_no_harm_to_streams(name, offset):
     columns = draw(kind)
     sides = 2 if kind in ("pairs", "scores") else 1
     moved = [part + offset if i < sides else part for i, part in enumerate(columns)]
-    if name == "scored pairs":  # neighbours by cosine are others far from the origin
-        objective = Similarity(shrinkage=0.5, neighbours=0.0)
-    else:
-        objective = OBJECTIVES[name][1]
+    # Neighbours by cosine are others far from the origin, so pairs go without them here.
+    unmixed = Similarity(shrinkage=0.5, neighbours=0.0)
+    objective = unmixed if name == "scored pairs" else OBJECTIVES[name][1]
     there, here = PrefixEncoder(objective=objective), PrefixEncoder(objective=objective)
     for rows in np.array_split(np.arange(N), 5):
         learn(there, kind, [part[rows] for part in moved])

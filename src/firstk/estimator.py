@@ -97,7 +97,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ((360, 9), (360, 3))
     >>> curve = enc.curve(digits.X_test, digits.y_test, reference=(digits.X_train, digits.y_train))
     >>> curve.smallest(keep=0.95)
-    7
+    6
     """
 
     def __init__(
@@ -305,7 +305,9 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Any, k: int | None = None) -> np.ndarray:
         """Encode rows (documents, for pairs); with `k`, only the first k coordinates."""
         if k is not None and _get_output_config("transform", self)["dense"] != "default":
-            raise InvalidInput("transform(X, k) gives arrays. For tables (set_output) cut first: encoder[:k].transform(X).")
+            raise InvalidInput(
+                "transform(X, k) gives arrays. For tables (set_output) cut first: encoder[:k].transform(X)."
+            )
         return self._encode(X, k, "document", "PrefixEncoder.transform")
 
     def encode_document(self, X: Any, k: int | None = None) -> np.ndarray:

@@ -36,8 +36,8 @@ class PairMoments:
     >>> import numpy as np
     >>> left, right = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[0.0, 2.0], [1.0, 0.0]])
     >>> PairMoments().update(left, right).positive
-    array([[ 0.5 , -0.75],
-           [-0.75,  0.5 ]])
+    array([[ 0.5  , -0.625],
+           [-0.625,  0.5  ]])
     """
 
     def __init__(self, precision: str = "auto"):

@@ -34,7 +34,9 @@ class Choice:
     scores: tuple[tuple[Objective, float], ...]
 
 
-def choose(objective: Objective, sample: RowSample, measure: Measure, solve: Solve, progress: Any = iter) -> Choice:
+def choose(
+    objective: Objective, sample: RowSample, measure: Measure, solve: Solve, omega: Any = None, progress: Any = iter
+) -> Choice:
     """Return the best of the objective's candidates.
 
     Rows are judged by cross-validation, and the best mean score wins. Pairs are judged on documents that none of the
@@ -49,10 +51,13 @@ def choose(objective: Objective, sample: RowSample, measure: Measure, solve: Sol
         Rows or pairs of the training data.
     measure, solve : callable
         From rows to statistics, and from an objective and statistics to an encoder.
+    omega : str, array-like or mapping, optional
+        Weights of the prefixes in a curve's mean; the objective's own if not given.
     progress : callable
         Wraps the iterable of folds.
     """
     candidates = objective.candidates()
+    omega = objective.line.omega if omega is None else omega
     n = min(len(sample), MOST_ROWS)
     if n < 4 * N_FOLDS:
         raise InvalidInput(
@@ -61,14 +66,15 @@ def choose(objective: Objective, sample: RowSample, measure: Measure, solve: Sol
         )
     by_row = np.arange(n) % N_FOLDS  # the order of a sample is a hash, so this is a random fold
     if objective.takes != "pairs":
-        means = _held_out(candidates, by_row, sample, measure, solve, progress).mean(axis=0)
+        means = _held_out(candidates, by_row, sample, measure, solve, omega, progress).mean(axis=0)
         return Choice(candidates[int(means.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
-    unseen = _held_out(candidates, _fold_of_documents(sample["right"][:n]), sample, measure, solve, progress)
+    by_document = _fold_of_documents(sample["right"][:n])
+    unseen = _held_out(candidates, by_document, sample, measure, solve, omega, progress)
     means = unseen.mean(axis=0)
     best = int(means.argmax())
     error = unseen[:, best].std(ddof=1) / np.sqrt(N_FOLDS)
     good = [candidates[i] for i in np.flatnonzero(means >= means[best] - error)]
-    seen = _held_out(good, by_row, sample, measure, solve, progress).mean(axis=0)
+    seen = _held_out(good, by_row, sample, measure, solve, omega, progress).mean(axis=0)
     return Choice(good[int(seen.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
 
 
@@ -85,7 +91,7 @@ def _held_out(
     for f in progress(range(N_FOLDS)):
         kept, held = sample.take(np.flatnonzero(fold != f)), sample.take(np.flatnonzero(fold == f))
         statistics, evidence = measure(kept), _evidence(kept, held)
-        table[f] = [_score(solve(candidate, statistics), evidence, candidate.line.omega) for candidate in candidates]
+        table[f] = [_score(solve(candidate, statistics), evidence, omega) for candidate in candidates]
     return table
 
 
@@ -107,7 +113,7 @@ def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> Evide
     return Evidence(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
 
 
-def _score(encoder: FittedEncoder, held_out: Evidence, omega: str) -> float:
+def _score(encoder: FittedEncoder, held_out: Evidence, omega: Any) -> float:
     """Mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width.
 
     Each of these speaks for the prefixes since the one before it, so it weighs what they weigh together.

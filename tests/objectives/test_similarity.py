@@ -215,7 +215,7 @@ def test_auto_is_settled_into_numbers_that_can_be_read(pairs):
 
 def test_auto_needs_enough_pairs(pairs):
     left, right, s = (part[:19] for part in pairs)
-    with pytest.raises(InvalidInput, match="needs at least 20 rows or pairs. Got 19: set shrinkage"):
+    with pytest.raises(InvalidInput, match=r"needs at least 20 rows or pairs. Got 19: set shrinkage"):
         PrefixEncoder(objective="similarity").fit_pairs(left, right, s)
 
 
@@ -239,10 +239,10 @@ def test_settings_that_mean_nothing(pairs, settings, sentence):
 
 
 def test_too_few_distinct_rows_to_mine():
-    with pytest.raises(InvalidInput, match="Mining neighbours needs at least three distinct rows. Got 2"):
+    with pytest.raises(InvalidInput, match=r"Mining neighbours needs at least three distinct rows. Got 2"):
         PrefixEncoder(objective="similarity").fit(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0]]))
 
 
 def test_one_pair_is_too_few():
-    with pytest.raises(InvalidInput, match="needs at least two (pairs|rows).* 1"):
+    with pytest.raises(InvalidInput, match=r"needs at least two (pairs|rows).* 1"):
         PrefixEncoder(objective=plain()).fit_pairs([[1.0, 2.0]], [[2.0, 1.0]])
