@@ -84,6 +84,7 @@ def _held_out(
     sample: RowSample,
     measure: Measure,
     solve: Solve,
+    omega: Any,
     progress: Any,
 ) -> np.ndarray:
     """Score every candidate on every fold after fitting on the others, shape (folds, candidates)."""

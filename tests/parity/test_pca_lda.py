@@ -204,7 +204,7 @@ def test_unregularised_fisher_on_wide_data_keeps_only_what_varies_within_classes
 
 @pytest.mark.parametrize("make", [tall, offset, badly_scaled])
 def test_fisher_continues_past_the_classes(make):
-    """Past C - 1: Sw-orthogonal to everything before, and by descending v^T Sw v / v^T v (docs/theory.md, section 5)."""
+    """Past C - 1: Sw-orthogonal to everything before, and by descending v^T Sw v / v^T v (docs/theory.md, 5)."""
     X, y = labelled(make, np.random.default_rng(8))
     p = X.shape[1]
     Sw, _ = class_scatters(X, y)
