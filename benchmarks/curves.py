@@ -12,7 +12,7 @@ CLAIM = Claim("1-NN accuracy at all 384 prefixes, 10,003 x 3,080 rows", "one swe
 
 
 def embeddings() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Reference rows and labels, query rows and labels."""
+    """Return reference rows and labels, query rows and labels."""
     from firstk.data import load_banking77
 
     try:

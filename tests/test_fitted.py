@@ -342,6 +342,15 @@ def test_the_frozen_encoder_saves_and_loads_alone(fitted, tmp_path):
         back.components = None
 
 
+def test_a_loaded_encoder_can_be_fitted_again(tmp_path):
+    X = draw()[0]
+    enc = PrefixEncoder(3, ordering=FullPrefix(omega={1: 2.0, 3: 1.0})).fit(X)
+    enc.save(tmp_path / "model")
+    back = PrefixEncoder.load(tmp_path / "model")
+    assert back.ordering == enc.ordering
+    assert back.fit(X).components_.tobytes() == enc.components_.tobytes()
+
+
 def test_a_cut_encoder_saves_and_loads(fitted, tmp_path):
     X = draw()[0]
     fitted["fisher"][:2].save(tmp_path / "model")

@@ -122,7 +122,7 @@ def test_huge_offsets_in_float64(data, offset):
     np.testing.assert_allclose(m.Sxy, scatter(moved, Y + offset), rtol=0, atol=rounding)
 
 
-@pytest.mark.parametrize("shape", [(5000, 40), (200_000, 3)])
+@pytest.mark.parametrize("shape", [(5000, 40), (800_000, 4)])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("beside", ["nothing", "labels", "weights"])
 def test_float32_error_bound(shape, offset, beside):

@@ -266,6 +266,11 @@ def seen(name, **parameters):
             lambda: PrefixEncoder().fit(draw("rows")[0][:, :4]),
             "merge takes encoders of one width. Got 6 and 4 columns",
         ),
+        (
+            lambda: seen("fisher"),
+            lambda: PrefixEncoder(objective="fisher").fit(draw("labels")[0], draw("labels")[1].astype(str)),
+            "Labels as text and labels as numbers cannot be matched",
+        ),
         (lambda: seen("reconstruction"), PrefixEncoder, "merge takes a PrefixEncoder that has seen data"),
         (PrefixEncoder, lambda: seen("reconstruction"), "merge takes a PrefixEncoder that has seen data"),
         (lambda: seen("reconstruction"), lambda: "moments", "merge takes a PrefixEncoder that has seen data"),

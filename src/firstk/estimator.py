@@ -419,6 +419,8 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         try:
             objective = objectives.restore(config["objective"], config["settings"])
             settings = {"omega": None, "estimator": "auto"} | dict(config["ordering_settings"])
+            if isinstance(settings["omega"], dict):  # JSON has text for keys
+                settings["omega"] = {int(k): weight for k, weight in settings["omega"].items()}
             ordering = orderings.PUBLIC[config["ordering"]](**settings)
             _ = config["solver"], config["metric"]
         except (KeyError, TypeError, ValueError, AttributeError) as error:

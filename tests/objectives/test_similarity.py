@@ -166,10 +166,12 @@ def test_copies_of_a_row_are_no_neighbours():
 
 def test_neighbours_are_mixed_in_by_weight(pairs):
     left, right, s = pairs
+    s = s * np.where(left[:, 0] > 2, 1, -1)  # an indefinite M: its trace says nothing of its size
     both = np.stack([left, right], axis=1).reshape(-1, P)
     mined = scatter(both, both[slow_neighbour_pairs(both)])
     L, R = centred(left, right)
     own = (L * (s - s.mean())[:, None]).T @ R / len(s)
+    assert np.linalg.eigvalsh(own + own.T)[0] < -0.03
 
     def unit(M):
         M = (M + M.T) / 2
