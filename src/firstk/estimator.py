@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for name in ("init", "device"):
             check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
         problem = pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
-        return Problem(problem.objective, problem.ordering, problem.solver, problem.n_components, self._progress())
+        return replace(problem, progress=self._progress())
 
     def _progress(self) -> Any:
         if not self.verbose:
@@ -403,8 +404,6 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def save(self, path: str | Path) -> Path:
         """Write the encoder into the folder `path`: config.json and model.safetensors, whole or not at all."""
-        from dataclasses import replace
-
         names = getattr(self, "feature_names_in_", None)
         config = dict(self.encoder_.config) | {
             "feature_names": None if names is None else [str(name) for name in names]
