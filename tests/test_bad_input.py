@@ -234,7 +234,6 @@ CASES = {
     "curve before fit": (lambda: PrefixEncoder().curve(X), UNSEEN),
     "save before fit": (lambda: PrefixEncoder().save("model"), UNSEEN),
     "cut before fit": (lambda: PrefixEncoder()[:2], UNSEEN),
-    "length before fit": (lambda: len(PrefixEncoder()), UNSEEN),
     "decode before fit": (lambda: PrefixEncoder().inverse_transform(X), UNSEEN),
     "a curve without labels": (
         lambda: PrefixEncoder(objective="fisher").fit(X, Y).curve(X),
@@ -527,7 +526,7 @@ def test_saving_over_a_file_is_refused(tmp_path):
 def test_saving_into_an_empty_or_new_folder_is_fine(tmp_path):
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "empty", tmp_path / "new" / "deeper"):
-        assert len(PrefixEncoder.load(fitted().save(path))) == 3
+        assert PrefixEncoder.load(fitted().save(path)).n_components_ == 3
 
 
 def test_labels_that_are_not_plain_cannot_be_saved(tmp_path):

@@ -28,7 +28,7 @@ from firstk._checks import (
 )
 from firstk._target import check_target
 from firstk.contracts import Objective, Statistics
-from firstk.evaluation import Evidence, prefix_curve
+from firstk.evaluation import Evidence, pair_metric, prefix_curve
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
@@ -353,10 +353,6 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             short._sklearn_output_config = dict(self._sklearn_output_config)
         return short
 
-    def __len__(self) -> int:
-        """Return the width of the code."""
-        return self.encoder_.d
-
     def _adopt(self, encoder: FittedEncoder, p: int, names: Any) -> None:
         self._encoder, self.n_features_in_ = encoder, p
         if names is not None:
@@ -390,9 +386,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> PrefixCurve:
         """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
         evidence = Evidence(left=left, right=right, scores=scores)
-        if metric == "auto":
-            metric = "spearman" if scores is not None and len(np.unique(scores)) > 1 else "positive_recall@10"
-        return prefix_curve(self.encoder_, evidence, metric, ks)
+        return prefix_curve(self.encoder_, evidence, pair_metric(evidence) if metric == "auto" else metric, ks)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
@@ -417,10 +411,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         config = encoder.config
         try:
             objective = objectives.restore(config["objective"], config["settings"])
-            settings = {"omega": None, "estimator": "auto"} | dict(config["ordering_settings"])
-            if isinstance(settings["omega"], dict):  # JSON has text for keys
-                settings["omega"] = {int(k): weight for k, weight in settings["omega"].items()}
-            ordering = orderings.PUBLIC[config["ordering"]](**settings)
+            ordering = orderings.restore(config["ordering"], config["ordering_settings"])
             _ = config["solver"], config["metric"]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorruptModel(
