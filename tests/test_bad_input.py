@@ -48,6 +48,7 @@ def fitted(**parameters):
     return PrefixEncoder(3, **parameters).fit(X)
 
 
+UNSEEN = "has seen no data yet: call fit, partial_fit or fit_pairs first"
 CASES = {
     # -- numbers that are none
     "NaN": (fit(put(np.nan)), r"takes finite numbers; 'X' has NaN or infinity in 1 of 40 rows \(row 7\)"),
@@ -142,8 +143,14 @@ CASES = {
     ),
     "continuous labels": (fit(X, T[:, 0], objective="fisher"), "Unknown label type: continuous"),
     "labels in two columns": (fit(X, T.round(), objective="fisher"), "should be a 1d array"),
-    "targets that are words": (fit(X, np.array(["a"] * N), objective="regression"), "takes one or two dimensions of numbers as targets. Got <U1"),
-    "targets in three dimensions": (fit(X, np.zeros((N, 1, 1)), objective="regression"), "takes one or two dimensions of numbers as targets"),
+    "targets that are words": (
+        fit(X, np.array(["a"] * N), objective="regression"),
+        "takes one or two dimensions of numbers as targets. Got <U1",
+    ),
+    "targets in three dimensions": (
+        fit(X, np.zeros((N, 1, 1)), objective="regression"),
+        "takes one or two dimensions of numbers as targets",
+    ),
     # -- pairs
     "pairs of different widths": (fit_pairs(right=R[:, :3]), "takes 'right' with 5 columns. Got 3"),
     "pairs of different lengths": (fit_pairs(right=R[:-1]), "as many rows in 'left' as in 'right'. Got 40 and 39"),
@@ -223,12 +230,11 @@ CASES = {
     "noise by name": (fit(objective=Denoising("gaussian")), "'noise' parameter of Denoising must be GaussianNoise"),
     "auto with few rows": (fit(X[:19], Y[:19], objective=Fisher("auto")), "needs at least 20 rows or pairs. Got 19"),
     # -- too early, and without what is needed
-    "transform before fit": (lambda: PrefixEncoder().transform(X), "has seen no data yet: call fit, partial_fit or fit_pairs first"),
-    "curve before fit": (lambda: PrefixEncoder().curve(X), "has seen no data yet: call fit, partial_fit or fit_pairs first"),
-    "save before fit": (lambda: PrefixEncoder().save("model"), "has seen no data yet: call fit, partial_fit or fit_pairs first"),
-    "cut before fit": (lambda: PrefixEncoder()[:2], "has seen no data yet: call fit, partial_fit or fit_pairs first"),
-    "length before fit": (lambda: len(PrefixEncoder()), "has seen no data yet: call fit, partial_fit or fit_pairs first"),
-    "decode before fit": (lambda: PrefixEncoder().inverse_transform(X), "has seen no data yet: call fit, partial_fit or fit_pairs first"),
+    "transform before fit": (lambda: PrefixEncoder().transform(X), UNSEEN),
+    "curve before fit": (lambda: PrefixEncoder().curve(X), UNSEEN),
+    "save before fit": (lambda: PrefixEncoder().save("model"), UNSEEN),
+    "cut before fit": (lambda: PrefixEncoder()[:2], UNSEEN),
+    "decode before fit": (lambda: PrefixEncoder().inverse_transform(X), UNSEEN),
     "a curve without labels": (
         lambda: PrefixEncoder(objective="fisher").fit(X, Y).curve(X),
         "metric '1nn_accuracy' needs y, .* and reference=",
@@ -504,14 +510,14 @@ def foreign_folder(tmp_path, files):
 )
 def test_saving_over_a_foreign_folder_is_refused_and_harms_nothing(tmp_path, files):
     folder = foreign_folder(tmp_path, files)
-    with pytest.raises(InvalidInput, match="holds something that is not a firstk model. Choose an empty or new one"):
+    with pytest.raises(InvalidInput, match=r"holds something that is not a firstk model. Choose an empty or new one"):
         fitted().save(folder)
     assert {file.name: file.read_text() for file in folder.iterdir()} == files
 
 
 def test_saving_over_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(InvalidInput, match="A model is a folder, and .* is a file. Choose another name"):
+    with pytest.raises(InvalidInput, match=r"A model is a folder, and .* is a file. Choose another name"):
         fitted().save(tmp_path / "file")
     with pytest.raises(InvalidInput, match="Cannot write a model to"):
         fitted().save(tmp_path / "file" / "below")
@@ -520,7 +526,7 @@ def test_saving_over_a_file_is_refused(tmp_path):
 def test_saving_into_an_empty_or_new_folder_is_fine(tmp_path):
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "empty", tmp_path / "new" / "deeper"):
-        assert len(PrefixEncoder.load(fitted().save(path))) == 3
+        assert PrefixEncoder.load(fitted().save(path)).n_components_ == 3
 
 
 def test_labels_that_are_not_plain_cannot_be_saved(tmp_path):

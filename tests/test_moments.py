@@ -122,7 +122,7 @@ def test_huge_offsets_in_float64(data, offset):
     np.testing.assert_allclose(m.Sxy, scatter(moved, Y + offset), rtol=0, atol=rounding)
 
 
-@pytest.mark.parametrize("shape", [(5000, 40), (200_000, 3)])
+@pytest.mark.parametrize("shape", [(5000, 40), (800_000, 4)])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("beside", ["nothing", "labels", "weights"])
 def test_float32_error_bound(shape, offset, beside):
@@ -201,10 +201,10 @@ def test_sparse_rows_become_dense_one_block_at_a_time(monkeypatch):
         sparse.csr_matrix, "toarray", lambda self, *a, **k: (seen.append(self.shape), original(self, *a, **k))[1]
     )
     rng = np.random.default_rng(5)
-    dense = rng.standard_normal((640, 9)) * (rng.random((640, 9)) < 0.1)
+    dense = rng.standard_normal((6400, 9)) * (rng.random((6400, 9)) < 0.1)
     m = Moments().update(sparse.csr_matrix(dense))
-    assert len(seen) == 10
-    assert max(n for n, _ in seen) == 64
+    assert sum(n == 64 for n, _ in seen) == 100
+    assert max(n for n, _ in seen) < 520  # a few rows spread over the whole, to centre by
     np.testing.assert_allclose(m.St, scatter(dense), rtol=0, atol=1e-14)
 
 
@@ -311,7 +311,7 @@ def test_lifted_moments_are_those_of_lifted_rows(data):
 
 
 def test_unknown_precision_is_refused():
-    with pytest.raises(InvalidInput, match="must be one of 'auto', 'float64'. Got 'float32' instead"):
+    with pytest.raises(InvalidInput, match=r"must be one of 'auto', 'float64'. Got 'float32' instead"):
         Moments(precision="float32")
 
 

@@ -127,3 +127,12 @@ def test_bad_pairs_are_refused_and_change_nothing(change, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         m.update(*change(*pairs))
     same(m, PairMoments().update(*pairs), rtol=0)
+
+
+def test_pairs_with_and_without_scores_do_not_mix():
+    rng = np.random.default_rng(5)
+    left, right = rng.normal(size=(2, 8, 3))
+    with pytest.raises(InvalidInput, match="Some pairs came with scores and some without"):
+        PairMoments().update(left, right).update(left, right, np.arange(8.0))
+    with pytest.raises(InvalidInput, match="Give scores to all"):
+        PairMoments().update(left, right, np.arange(8.0)).merge(PairMoments().update(left, right))

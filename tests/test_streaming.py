@@ -145,10 +145,9 @@ def test_offsets_do_no_harm_to_streams(name, offset):
     columns = draw(kind)
     sides = 2 if kind in ("pairs", "scores") else 1
     moved = [part + offset if i < sides else part for i, part in enumerate(columns)]
-    if name == "scored pairs":  # neighbours by cosine are others far from the origin
-        objective = Similarity(shrinkage=0.5, neighbours=0.0)
-    else:
-        objective = OBJECTIVES[name][1]
+    # Neighbours by cosine are others far from the origin, so pairs go without them here.
+    unmixed = Similarity(shrinkage=0.5, neighbours=0.0)
+    objective = unmixed if name == "scored pairs" else OBJECTIVES[name][1]
     there, here = PrefixEncoder(objective=objective), PrefixEncoder(objective=objective)
     for rows in np.array_split(np.arange(N), 5):
         learn(there, kind, [part[rows] for part in moved])
@@ -266,6 +265,11 @@ def seen(name, **parameters):
             lambda: seen("reconstruction"),
             lambda: PrefixEncoder().fit(draw("rows")[0][:, :4]),
             "merge takes encoders of one width. Got 6 and 4 columns",
+        ),
+        (
+            lambda: seen("fisher"),
+            lambda: PrefixEncoder(objective="fisher").fit(draw("labels")[0], draw("labels")[1].astype(str)),
+            "Labels as text and labels as numbers cannot be matched",
         ),
         (lambda: seen("reconstruction"), PrefixEncoder, "merge takes a PrefixEncoder that has seen data"),
         (PrefixEncoder, lambda: seen("reconstruction"), "merge takes a PrefixEncoder that has seen data"),

@@ -1,9 +1,9 @@
 """Closed forms on data whose answer is known: the sample's own optimum exactly, the population's where n resolves it.
 
 Which population axes a sample of n rows resolves follows from perturbation theory. The sample scatter differs from the
-population's by noise whose entry between axes i and j has standard deviation sqrt(l_i l_j / n) (Gaussian rows), so axis i
-turns towards j by t_ij = sqrt(l_i l_j / n) / |l_i - l_j|. An axis is *clear* when the sum of t_ij^2 over all j is below
-TURN^2: its cosine is then 1 - TURN^2 / 2 in expectation, and the test allows four times that loss.
+population's by noise whose entry between axes i and j has standard deviation sqrt(l_i l_j / n) (Gaussian rows), so
+axis i turns towards j by t_ij = sqrt(l_i l_j / n) / |l_i - l_j|. An axis is *clear* when the sum of t_ij^2 over all j
+is below TURN^2: its cosine is then 1 - TURN^2 / 2 in expectation, and the test allows four times that loss.
 """
 
 from __future__ import annotations

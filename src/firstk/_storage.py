@@ -30,7 +30,7 @@ def write_model(path: str | Path, config: Mapping[str, Any], arrays: Mapping[str
     """
     from safetensors.numpy import save
 
-    target = Path(path)
+    target = Path(path).resolve()  # a link stays a link: what it points to is replaced
     _check_target(target)
     payload = save({name: np.ascontiguousarray(part) for name, part in arrays.items()})
     header = {

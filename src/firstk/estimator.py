@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from firstk._checks import (
 )
 from firstk._target import check_target
 from firstk.contracts import Objective, Statistics
-from firstk.evaluation import Evidence, prefix_curve
+from firstk.evaluation import Evidence, pair_metric, prefix_curve
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
@@ -97,7 +98,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ((360, 9), (360, 3))
     >>> curve = enc.curve(digits.X_test, digits.y_test, reference=(digits.X_train, digits.y_train))
     >>> curve.smallest(keep=0.95)
-    7
+    6
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for name in ("init", "device"):
             check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
         problem = pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
-        return Problem(problem.objective, problem.ordering, problem.solver, problem.n_components, self._progress())
+        return replace(problem, progress=self._progress())
 
     def _progress(self) -> Any:
         if not self.verbose:
@@ -305,7 +306,9 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Any, k: int | None = None) -> np.ndarray:
         """Encode rows (documents, for pairs); with `k`, only the first k coordinates."""
         if k is not None and _get_output_config("transform", self)["dense"] != "default":
-            raise InvalidInput("transform(X, k) gives arrays. For tables (set_output) cut first: encoder[:k].transform(X).")
+            raise InvalidInput(
+                "transform(X, k) gives arrays. For tables (set_output) cut first: encoder[:k].transform(X)."
+            )
         return self._encode(X, k, "document", "PrefixEncoder.transform")
 
     def encode_document(self, X: Any, k: int | None = None) -> np.ndarray:
@@ -350,10 +353,6 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             short._sklearn_output_config = dict(self._sklearn_output_config)
         return short
 
-    def __len__(self) -> int:
-        """Return the width of the code."""
-        return self.encoder_.d
-
     def _adopt(self, encoder: FittedEncoder, p: int, names: Any) -> None:
         self._encoder, self.n_features_in_ = encoder, p
         if names is not None:
@@ -387,9 +386,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> PrefixCurve:
         """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
         evidence = Evidence(left=left, right=right, scores=scores)
-        if metric == "auto":
-            metric = "spearman" if scores is not None and len(np.unique(scores)) > 1 else "positive_recall@10"
-        return prefix_curve(self.encoder_, evidence, metric, ks)
+        return prefix_curve(self.encoder_, evidence, pair_metric(evidence) if metric == "auto" else metric, ks)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
@@ -401,8 +398,6 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def save(self, path: str | Path) -> Path:
         """Write the encoder into the folder `path`: config.json and model.safetensors, whole or not at all."""
-        from dataclasses import replace
-
         names = getattr(self, "feature_names_in_", None)
         config = dict(self.encoder_.config) | {
             "feature_names": None if names is None else [str(name) for name in names]
@@ -416,8 +411,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         config = encoder.config
         try:
             objective = objectives.restore(config["objective"], config["settings"])
-            settings = {"omega": None, "estimator": "auto"} | dict(config["ordering_settings"])
-            ordering = orderings.PUBLIC[config["ordering"]](**settings)
+            ordering = orderings.restore(config["ordering"], config["ordering_settings"])
             _ = config["solver"], config["metric"]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorruptModel(

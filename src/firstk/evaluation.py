@@ -94,9 +94,12 @@ def prefix_curve(encoder: FittedEncoder, evidence: Evidence, metric: str = "auto
 def settled_metric(encoder: FittedEncoder, evidence: Evidence) -> str:
     """Return the objective's own metric; of pairs, Spearman where scores differ, recall where all are positives."""
     name = str(encoder.config["metric"])
-    if name == "pair_agreement":
-        return "spearman" if _scores_differ(evidence) else "positive_recall@10"
-    return name
+    return pair_metric(evidence) if name == "pair_agreement" else name
+
+
+def pair_metric(evidence: Evidence) -> str:
+    """Return Spearman for scores that differ, recall of partners for positives."""
+    return "spearman" if _scores_differ(evidence) else "positive_recall@10"
 
 
 def _checked_lengths(ks: Any, d: int) -> np.ndarray:

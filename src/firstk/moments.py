@@ -127,6 +127,9 @@ class Moments:
             )
         if self.labelled != other.labelled:
             raise InvalidInput("Moments with labels cannot take in rows without labels, nor the reverse.")
+        kinds = {part.group_labels.dtype.kind for part in (self, other)}
+        if self.labelled and kinds & set("US") and kinds & set("biuf"):
+            raise InvalidInput("Labels as text and labels as numbers cannot be matched: convert one of them.")
 
     def _merge_in(self, other: Moments) -> Moments:
         """Shift both sides to common group means and add; see Chan, Golub and LeVeque (1983).

@@ -51,7 +51,7 @@ class PrefixWeights:
         return np.flatnonzero(self.omega) + 1
 
     def without_first(self) -> PrefixWeights:
-        """Take the weight from prefix 1, where a cosine is +1 or -1 (THEORY 4.5).
+        """Take the weight from prefix 1, where a cosine is +1 or -1 (docs/theory.md, 4.5).
 
         A code of one coordinate has no other prefix and keeps its weight: the loss is then a constant.
         """

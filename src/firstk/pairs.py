@@ -28,6 +28,8 @@ class PairMoments:
     ----------
     joint : Moments
         Of the rows (left, right, score), 2 p + 1 columns.
+    with_scores : bool or None
+        Whether pairs came with scores; None before any pair.
     third : ndarray of shape (p, p)
         sum over pairs of (s - mean s) (x - mean x) (x' - mean x')^T.
 
@@ -36,22 +38,24 @@ class PairMoments:
     >>> import numpy as np
     >>> left, right = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[0.0, 2.0], [1.0, 0.0]])
     >>> PairMoments().update(left, right).positive
-    array([[ 0.5 , -0.75],
-           [-0.75,  0.5 ]])
+    array([[ 0.5  , -0.625],
+           [-0.625,  0.5  ]])
     """
 
     def __init__(self, precision: str = "auto"):
         self.joint = Moments(precision)
+        self.with_scores: bool | None = None
         self.third = np.zeros((0, 0))
 
     def update(self, left: Any, right: Any, scores: Any = None) -> PairMoments:
         """Take in a batch of pairs; `scores` None means that every pair is a positive."""
         left, right, scores = check_pairs(left, right, scores, "PairMoments.update")
         block = PairMoments(self.joint.precision)
-        rows = np.hstack([left, right, scores[:, None].astype(left.dtype)])
-        block.joint.update(rows)
+        block.with_scores = scores is not None
+        s = np.ones(len(left)) if scores is None else scores
+        block.joint.update(np.hstack([left, right, s[:, None].astype(left.dtype)]))
         p, mean = left.shape[1], block.joint.mean
-        weighted = (left - mean[:p]) * (scores - mean[-1])[:, None]
+        weighted = (left - mean[:p]) * (s - mean[-1])[:, None]
         block.third = weighted.T @ (right - mean[p:-1])
         return self.merge(block)
 
@@ -63,8 +67,12 @@ class PairMoments:
             raise InvalidInput(f"Pairs of {self.p} columns cannot take in pairs of {other.p} columns.")
         if not self.joint.rows:
             self.joint.merge(other.joint)
-            self.third = other.third.copy()
+            self.third, self.with_scores = other.third.copy(), other.with_scores
             return self
+        if self.with_scores != other.with_scores:
+            raise InvalidInput(
+                "Some pairs came with scores and some without: on what scale are those without? Give scores to all."
+            )
         before = Moments(self.joint.precision).merge(self.joint)
         self.joint.merge(other.joint)
         centre = self.joint.mean
@@ -74,6 +82,7 @@ class PairMoments:
     def lifted(self, basis: np.ndarray) -> PairMoments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
         full = PairMoments(self.joint.precision)
+        full.with_scores = self.with_scores
         full.joint = self.joint.lifted(block_diag(basis, basis, 1.0))
         full.third = basis @ self.third @ basis.T
         return full
@@ -130,15 +139,15 @@ class PairMoments:
         return symmetrised(self.third) / self.n
 
 
-def check_pairs(left: Any, right: Any, scores: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the two sides as matrices of one shape and the scores as float64, ones if there are none."""
+def check_pairs(left: Any, right: Any, scores: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the two sides as matrices of one shape and the scores as float64; None stays None."""
     left = check_matrix(left, owner, "left")
     right = check_matrix(right, owner, "right", width=left.shape[1])
     check_same_length(left, right, "left", "right", owner)
     if left.dtype != right.dtype:
         left, right = left.astype(np.float64), right.astype(np.float64)
     if scores is None:
-        return left, right, np.ones(len(left))
+        return left, right, None
     scores = np.asarray(scores)
     if scores.shape != (len(left),):
         raise InvalidInput(f"{owner} takes one score a pair: shape ({len(left)},). Got shape {scores.shape}.")

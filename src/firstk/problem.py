@@ -74,7 +74,7 @@ class Problem:
         inside = {name: part @ basis if name in VECTORS else part for name, part in rows.items()}
         statistics = self.measure(inside, ambient=len(basis))
         # Which rows are sampled, and in what order, is a hash of the rows as they came, not as the basis has them.
-        statistics.sample = RowSample(self.objective.sample_size).update(rows).written_in(basis)
+        statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).written_in(basis)
         statistics.basis = basis
         return self.solve(statistics).lifted(basis), statistics
 
@@ -95,6 +95,7 @@ class Problem:
                 statistics.sample,
                 lambda rows: self.measure(rows, statistics.ambient),
                 self._solve_settled,
+                getattr(self.ordering, "omega", None),
                 self.progress,
             )
             objective = choice.objective

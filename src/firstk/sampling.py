@@ -116,10 +116,18 @@ def _as_array(part: Any) -> np.ndarray:
     return part.toarray() if sparse.issparse(part) else part
 
 
+def _numbers(part: np.ndarray) -> np.ndarray:
+    """Return a column as float64; text by its characters, padded with zeros, which hash to nothing."""
+    n = len(part)
+    if part.dtype.kind not in "fiub":
+        part = np.ascontiguousarray(np.asarray(part, dtype=str)).view(np.uint32)
+    return np.asarray(part, dtype=np.float64).reshape(n, -1)
+
+
 def _priorities(block: Mapping[str, Any]) -> np.ndarray:
-    """Hash each row's numbers; labels are left out, since the vector tells rows apart."""
-    numbers = [_as_array(part) for part in block.values() if part.dtype.kind in "fiub"]
-    rows = np.hstack([np.asarray(part, dtype=np.float64).reshape(len(part), -1) for part in numbers])
+    """Hash each row with all that belongs to it, numbers first."""
+    parts = sorted((_as_array(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
+    rows = np.hstack([_numbers(part) for part in parts])
     words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
     odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     with np.errstate(over="ignore"):

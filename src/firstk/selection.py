@@ -21,7 +21,12 @@ from firstk.sampling import RowSample
 N_FOLDS = 5
 # Rows or pairs that a choice looks at: enough to rank settings, few enough to take seconds.
 MOST_ROWS = 4096
+# Recall that unseen documents may lose for the sake of seen ones, and how many held-out queries for seen documents a
+# fold needs to speak for them.
+UNSEEN_LOSS = 0.02
+FEWEST_SEEN = 10
 
+Folds = list[tuple[np.ndarray, np.ndarray]]
 Measure = Callable[[dict[str, np.ndarray]], Statistics]
 Solve = Callable[[Objective, Statistics], FittedEncoder]
 
@@ -34,12 +39,14 @@ class Choice:
     scores: tuple[tuple[Objective, float], ...]
 
 
-def choose(objective: Objective, sample: RowSample, measure: Measure, solve: Solve, progress: Any = iter) -> Choice:
+def choose(
+    objective: Objective, sample: RowSample, measure: Measure, solve: Solve, omega: Any = None, progress: Any = iter
+) -> Choice:
     """Return the best of the objective's candidates.
 
-    Rows are judged by cross-validation, and the best mean score wins. Pairs are judged on documents that none of the
-    training pairs has: all settings within one standard error of the best there are good enough for unseen documents,
-    and among them the one that serves the documents of the pairs best wins.
+    Rows and scored pairs are judged by cross-validation, pairs on documents that none of the training pairs has, and
+    the best mean score wins. Positives answer to two kinds of queries, for documents that no pair names and for those
+    that one does: of the settings that lose little on the first, the best on the second wins.
 
     Parameters
     ----------
@@ -49,56 +56,67 @@ def choose(objective: Objective, sample: RowSample, measure: Measure, solve: Sol
         Rows or pairs of the training data.
     measure, solve : callable
         From rows to statistics, and from an objective and statistics to an encoder.
+    omega : str, array-like or mapping, optional
+        Weights of the prefixes in a curve's mean; the objective's own if not given.
     progress : callable
         Wraps the iterable of folds.
     """
-    candidates = objective.candidates()
     n = min(len(sample), MOST_ROWS)
     if n < 4 * N_FOLDS:
         raise InvalidInput(
             f"Choosing 'auto' settings of {type(objective).__name__} needs at least {4 * N_FOLDS} rows or pairs. "
             f"Got {n}: set shrinkage (and neighbours) to numbers."
         )
-    by_row = np.arange(n) % N_FOLDS  # the order of a sample is a hash, so this is a random fold
+    candidates = objective.candidates()
+    trial = _Trial(sample, measure, solve, objective.line.omega if omega is None else omega, progress)
+    by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
     if objective.takes != "pairs":
-        means = _held_out(candidates, by_row, sample, measure, solve, progress).mean(axis=0)
+        means = trial.mean_scores(candidates, by_row)
         return Choice(candidates[int(means.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
-    unseen = _held_out(candidates, _fold_of_documents(sample["right"][:n]), sample, measure, solve, progress)
-    means = unseen.mean(axis=0)
-    best = int(means.argmax())
-    error = unseen[:, best].std(ddof=1) / np.sqrt(N_FOLDS)
-    good = [candidates[i] for i in np.flatnonzero(means >= means[best] - error)]
-    seen = _held_out(good, by_row, sample, measure, solve, progress).mean(axis=0)
-    return Choice(good[int(seen.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
+    document = _documents(sample["right"][:n])
+    means = trial.mean_scores(candidates, _folds(document % N_FOLDS))
+    chosen = candidates[int(means.argmax())]
+    again = [(kept, held[np.isin(document[held], document[kept])]) for kept, held in by_row]
+    if "scores" not in sample and min(len(held) for _, held in again) >= FEWEST_SEEN:
+        good = [candidates[i] for i in np.flatnonzero(means >= means.max() - UNSEEN_LOSS)]
+        chosen = good[int(trial.mean_scores(good, again).argmax())]
+    return Choice(chosen, tuple(zip(candidates, means.tolist(), strict=True)))
 
 
-def _held_out(
-    candidates: Sequence[Objective],
-    fold: np.ndarray,
-    sample: RowSample,
-    measure: Measure,
-    solve: Solve,
-    progress: Any,
-) -> np.ndarray:
-    """Score every candidate on every fold after fitting on the others, shape (folds, candidates)."""
-    table = np.empty((N_FOLDS, len(candidates)))
-    for f in progress(range(N_FOLDS)):
-        kept, held = sample.take(np.flatnonzero(fold != f)), sample.take(np.flatnonzero(fold == f))
-        statistics, evidence = measure(kept), _evidence(kept, held)
-        table[f] = [_score(solve(candidate, statistics), evidence, candidate.line.omega) for candidate in candidates]
-    return table
+@dataclass(frozen=True)
+class _Trial:
+    """Fit candidates on some rows of a sample and score them on others."""
+
+    sample: RowSample
+    measure: Measure
+    solve: Solve
+    omega: Any
+    progress: Any
+
+    def mean_scores(self, candidates: Sequence[Objective], folds: Folds) -> np.ndarray:
+        """Mean over folds of every candidate's score; a fold is the rows to fit on and the rows to judge on."""
+        table = np.empty((len(folds), len(candidates)))
+        for f, (kept, held) in enumerate(self.progress(folds)):
+            fit, judge = self.sample.take(kept), self.sample.take(held)
+            statistics, evidence = self.measure(fit), _evidence(fit, judge)
+            table[f] = [_score(self.solve(each, statistics), evidence, self.omega) for each in candidates]
+        return table.mean(axis=0)
 
 
-def _fold_of_documents(right: np.ndarray) -> np.ndarray:
-    """Put all pairs of a document into one fold: pairs are to be judged on documents they have not seen."""
+def _folds(number: np.ndarray) -> Folds:
+    """Return the rows to fit on and to judge on, for rows numbered by fold."""
+    return [(np.flatnonzero(number != f), np.flatnonzero(number == f)) for f in range(N_FOLDS)]
+
+
+def _documents(right: np.ndarray) -> np.ndarray:
+    """Return a number for each pair's document, by first appearance in the sample, whose order is a hash."""
     _, first, document = np.unique(right, axis=0, return_index=True, return_inverse=True)
     if len(first) < N_FOLDS:
         raise InvalidInput(
             f"Choosing 'auto' settings holds documents out and needs at least {N_FOLDS} different right sides. "
             f"Got {len(first)}: set shrinkage and neighbours to numbers."
         )
-    rank = np.argsort(np.argsort(first))  # by first appearance in the sample, whose order is a hash
-    return (rank % N_FOLDS)[document.ravel()]
+    return np.argsort(np.argsort(first))[document.ravel()]
 
 
 def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> Evidence:
@@ -107,7 +125,7 @@ def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> Evide
     return Evidence(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
 
 
-def _score(encoder: FittedEncoder, held_out: Evidence, omega: str) -> float:
+def _score(encoder: FittedEncoder, held_out: Evidence, omega: Any) -> float:
     """Mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width.
 
     Each of these speaks for the prefixes since the one before it, so it weighs what they weigh together.

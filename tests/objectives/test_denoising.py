@@ -98,10 +98,8 @@ def test_masked_closed_form_is_the_monte_carlo_one(X, noise):
     rng = np.random.default_rng(2)
     Xc = X - X.mean(axis=0)
     rows = Xc[rng.integers(0, len(Xc), 400_000)]
-    if noise.exact:
-        draws = rng.random((len(rows), 3)).argsort(axis=1) < 2
-    else:
-        draws = rng.random((len(rows), 3)) < noise.keep
+    uniform = rng.random((len(rows), 3))
+    draws = uniform.argsort(axis=1) < 2 if noise.exact else uniform < noise.keep
     noisy = rows * draws[:, PATCHES]
     G, S = noisy.T @ noisy / len(rows), noisy.T @ rows / len(rows)
     values, vectors = np.linalg.eig(np.linalg.solve(G, S @ S.T))

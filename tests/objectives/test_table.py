@@ -1,4 +1,4 @@
-"""The normative table (THEORY.md section 7): a golden number and every attribute for each closed-form line.
+"""The normative table (docs/theory.md, section 7): a golden number and every attribute for each closed-form line.
 
 The numbers were obtained once, without firstk, as ``scipy.linalg.eigh(M, N)`` of the pencils that `hand_built` builds
 row by row from `fixed_data`: gamma descending, and the first axis with its largest entry positive. They are stored so

@@ -129,7 +129,7 @@ def test_fisher_is_the_generalised_eigenproblem(case):
     rng = np.random.default_rng(3)
     X, y = labelled(FULL_RANK[case], rng)
     Sw, Sb = class_scatters(X, y)
-    # scipy's solver takes Sw as it is; unit diagonal keeps its Cholesky accurate and changes the answer by known factors.
+    # scipy's solver takes Sw as it is: a unit diagonal keeps it accurate and changes the answer by known factors.
     unit = 1 / np.sqrt(np.diag(Sw))
     values, vectors = scipy.linalg.eigh(unit[:, None] * Sb * unit, unit[:, None] * Sw * unit)
     values, axes = values[::-1][:4], (vectors.T * unit)[::-1][:4]
@@ -204,7 +204,7 @@ def test_unregularised_fisher_on_wide_data_keeps_only_what_varies_within_classes
 
 @pytest.mark.parametrize("make", [tall, offset, badly_scaled])
 def test_fisher_continues_past_the_classes(make):
-    """Past C - 1: Sw-orthogonal to everything before, and by descending v^T Sw v / v^T v (THEORY.md section 5)."""
+    """Past C - 1: Sw-orthogonal to everything before, and by descending v^T Sw v / v^T v (docs/theory.md, 5)."""
     X, y = labelled(make, np.random.default_rng(8))
     p = X.shape[1]
     Sw, _ = class_scatters(X, y)

@@ -65,12 +65,6 @@ def load_mnist(folder: _Folder = None, *, download: bool = False) -> ImageSet:
         The files are not there, or cannot be fetched.
     InvalidInput
         A file is damaged.
-
-    Examples
-    --------
-    >>> mnist = load_mnist()  # doctest: +SKIP
-    >>> mnist.X_train.shape, mnist.image_shape  # doctest: +SKIP
-    ((60000, 784), (28, 28))
     """
     return _load_images("MNIST", "mnist", _IDX_FILES, _idx_parts, openml.MNIST, _DIGIT_NAMES, folder, download)
 

@@ -48,7 +48,7 @@ class Regression(ClosedFormObjective):
         return Pencil(factor=moments.Sxy, N=N)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Least-squares readout, the same for every prefix because the code is orthonormal in St."""
+        """Least-squares readout (ridge, with shrinkage): one for every prefix, as the code is orthonormal in N."""
         return least_squares_head(rows_of(statistics), components)
 
     def quadratic(self, statistics: Statistics) -> Quadratic:

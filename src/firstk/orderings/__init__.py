@@ -43,6 +43,7 @@ __all__ = [
     "Unordered",
     "Variational",
     "resolve",
+    "restore",
 ]
 
 
@@ -51,3 +52,12 @@ def resolve(ordering: Any) -> Any:
     if ordering == SparsePrefix.name:
         raise bad_parameter("ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering)
     return resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
+
+
+def restore(name: str, settings: dict[str, Any]) -> Any:
+    """Rebuild an ordering from its name and recorded settings."""
+    settings = dict(settings)
+    for key in ("omega", "prefixes"):
+        if isinstance(settings.get(key), dict):  # JSON has text for keys
+            settings[key] = {int(k): weight for k, weight in settings[key].items()}
+    return resolve(PUBLIC[name](**settings))
