@@ -154,7 +154,8 @@ def test_temperature_can_be_a_parameter():
 def test_free_heads_are_mrl():
     module = FullPrefixFreeHeadCrossEntropy([4, 2], 3, omega={2: 1.0, 4: 3.0, 5: 9.0})
     losses = [
-        torch.nn.functional.cross_entropy(head(Z[:, :k]), LABELS) for k, head in zip((2, 4), module.heads)
+        torch.nn.functional.cross_entropy(head(Z[:, :k]), LABELS)
+        for k, head in zip((2, 4), module.heads, strict=True)
     ]
     torch.testing.assert_close(module(Z, LABELS), 0.25 * losses[0] + 0.75 * losses[1])
     torch.testing.assert_close(module.per_prefix(Z, LABELS), torch.stack(losses).detach())

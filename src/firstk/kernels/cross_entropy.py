@@ -91,8 +91,10 @@ class _WeightedSweep(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        found = zip(ctx.saved_tensors, ctx.needs_input_grad[:3], strict=True)
-        return (*(scaled(g, upstream) if needed else None for g, needed in found), None, None, None, None)
+        # The largest first: it then takes the place of the packed head that forward has left free.
+        order = sorted(range(3), key=lambda i: -ctx.saved_tensors[i].numel())
+        gradients = {i: scaled(ctx.saved_tensors[i], upstream) for i in order if ctx.needs_input_grad[i]}
+        return (*map(gradients.get, range(3)), None, None, None, None)
 
 
 class _Rows(NamedTuple):
