@@ -114,7 +114,7 @@ def test_targets_pick_the_positives(backend):
 
 
 def test_gradcache_style_chunking(backend):
-    """Encode without graph, differentiate the loss in the codes, then send those gradients through chunk by chunk."""
+    """Encode without graph, differentiate in the codes, send those gradients through chunk by chunk."""
     encoder = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 18)).double()
     x, y = torch.randn(2, 9, 5, dtype=torch.float64)
     info_nce(encoder(x), encoder(y), backend=backend).backward()

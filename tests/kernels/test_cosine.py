@@ -61,5 +61,5 @@ def test_per_prefix():
 def test_scores_must_match():
     with pytest.raises(InvalidInput, match="one score per pair"):
         cosine_similarity(torch.ones(2, 3), torch.ones(2, 3), torch.ones(2, 1))
-    with pytest.raises(InvalidInput, match="as many rows in 'left' as in 'scores'. Got 2 and 3"):
+    with pytest.raises(InvalidInput, match=r"as many rows in 'left' as in 'scores'\. Got 2 and 3"):
         cosine_similarity(torch.ones(2, 3), torch.ones(2, 3), torch.ones(3))

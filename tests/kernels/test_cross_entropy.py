@@ -276,5 +276,5 @@ def test_bad_arguments_are_named(change, says):
 
 def test_compiled_path_refuses_other_devices():
     meta = torch.zeros(2, 4, device="meta")
-    with pytest.raises(IllegalCombination, match="tensors are on meta.*backend='torch'"):
+    with pytest.raises(IllegalCombination, match=r"tensors are on meta.*backend='torch'"):
         cross_entropy(meta, meta[:1], torch.zeros(2, dtype=torch.int64, device="meta"), backend="compiled")

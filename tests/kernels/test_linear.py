@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk._checks import IllegalCombination, InvalidInput
-from firstk.kernels import fisher as fisher_kernels
 from firstk.kernels import reconstruction as reconstruction_kernels
+from firstk.kernels.fisher import fisher, fisher_from_codes, fisher_from_codes_per_prefix, fisher_per_prefix
 from firstk.kernels.reconstruction import (
     reconstruction,
     reconstruction_from_moments,
@@ -26,6 +26,7 @@ from kernels.compare import check
 
 DTYPES = [torch.float32, torch.float64]
 D = torch.float64
+ROW, EYE = torch.ones(1, 2), torch.eye(2)
 
 
 def autoencoder(n, p, d):
@@ -78,7 +79,12 @@ def test_worked_example_of_000():
     """The expansions (8) and (13) of 000, p = 5, d = 3, one sample."""
     x, B, A = torch.randn(5, dtype=D), torch.randn(3, 5, dtype=D), torch.randn(5, 3, dtype=D)
     y1, y2, y3 = (A[:, k] * (B[k] @ x) for k in range(3))
-    full = (x @ x - 2 * x @ (y1 + y2 + y3) + y1 @ y1 + y2 @ y2 + y3 @ y3 + 2 * y1 @ y2 + 2 * y1 @ y3 + 2 * y2 @ y3)  # fmt: skip
+    full = (
+        x @ x
+        - 2 * x @ (y1 + y2 + y3)
+        + y1 @ y1 + y2 @ y2 + y3 @ y3
+        + 2 * y1 @ y2 + 2 * y1 @ y3 + 2 * y2 @ y3
+    )  # fmt: skip
     ordered = (
         3 * x @ x
         - 2 * (3 * x @ y1 + 2 * x @ y2 + x @ y3)
@@ -217,42 +223,40 @@ def scatter_problem(n=60, p=9, d=5, C=4):
 def test_fisher(omega, options, dtype):
     (components, Sw, Sb), (z, labels) = scatter_problem()
     check(
-        lambda b: fisher_kernels.fisher(b, Sw.to(dtype), Sb.to(dtype), omega=omega, **options),
+        lambda b: fisher(b, Sw.to(dtype), Sb.to(dtype), omega=omega, **options),
         lambda b: loops.fisher(b, Sw.to(dtype).double(), Sb.to(dtype).double(), **options),
         (components,),
         resolve_omega(omega, 5).omega,
         dtype,
     )
     wanted = torch.stack(loops.fisher(components, Sw, Sb, **options))
-    torch.testing.assert_close(fisher_kernels.fisher_per_prefix(components, Sw, Sb, **options), wanted)
+    torch.testing.assert_close(fisher_per_prefix(components, Sw, Sb, **options), wanted)
     if "shrinkage" not in options:
         check(
-            lambda z: fisher_kernels.fisher_from_codes(z, labels, omega=omega, **options),
+            lambda z: fisher_from_codes(z, labels, omega=omega, **options),
             lambda z: loops.fisher_from_codes(z, labels, **options),
             (z,),
             resolve_omega(omega, 5).omega,
             dtype,
         )
         wanted = torch.stack(loops.fisher_from_codes(z, labels, **options))
-        found = fisher_kernels.fisher_from_codes_per_prefix(z, labels, **options)
+        found = fisher_from_codes_per_prefix(z, labels, **options)
         torch.testing.assert_close(found, wanted)
 
 
 def test_fisher_gradcheck():
     (components, Sw, Sb), (z, labels) = scatter_problem(d=3)
     assert torch.autograd.gradcheck(
-        lambda b: fisher_kernels.fisher(b, Sw, Sb, shrinkage=0.1), (components.requires_grad_(),)
+        lambda b: fisher(b, Sw, Sb, shrinkage=0.1), (components.requires_grad_(),)
     )
-    assert torch.autograd.gradcheck(
-        lambda z: fisher_kernels.fisher_from_codes(z, labels), (z.requires_grad_(),)
-    )
+    assert torch.autograd.gradcheck(lambda z: fisher_from_codes(z, labels), (z.requires_grad_(),))
 
 
 def test_fisher_of_one_class_and_one_coordinate():
     (components, Sw, Sb), (z, labels) = scatter_problem(d=1)
-    torch.testing.assert_close(fisher_kernels.fisher(components, Sw, Sb), loops.fisher(components, Sw, Sb)[0])
+    torch.testing.assert_close(fisher(components, Sw, Sb), loops.fisher(components, Sw, Sb)[0])
     z.requires_grad_()
-    loss = fisher_kernels.fisher_from_codes(z, torch.zeros_like(labels))
+    loss = fisher_from_codes(z, torch.zeros_like(labels))
     loss.backward()
     assert loss.abs() < 1e-12
     assert z.grad.isfinite().all()
@@ -262,16 +266,16 @@ def test_singular_within_scatter_is_named():
     (components, Sw, Sb), _ = scatter_problem()
     components[3] = 0
     with pytest.raises(InvalidInput, match=r"singular at coordinate 4 of 5.*shrinkage"):
-        fisher_kernels.fisher(components, Sw, Sb)
+        fisher(components, Sw, Sb)
     with pytest.raises(InvalidInput, match="requires grad"):
-        fisher_kernels.fisher(components, Sw.requires_grad_(), Sb)
+        fisher(components, Sw.requires_grad_(), Sb)
 
 
 @pytest.mark.parametrize(("call", "reason"), [
-    (lambda s: fisher_kernels.fisher(torch.ones(1, 2), torch.eye(2), torch.eye(2), estimator=s), "not a sum over rows"),
-    (lambda s: fisher_kernels.fisher_from_codes(torch.ones(2, 1), torch.arange(2), estimator=s), "not a sum over rows"),
-    (lambda s: reconstruction_from_moments(torch.eye(2), torch.ones(1, 2), torch.ones(2, 1), estimator=s), "no rows"),
-    (lambda s: regression_free_head(torch.ones(2, 1), torch.ones(2), estimator=s), "depends on all rows"),
+    (lambda s: fisher(ROW, EYE, EYE, estimator=s), "not a sum over rows"),
+    (lambda s: fisher_from_codes(ROW.t(), torch.arange(2), estimator=s), "not a sum over rows"),
+    (lambda s: reconstruction_from_moments(EYE, ROW, ROW.t(), estimator=s), "no rows"),
+    (lambda s: regression_free_head(ROW.t(), torch.ones(2), estimator=s), "depends on all rows"),
 ])  # fmt: skip
 def test_sampled_is_refused_with_the_reason(call, reason):
     with pytest.raises(IllegalCombination, match=f"{reason}.*estimator='exact'"):
@@ -282,9 +286,9 @@ def test_sampled_is_refused_with_the_reason(call, reason):
     (lambda: reconstruction(torch.ones(2, 3), torch.ones(2, 2), torch.ones(4, 2)), "3 columns of 'x'. Got 4"),
     (lambda: reconstruction(torch.ones(2, 3), torch.ones(3, 2), torch.ones(3, 2)), "Got 2 and 3"),
     (lambda: reconstruction(torch.ones(0, 3), torch.ones(0, 2), torch.ones(3, 2)), "at least one row"),
-    (lambda: reconstruction_from_moments(torch.ones(2, 3), torch.ones(1, 3), torch.ones(3, 1)), r"'St' of shape \(3, 3\)"),
-    (lambda: fisher_kernels.fisher(torch.ones(1, 2), torch.ones(3, 2), torch.eye(2)), r"'Sw' of shape \(2, 2\)"),
-    (lambda: fisher_kernels.fisher_from_codes(torch.ones(2, 1), torch.ones(2)), "one class index per row"),
+    (lambda: reconstruction_from_moments(EYE[:1], ROW, ROW.t()), r"'St' of shape \(2, 2\)"),
+    (lambda: fisher(ROW, torch.ones(3, 2), EYE), r"'Sw' of shape \(2, 2\)"),
+    (lambda: fisher_from_codes(torch.ones(2, 1), torch.ones(2)), "one class index per row"),
 ])  # fmt: skip
 def test_bad_shapes_are_named(call, says):
     with pytest.raises(InvalidInput, match=says):

@@ -1,8 +1,9 @@
 """The sampled estimator: draws, and unbiasedness of value and gradient at a stated confidence.
 
 Each z-score below is that of a mean of independent draws; under the claim it exceeds 4.5 in absolute value
-with probability 7e-6. Seeds are fixed, so the tests are deterministic; the confidence says how surprised to be
-when a change of code makes one fail. The same scores against a wrong omega exceed 4.5, so the tests have power.
+with probability 7e-6. Seeds are fixed, so the tests are deterministic; the confidence says how surprised to
+be when a change of code makes one fail. The same scores against a wrong omega exceed 4.5:
+the tests have power.
 """
 
 import numpy as np

@@ -49,6 +49,13 @@ def promoted(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.to(dtype) for tensor in tensors)
 
 
+def scaled(gradient: Tensor, upstream: Tensor) -> Tensor:
+    """Multiply a stored gradient by what arrives from above, in the layout of a parameter."""
+    # A transposed result would be copied once more when it reaches .grad.
+    out = torch.empty(gradient.shape, dtype=gradient.dtype, device=gradient.device)
+    return torch.mul(gradient, upstream, out=out)
+
+
 @contextlib.contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
     """Switch autocast off, so that matrix products keep the working dtype."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from firstk.kernels.cross_entropy_torch import BLOCK, block_starts, masked_codes, rows_per_tile
+from firstk.kernels.cross_entropy_torch import BLOCK, SMALL, block_starts, masked_codes, rows_per_tile
 
 
 def suffix_sums(x: Tensor, dim: int) -> Tensor:
@@ -106,7 +106,7 @@ def sparse_sweep(
     pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
     losses, rows_term, columns = q.new_zeros(d), torch.zeros_like(q), torch.zeros_like(p)
     dq, dp = (torch.zeros_like(q), torch.zeros_like(p)) if grad else (q[:0], p[:0])
-    R = max(1, 2 * n // (len(ends) + 4))
+    R = max(1, max(2 * n * m, SMALL) // (m * (len(ends) + 4)))
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
         qi, a, y = q[rows], row_weight[rows], targets[rows, None]

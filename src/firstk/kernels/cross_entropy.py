@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction
 from firstk.kernels import cross_entropy_torch
@@ -23,6 +24,7 @@ from firstk.kernels._inputs import (
     few_prefixes,
     full_precision,
     promoted,
+    scaled,
     untraced,
     use_compiled,
     weights_of,
@@ -87,9 +89,12 @@ class _WeightedSweep(torch.autograd.Function):
         return losses @ omega
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        found = zip(ctx.saved_tensors, ctx.needs_input_grad[:3], strict=True)
-        return (*(upstream * g if needed else None for g, needed in found), None, None, None, None)
+        # The largest first: it then takes the place of the packed head that forward has left free.
+        order = sorted(range(3), key=lambda i: -ctx.saved_tensors[i].numel())
+        gradients = {i: scaled(ctx.saved_tensors[i], upstream) for i in order if ctx.needs_input_grad[i]}
+        return (*map(gradients.get, range(3)), None, None, None, None)
 
 
 class _Rows(NamedTuple):

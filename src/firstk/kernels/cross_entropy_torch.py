@@ -14,12 +14,14 @@ from torch import Tensor
 BLOCK = 16
 # Tiles of about this many numbers: the size of a second-level cache, and enough to fill a GPU.
 _TILE = {"cpu": 1 << 18, "cuda": 1 << 24}
+# A problem of this many numbers is not cut into blocks for the sake of memory.
+SMALL = 1 << 20
 
 
 def rows_per_tile(n: int, d: int, columns: int, device: torch.device) -> int:
     """Choose R so that two tiles and the block starts fit into 3 n C numbers and into a cache."""
     per_row = columns * (2 * BLOCK + -(-d // BLOCK))
-    budget = min(3 * n * columns, 2 * _TILE.get(device.type, 1 << 22))
+    budget = min(max(3 * n * columns, SMALL), 2 * _TILE.get(device.type, 1 << 22))
     return max(1, min(n, budget // per_row))
 
 
@@ -45,7 +47,7 @@ def block_starts(z: Tensor, columns: Tensor, first: Tensor) -> Tensor:
 def masked_codes(z: Tensor) -> Tensor:
     """Return each code cut to each prefix of its block, (R, B, B): entry (i, k, j) is z_ij for j <= k."""
     B = z.shape[1]
-    return z[:, None, :] * torch.ones(B, B, dtype=z.dtype, device=z.device).tril_()
+    return z.contiguous()[:, None, :] * torch.ones(B, B, dtype=z.dtype, device=z.device).tril_()
 
 
 def _tile(z: Tensor, weight: Tensor, start: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -105,14 +107,14 @@ def sweep(
             losses[js] += (a[:, None] * row_losses).sum(0)
             if not grad:
                 continue
-            share = (a[:, None] * omega[js])[..., None]  # (R, B, 1)
-            G = P.mul_(share).scatter_add_(2, index, -share)
-            flat = G.flatten(0, 1)
-            dA = (flat @ wb).view_as(A).tril_()
+            share = a[:, None] * omega[js]  # (R, B)
+            # The shares go to the small factors of each product, and P - onehot stays as it is.
+            flat = P.scatter_add_(2, index, P.new_full((1, 1, 1), -1.0).expand_as(index)).flatten(0, 1)
+            dA = (flat @ wb).view_as(A).tril_().mul_(share[..., None])
             torch.addmm(dA.sum(1), S, wb, out=dz[rows, js])
-            dw[:, js] += flat.t() @ A.flatten(0, 1)
+            dw[:, js] += flat.t() @ (A * share[..., None]).flatten(0, 1)
             dw[:, js] += S.t() @ zb
-            S += G.sum(1)
+            S += (share[:, None] @ P)[:, 0]
         db += S.sum(0)
     return losses.to(z.dtype), dz, dw, db
 
@@ -136,7 +138,7 @@ def sparse_sweep(
     pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
     losses = z.new_zeros(d)
     dz, dw, db = torch.zeros_like(z) if grad else z[:0], z.new_zeros(C if grad else 0, d), z.new_zeros(C)
-    R = max(1, 2 * n // (len(ends) + 3))
+    R = max(1, max(2 * n * C, SMALL) // (C * (len(ends) + 3)))
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
         zi, a, y = z[rows], row_weight[rows], labels[rows, None]

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from firstk._checks import InvalidInput, bad_parameter, check_fraction, check_non_negative
 from firstk.kernels._inputs import (
@@ -58,6 +59,7 @@ class _RatioTrace(torch.autograd.Function):
         return C.diagonal() @ cum
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         dA, dM = _pulled_back(*ctx.saved_tensors)
         return dA * upstream, dM * upstream, None
@@ -86,6 +88,7 @@ class _RatioTraceOfEncoder(torch.autograd.Function):
         return (C.diagonal() @ cum).to(B.dtype)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         BW, BS, L, C, cum = ctx.saved_tensors
         dA, dM = _pulled_back(L, C, cum)

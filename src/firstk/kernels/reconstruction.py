@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from firstk._checks import InvalidInput
 from firstk.kernels._inputs import (
@@ -22,6 +23,7 @@ from firstk.kernels._inputs import (
     full_precision,
     promoted,
     refuse_sampled,
+    scaled,
     untraced,
     weights_of,
     working_dtype,
@@ -135,8 +137,9 @@ class _WeightedLoss(torch.autograd.Function):
         return step.loss / len(x)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(None if g is None else g * upstream for g in ctx.saved_tensors), None)
+        return (*(None if g is None else scaled(g, upstream) for g in ctx.saved_tensors), None)
 
 
 def _checked(x: Any, z: Any, decoder: Any, offset: Any, owner: str) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from firstk.kernels._inputs import (
     as_tensor,
@@ -92,6 +93,7 @@ class _BestProbe(torch.autograd.Function):
         return (y.square().sum() - V.square().sum(1) @ cum) / len(z)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         Q, R, V, y, cum = ctx.saved_tensors
         scale = upstream * (2 / len(Q))

@@ -8,6 +8,8 @@ as evenly as the batch allows while each row by itself still draws k with probab
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -35,8 +37,25 @@ def draw_prefixes(
     return support.to(at)[torch.bucketize(points, edges, right=True)].to(device)
 
 
+def _masked(x: Tensor, k: Tensor) -> Tensor:
+    # A clamped difference, not a comparison: boolean masks cost ten times as much as float ones on the CPU.
+    at = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+    return (k.to(x.dtype)[:, None] - at).clamp_(0, 1).mul_(x)
+
+
+class _Cut(torch.autograd.Function):
+    """Masks are made twice rather than kept: at this size a fresh array costs more than filling it."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, k: Tensor) -> Tensor:
+        ctx.save_for_backward(k)
+        return _masked(z, k)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return _masked(upstream, ctx.saved_tensors[0]), None
+
+
 def cut(z: Tensor, k: Tensor) -> Tensor:
     """Set the coordinates of row i past k_i to zero, (n, d)."""
-    # A clamped difference, not a comparison: boolean masks cost ten times as much as float ones on the CPU.
-    at = torch.arange(z.shape[1], dtype=z.dtype, device=z.device)
-    return z * (k.to(z.dtype)[:, None] - at).clamp_(0, 1)
+    return _Cut.apply(z, k)
