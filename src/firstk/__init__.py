@@ -17,38 +17,62 @@ _HOMES = {
     "firstk.fitted": ["FittedEncoder"],
     "firstk.moments": ["Moments"],
     "firstk.pairs": ["PairMoments"],
-    "firstk.objectives": ["Reconstruction", "Fisher", "Regression", "Similarity", "Mixture", "Denoising"],
+    "firstk.objectives": ["Reconstruction", "Fisher", "Classification", "Regression", "Similarity", "Mixture", "Denoising"],
     "firstk.objectives.noise": ["GaussianNoise", "Masking", "image_patches"],
-    "firstk.orderings": ["FullPrefix"],
-    "firstk.solvers": ["ClosedForm"],
+    "firstk.orderings": [
+        "FullPrefix",
+        "SparsePrefix",
+        "Unordered",
+        "UniformL2",
+        "NonuniformL2",
+        "MonotoneL1",
+        "NestedDropout",
+        "Rotation",
+        "Variational",
+    ],
+    "firstk.solvers": ["ClosedForm", "Gradient"],
+    "firstk.bodies": ["MLP"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Classification",
     "ClosedForm",
     "Denoising",
     "Fisher",
     "FittedEncoder",
     "FullPrefix",
     "GaussianNoise",
+    "Gradient",
+    "MLP",
     "Masking",
     "Mixture",
     "Moments",
+    "MonotoneL1",
+    "NestedDropout",
+    "NonuniformL2",
     "PairMoments",
     "PrefixCurve",
     "PrefixEncoder",
     "Reconstruction",
     "Regression",
+    "Rotation",
     "Similarity",
+    "SparsePrefix",
+    "UniformL2",
+    "Unordered",
+    "Variational",
     "__version__",
     "image_patches",
 ]
 
 if TYPE_CHECKING:
+    from firstk.bodies import MLP
     from firstk.estimator import PrefixEncoder
     from firstk.fitted import FittedEncoder
     from firstk.moments import Moments
     from firstk.objectives import (
+        Classification,
         Denoising,
         Fisher,
         GaussianNoise,
@@ -59,10 +83,20 @@ if TYPE_CHECKING:
         Similarity,
         image_patches,
     )
-    from firstk.orderings import FullPrefix
+    from firstk.orderings import (
+        FullPrefix,
+        MonotoneL1,
+        NestedDropout,
+        NonuniformL2,
+        Rotation,
+        SparsePrefix,
+        UniformL2,
+        Unordered,
+        Variational,
+    )
     from firstk.pairs import PairMoments
     from firstk.records import PrefixCurve
-    from firstk.solvers import ClosedForm
+    from firstk.solvers import ClosedForm, Gradient
 
 
 def __getattr__(name: str) -> Any:

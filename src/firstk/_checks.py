@@ -54,6 +54,14 @@ class MissingExtra(FirstkError, ImportError):
         )
 
 
+class TrainingDiverged(FirstkError, ArithmeticError):
+    """A training run whose loss left for infinity."""
+
+
+class TrainingWarning(UserWarning):
+    """A training run that ended before it was done, or that cannot mean all that was asked for."""
+
+
 class RankWarning(UserWarning):
     """Fewer coordinates carry signal than were asked for, or some carry none."""
 

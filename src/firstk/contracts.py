@@ -199,6 +199,11 @@ class Objective(Protocol):
     def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
         """Return the centred targets of rows, shape (n, q), where the form is "least_squares"."""
 
+    def readouts(
+        self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray
+    ) -> tuple[np.ndarray | None, Head | None]:
+        """Split trained shared weights (q, d) and their bias (q,) into a decoder and a head."""
+
     def candidates(self) -> tuple[Self, ...]:
         """Return the settings among which "auto" chooses; empty when nothing is left to choose."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
@@ -190,10 +191,14 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         owner = "PrefixEncoder"
         if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
             raise bad_parameter("n_components", owner, "a positive int or None", self.n_components)
-        for name in ("init", "device"):
-            check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
         problem = pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
-        return replace(problem, progress=self._progress())
+        problem = replace(problem, progress=self._progress())
+        if not problem.solver.trains:
+            for name in ("init", "device"):
+                check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
+            return problem
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return replace(problem, init=self.init, device=self.device, seed=seed, verbose=bool(self.verbose))
 
     def _progress(self) -> Any:
         if not self.verbose:
@@ -264,7 +269,21 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def components_(self) -> np.ndarray:
         """Axes in order, shape (d, p)."""
+        if self.encoder_.body is not None:
+            raise AttributeError("components_ are the axes of a linear encoder; this one is a network: use transform.")
         return self.encoder_.components
+
+    @property
+    def optimality_gap_(self) -> float | None:
+        """Share of the possible decrease of the loss that a gradient fit misses; 0 for closed forms, None if unknown."""
+        config = self.encoder_.config
+        return config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
+
+    @property
+    def trace_(self) -> list[dict[str, float]]:
+        """What happened during training, entry by entry: epoch, loss, seconds; empty for closed forms."""
+        _ = self.encoder_
+        return list(self._statistics.derived.get("trace", [])) if self._started() else []
 
     @property
     def mean_(self) -> np.ndarray:
@@ -405,9 +424,16 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return replace(self.encoder_, config=config).save(path)
 
     @classmethod
-    def load(cls, path: str | Path) -> PrefixEncoder:
-        """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder gets a sentence."""
-        encoder = FittedEncoder.load(path)
+    def load(cls, path: str | Path, module: Any = None) -> PrefixEncoder:
+        """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder gets a sentence.
+
+        Parameters
+        ----------
+        path : path
+        module : torch module, optional
+            For an encoder fitted with a network of your own: a network of the same make, into which its state is read.
+        """
+        encoder = FittedEncoder.load(path, module)
         config = encoder.config
         try:
             objective = objectives.restore(config["objective"], config["settings"])

@@ -154,9 +154,10 @@ def _explained_variance(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarr
         raise InvalidInput(
             "The metric 'explained_variance' needs a decoder; use 'readback_variance' for this objective."
         )
-    return metrics.explained_variance(_centred(encoder, evidence.X), _codes(encoder, evidence.X), encoder.decoder)[
-        ks - 1
-    ]
+    # About the decoder's own origin, which for networks is not quite the mean.
+    X = _plain(encoder, evidence.X)
+    X = X - (encoder.mean if encoder.origin is None else encoder.origin).astype(X.dtype)
+    return metrics.explained_variance(X, _codes(encoder, evidence.X), encoder.decoder)[ks - 1]
 
 
 def _readback_variance(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> np.ndarray:

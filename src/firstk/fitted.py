@@ -1,4 +1,4 @@
-"""FittedEncoder: a frozen linear encoder that can be cut, applied, inverted, saved and loaded.
+"""FittedEncoder: a frozen encoder that can be cut, applied, inverted, saved and loaded.
 
 It needs numpy and nothing that was used to fit it.
 """
@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from firstk._checks import CorruptModel, InvalidInput, check_finite, check_matrix, check_prefix
+from firstk._checks import CorruptModel, FirstkError, InvalidInput, check_finite, check_matrix, check_prefix
 from firstk._linalg import signed
 from firstk._storage import read_model, write_model
+from firstk.bodies import Body, restore_body
 from firstk.contracts import Head
 
 # Entries of a block while encoding: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
-_ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder")
+_ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder", "origin")
 _HEAD_ARRAYS = ("weight", "offset", "quadratic")
 
 
@@ -43,6 +44,11 @@ class FittedEncoder:
         How many axes the objective determines; those after it continue by variance.
     config : mapping
         Plain facts about how it was fitted: objective, ordering, solver, metric, rows seen.
+    body : Body or None
+        A network between the centred vector and the code: ``z = B body(x - mean)``, B then of shape (d, width of the
+        body's output).
+    origin : ndarray of shape (p,) or None
+        What decoding adds; None adds the mean.
     """
 
     components: np.ndarray
@@ -54,6 +60,8 @@ class FittedEncoder:
     normalised: bool = False
     pinned: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
+    body: Body | None = None
+    origin: np.ndarray | None = None
 
     @property
     def d(self) -> int:
@@ -63,7 +71,7 @@ class FittedEncoder:
     @property
     def p(self) -> int:
         """Width of the input."""
-        return self.components.shape[1]
+        return self.components.shape[1] if self.body is None else self.body.p
 
     # -- use -------------------------------------------------------------------------------------------------
 
@@ -87,7 +95,8 @@ class FittedEncoder:
         Z = np.empty((X.shape[0], k), dtype=dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
         for start in range(0, len(Z), step):
-            np.matmul(_dense(X[start : start + step]) - mean, B, out=Z[start : start + step])
+            block = _dense(X[start : start + step]) - mean
+            np.matmul(block if self.body is None else self.body(block), B, out=Z[start : start + step])
         return Z
 
     def vectors(self, X: Any, *, owner: str = "encode") -> np.ndarray:
@@ -102,7 +111,8 @@ class FittedEncoder:
             )
         Z = check_matrix(Z, owner, "Z")
         k = check_prefix(Z.shape[1], self.d, owner)
-        return Z @ self.decoder[:, :k].T.astype(Z.dtype) + self.mean.astype(Z.dtype)
+        origin = self.mean if self.origin is None else self.origin
+        return Z @ self.decoder[:, :k].T.astype(Z.dtype) + origin.astype(Z.dtype)
 
     def read_out(self, X: Any, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
         """Return scores of the objective's own head on the first `k` coordinates: targets, or one column a class."""
@@ -171,16 +181,20 @@ class FittedEncoder:
         if self.head is not None:
             arrays |= {f"head.{name}": getattr(self.head, name) for name in _HEAD_ARRAYS}
             config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
+        if self.body is not None:
+            arrays |= self.body.arrays()
+            config |= self.body.config()
         return write_model(path, config, arrays)
 
     @classmethod
-    def load(cls, path: str | Path) -> FittedEncoder:
-        """Read a model folder, checking format, checksum, shapes and numbers."""
+    def load(cls, path: str | Path, module: Any = None) -> FittedEncoder:
+        """Read a model folder, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         config, arrays = read_model(path)
         try:
+            body = restore_body(config, arrays, module, path)
             d, p = int(config.pop("d")), int(config.pop("p"))
             pinned, normalised = int(config.pop("pinned")), bool(config.pop("normalised"))
-            _check_arrays(arrays, d, p, path)
+            _check_arrays(arrays, d, p, path, body)
             head = None
             if "head.weight" in arrays:
                 labels = config.pop("classes")
@@ -189,9 +203,11 @@ class FittedEncoder:
                 if classes is not None and classes.shape != head.offset.shape:
                     raise CorruptModel(f"'{path}' names {len(classes)} classes for a head of {len(head.offset)}.")
             parts = {name: arrays.get(name) for name in _ARRAYS}
-            return cls(**parts, head=head, normalised=normalised, pinned=pinned, config=config)  # type: ignore[arg-type]
+            return cls(  # type: ignore[arg-type]
+                **parts, head=head, normalised=normalised, pinned=pinned, config=config, body=body
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, CorruptModel):
+            if isinstance(error, FirstkError):
                 raise
             raise CorruptModel(
                 f"'{path}' is a damaged firstk model: config.json and its arrays do not fit ({error!r})."
@@ -221,12 +237,14 @@ def _plain_labels(classes: np.ndarray) -> list[Any]:
     return labels
 
 
-def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any) -> None:
+def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, body: Body | None) -> None:
     """Refuse missing, extra, misshapen or non-finite arrays."""
-    shapes = {"components": (d, p), "spectrum": (d,), "mean": (p,), "query_mean": (p,), "decoder": (p, d)}
+    width = p if body is None else arrays["components"].shape[-1]
+    shapes: dict[str, tuple[int, ...]] = {"components": (d, width), "spectrum": (d,), "mean": (p,), "query_mean": (p,)}
+    shapes |= {"decoder": (p, d), "origin": (p,)}
     q = arrays["head.offset"].shape[0] if "head.offset" in arrays else 0
     heads = {"head.weight": (q, d), "head.offset": (q,), "head.quadratic": (q, d)}
-    wanted = {name: shape for name, shape in shapes.items() if name != "decoder" or name in arrays}
+    wanted = {name: shape for name, shape in shapes.items() if name not in ("decoder", "origin") or name in arrays}
     if any(name.startswith("head.") for name in arrays):
         wanted |= heads
     if set(arrays) != set(wanted) or d < 1 or p < 1:

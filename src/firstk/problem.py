@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from firstk import __version__, objectives, orderings, selection, solvers
-from firstk._checks import IllegalCombination, InvalidInput, check_matrix
+from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, check_matrix, require
 from firstk._linalg import row_space
-from firstk.contracts import Objective, Ordering, Solver, Statistics, settings_of
+from firstk.bodies import MLP
+from firstk.contracts import Objective, Pencil, Solution, Statistics, settings_of
 from firstk.fitted import FittedEncoder
 from firstk.moments import Moments
 from firstk.objectives import Similarity
@@ -28,10 +29,15 @@ class Problem:
     """An objective, an ordering and a solver that fit together, and the width asked for."""
 
     objective: Objective
-    ordering: Ordering
-    solver: Solver
+    ordering: Any
+    solver: Any
     n_components: int | None = None
     progress: Any = iter
+    network: Any = "linear"
+    init: Any = "auto"
+    device: Any = "auto"
+    seed: int = 0
+    verbose: bool = False
 
     # -- from data to statistics -----------------------------------------------------------------------------
 
@@ -70,24 +76,25 @@ class Problem:
         basis = self._row_basis(rows)
         if basis is None:
             statistics = self.measure(rows)
-            return self.solve(statistics), statistics
+            return self.solve(statistics, rows), statistics
         inside = {name: part @ basis if name in VECTORS else part for name, part in rows.items()}
         statistics = self.measure(inside, ambient=len(basis))
         # Which rows are sampled, and in what order, is a hash of the rows as they came, not as the basis has them.
         statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).written_in(basis)
         statistics.basis = basis
-        return self.solve(statistics).lifted(basis), statistics
+        return self.solve(statistics, inside).lifted(basis), statistics
 
     def _row_basis(self, rows: dict[str, Any]) -> np.ndarray | None:
         sides = [rows[name] for name in VECTORS if name in rows]
         count, p = sum(part.shape[0] for part in sides), sides[0].shape[1]
-        if count >= p or not self.objective.rotation_free:
+        # Networks that are not linear, and orderings that weigh weights, see the coordinates they are given.
+        if count >= p or not self.objective.rotation_free or self.network != "linear":
             return None
         dense = [part.toarray() if sparse.issparse(part) else part for part in sides]
         return row_space(check_matrix(np.vstack(dense), "fit").astype(np.float64))
 
-    def solve(self, statistics: Statistics) -> FittedEncoder:
-        """Settle what is "auto", solve the pencil and build the encoder."""
+    def solve(self, statistics: Statistics, rows: dict[str, Any] | None = None) -> FittedEncoder:
+        """Settle what is "auto", solve the pencil or train from it, and build the encoder."""
         objective, choice = self.objective, None
         if objective.candidates():
             choice = selection.choose(
@@ -99,6 +106,8 @@ class Problem:
                 self.progress,
             )
             objective = choice.objective
+        if self.solver.trains:
+            return self._train_settled(objective, statistics, rows, choice)
         return self._solve_settled(objective, statistics, choice)
 
     def _solve_settled(
@@ -107,8 +116,7 @@ class Problem:
         moments = statistics.moments
         if moments.rows < 2:
             raise InvalidInput(f"Fitting needs at least two rows. Got n_samples = {moments.rows}.")
-        solution = self.solver.solve(objective.pencil(statistics), self.n_components, moments.eps)
-        self.ordering.check(len(solution.components))
+        solution = self._axes(objective.pencil(statistics), moments.eps)
         mean, query_mean = _means(objective, moments)
         return FittedEncoder(
             components=solution.components,
@@ -121,6 +129,43 @@ class Problem:
             pinned=solution.pinned,
             config=self._config(objective, statistics, choice),
         )
+
+    def _axes(self, pencil: Pencil, eps: float) -> Solution:
+        """Solve a pencil, for the answer or for a start, and check the ordering against the width found."""
+        solution = (solvers.ClosedForm() if self.solver.trains else self.solver).solve(pencil, self.n_components, eps)
+        self.ordering.check(len(solution.components))
+        return solution
+
+    def _train_settled(
+        self,
+        objective: Objective,
+        statistics: Statistics,
+        rows: dict[str, Any] | None,
+        choice: selection.Choice | None,
+    ) -> FittedEncoder:
+        """Train from the pencil's axes, or from where `init` says."""
+        require("torch", "torch", "Training by gradient")
+        from firstk import finishing, training
+
+        if statistics.moments.rows < 2:
+            raise InvalidInput(f"Fitting needs at least two rows. Got n_samples = {statistics.moments.rows}.")
+        pencil = objective.pencil(statistics)
+        solution = self._axes(pencil, statistics.moments.eps)
+        mean, query_mean = _means(objective, statistics.moments)
+        request = training.Request(
+            objective, self.ordering, self.solver, statistics, rows, mean, query_mean,
+            self.network, self.init, self.device, self.seed, pencil, solution,
+        )  # fmt: skip
+        task = training.build(request)
+        outcome = self.solver.train(task, self.seed, self.verbose)
+        config = self._config(objective, statistics, choice) | {
+            "solver_settings": settings_of(outcome.plan),
+            "estimator": task.measure.estimator,
+            "ended": outcome.ended,
+            "epochs": outcome.epochs,
+        }
+        statistics.derived["trace"] = outcome.trace
+        return finishing.fitted(request, task, config)
 
     def _config(self, objective: Objective, statistics: Statistics, choice: selection.Choice | None) -> dict[str, Any]:
         """Plain facts about the fit, kept with the encoder and saved with it."""
@@ -164,13 +209,62 @@ def pose(
             "no pairs were given",
             "fit_pairs(left, right, scores), or objective='similarity'",
         )
+    order, net = orderings.resolve(ordering), _resolved_network(network)
+    closed = goal.exact and order.by_pencil and net == "linear"
+    chosen = solvers.resolve(solver, closed)
+    _check_triple(goal, order, chosen, net)
+    return Problem(goal, order, chosen, n_components, network=net)
+
+
+def _resolved_network(network: Any) -> Any:
+    """Return "linear", an `MLP`, or a module."""
+    if isinstance(network, str):
+        if network not in ("linear", "mlp"):
+            raise bad_parameter("network", "PrefixEncoder", "'linear', 'mlp', MLP(...) or a torch module", network)
+        return MLP() if network == "mlp" else network
+    if isinstance(network, MLP):
+        network.check()
+    elif not (hasattr(network, "parameters") and hasattr(network, "forward")):
+        raise bad_parameter("network", "PrefixEncoder", "'linear', 'mlp', MLP(...) or a torch module", network)
+    return network
+
+
+def _check_triple(goal: Objective, order: Any, solver: Any, network: Any) -> None:
+    """Refuse triples that mean nothing: what was asked, why it means nothing, what to use."""
+    pair = f"objective '{goal.name}' with ordering '{order.name}'"
+    if not solver.trains:
+        _check_closed(goal, order, network)
+        return
+    if "linear" in order.traits and network != "linear":
+        raise IllegalCombination(
+            f"ordering '{order.name}' with a nonlinear network",
+            "it acts on the rows of an encoder that is a matrix",
+            "network='linear', or ordering='full_prefix'",
+        )
+    if "decoder" in order.traits and goal.line.scaling != "orthonormal":
+        raise IllegalCombination(
+            pair, "it is defined for a decoder that rebuilds the vectors", "objective='reconstruction'"
+        )
+    if "scale" in order.traits and goal.form in ("ratio_trace", "pairs") and not getattr(goal, "code_eps", 0.0):
+        raise IllegalCombination(
+            pair,
+            "the objective is blind to the scale of the code, so the penalty is lowered by shrinking it to nothing",
+            "ordering='full_prefix'; for the baselines of 000, Fisher(code_eps=1e-4)",
+        )
+
+
+def _check_closed(goal: Objective, order: Any, network: Any) -> None:
     if network != "linear":
         raise IllegalCombination(
             f"network={network!r} with solver 'closed_form'",
             "closed forms exist for linear encoders only",
-            "network='linear'",
+            "network='linear', or solver='gradient'",
         )
-    return Problem(goal, orderings.resolve(ordering), solvers.resolve(solver), n_components)
+    if not goal.exact or not order.by_pencil:
+        what = f"objective '{goal.name}'" if not goal.exact else f"ordering '{order.name}'"
+        raise IllegalCombination(
+            f"{what} with solver 'closed_form'", "no pencil has it as its answer", "solver='gradient' or 'auto'"
+        )
 
 
 def _weighty(rows: dict[str, Any]) -> dict[str, Any]:

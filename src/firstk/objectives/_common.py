@@ -60,6 +60,12 @@ class ClosedFormObjective:
         """Return the centred targets of rows."""
         raise NotImplementedError
 
+    def readouts(
+        self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray
+    ) -> tuple[np.ndarray | None, Head | None]:
+        """Split trained shared weights (q, d) into decoder and head: a decoder, unless the objective says otherwise."""
+        return shared, None
+
     def candidates(self) -> tuple[Self, ...]:
         """Leave nothing to choose."""
         return ()

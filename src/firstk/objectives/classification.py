@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._checks import check_fraction
 from firstk.contracts import Form, Head, NormativeLine, Pencil, Statistics, Takes
-from firstk.objectives._common import SHRINKAGES, ClosedFormObjective, check_shrinkage
+from firstk.objectives._common import SHRINKAGES, ClosedFormObjective, check_shrinkage, rows_of
 from firstk.objectives.fisher import Fisher
 
 
@@ -54,6 +54,11 @@ class Classification(ClosedFormObjective):
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
         """Return Fisher's head: where training starts."""
         return Fisher(self.shrinkage).head(statistics, components)
+
+    def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[None, Head]:
+        """All of it is head; columns and bias are centred over classes, which no softmax notices."""
+        weight, offset = shared - shared.mean(axis=0), bias - bias.mean()
+        return None, Head(weight, offset, np.zeros_like(weight), rows_of(statistics).classes)
 
     def candidates(self) -> tuple[Classification, ...]:
         """Return one candidate a shrinkage when it is "auto"."""

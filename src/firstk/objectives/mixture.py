@@ -81,3 +81,11 @@ class Mixture(ClosedFormObjective):
         else:
             Y = np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - moments.target_mean
         return np.hstack([Y, np.sqrt(self.lam) * (dense(rows["X"]) - moments.mean)])
+
+    def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, Head]:
+        """The first rows read the targets, the others, divided by sqrt(lam), the vectors."""
+        moments = rows_of(statistics)
+        q, classes = len(shared) - moments.p, moments.classes
+        mean = moments.class_shares if classes is not None else moments.target_mean
+        head = Head(shared[:q], mean + bias[:q], np.zeros_like(shared[:q]), classes)
+        return shared[q:] / (np.sqrt(self.lam) or 1.0), head

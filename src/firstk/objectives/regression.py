@@ -61,6 +61,10 @@ class Regression(ClosedFormObjective):
         """Return the centred targets."""
         return np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - rows_of(statistics).target_mean
 
+    def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[None, Head]:
+        """All of it is head."""
+        return None, Head(shared, rows_of(statistics).target_mean + bias, np.zeros_like(shared))
+
     def candidates(self) -> tuple[Regression, ...]:
         """Return one candidate a shrinkage when it is "auto"."""
         return shrinkage_candidates(self)

@@ -68,8 +68,7 @@ class NonuniformL2(Hooks):
         import torch
 
         C = view.model.encoder.weight
-        gram = view.gram if view.gram is not None else view.memory["gram"]
-        spectrum = np.linalg.eigvalsh(gram.cpu().numpy())[::-1]
+        spectrum = np.linalg.eigvalsh(view.gram.cpu().numpy())[::-1]
         lam = self.lambdas(spectrum, len(C))
         gone = np.flatnonzero(lam >= spectrum[: len(lam)]) + 1
         if len(gone):

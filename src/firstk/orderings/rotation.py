@@ -45,13 +45,13 @@ class Rotation(Hooks):
         import torch
 
         with torch.no_grad():
-            S = view.second_moment()
             B, A = view.model.encoder.C, view.model.decoder
             if self.rule == "hebbian":
-                XY = B @ view.gram if view.gram is not None else view.code.t() @ view.memory["inputs"] / len(view.code)
-                B.grad = -(XY - S.tril() @ B)
+                XY = B @ view.gram
+                B.grad = -(XY - (XY @ B.t()).tril() @ B)
                 A.grad = B.grad.t().contiguous()
                 return
+            S = view.second_moment()
             turn = self.factor * (S.triu() - S.tril()) / 2
             B.grad -= turn @ B
             A.grad += A @ turn

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from firstk._checks import resolve_member
-from firstk.contracts import Solver
 from firstk.solvers.closed_form import ClosedForm
+from firstk.solvers.gradient import Gradient
 
-# Every objective there is has a closed form, so that is what "auto" takes.
-PUBLIC: dict[str, Any] = {"auto": ClosedForm, ClosedForm.name: ClosedForm}
+# "auto" is listed for the sentence that names the choices; `resolve` settles it.
+PUBLIC: dict[str, Any] = {"auto": ClosedForm, ClosedForm.name: ClosedForm, Gradient.name: Gradient}
 
-__all__ = ["ClosedForm", "resolve"]
+__all__ = ["ClosedForm", "Gradient", "resolve"]
 
 
-def resolve(solver: Any) -> Solver:
-    """Return the solver that a name or an object stands for, its settings checked."""
+def resolve(solver: Any, closed: bool = True) -> Any:
+    """Return the solver that a name or an object stands for, its settings checked.
+
+    Parameters
+    ----------
+    solver : str or object
+        "auto" is the closed form where there is one.
+    closed : bool
+        Whether there is one.
+    """
+    if isinstance(solver, str) and solver == "auto":
+        solver = ClosedForm() if closed else Gradient()
     chosen = resolve_member(solver, PUBLIC, "solver", "ClosedForm()")
     chosen.check()
     return chosen

@@ -34,6 +34,7 @@ class ClosedForm:
     precision: str = "auto"
 
     name: ClassVar[str] = "closed_form"
+    trains: ClassVar[bool] = False
 
     def check(self) -> None:
         """Refuse a precision that does not exist."""

@@ -1,0 +1,123 @@
+"""Canonical forms: one representative among the codes that a pair of objective and ordering cannot tell apart.
+
+Which transformations leave every prefix loss unchanged is the residual symmetry (docs/theory.md, section 2); here each is
+used up by a convention, so that two fits that found the same thing look the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from firstk._linalg import ordered_eigh, signed, symmetrised
+
+
+@dataclass(frozen=True)
+class Code:
+    """A code's axes, the weights that all prefixes share, and what is known of their second moments.
+
+    Attributes
+    ----------
+    components : ndarray of shape (d, p)
+    shared : ndarray of shape (q, d) or None
+        Decoder or head: column k belongs to axis k.
+    N : ndarray of shape (p, p)
+        Metric of the rows.
+    M : ndarray of shape (p, p) or None
+        What the objective wants much of, for ratio traces.
+    """
+
+    components: np.ndarray
+    shared: np.ndarray | None
+    N: np.ndarray
+    M: np.ndarray | None = None
+
+    def mixed(self, T: np.ndarray) -> Code:
+        """Return the code T B with shared weights A T^-1, which leaves the whole code's loss as it is."""
+        shared = None if self.shared is None else np.linalg.solve(T.T, self.shared.T).T
+        return Code(T @ self.components, shared, self.N, self.M)
+
+    def scaled(self, factor: np.ndarray) -> Code:
+        """Return the code with axis k times factor k, and shared column k divided by it."""
+        safe = np.where(factor == 0, 1.0, factor)
+        shared = None if self.shared is None else self.shared / safe
+        return Code(self.components * safe[:, None], shared, self.N, self.M)
+
+    @property
+    def gram(self) -> np.ndarray:
+        """B N B^T."""
+        return symmetrised(self.components @ self.N @ self.components.T)
+
+
+def flag_form(code: Code, residual: str, blocks: tuple[int, ...]) -> Code:
+    """Rows orthonormal in N in their order: B <- L^-1 B with B N B^T = L L^T; inside blocks, M diagonal as well.
+
+    For objectives that see the nested spans alone. Orthonormalising in order keeps every span.
+    """
+    G = code.gram
+    L = _cholesky(G)
+    code = Code(scipy.linalg.solve_triangular(L, code.components, lower=True), code.shared, code.N, code.M)
+    if residual != "blocks" or code.M is None:
+        return code
+    T = np.zeros_like(G)
+    for part in _parts(blocks, len(G)):
+        rows = code.components[part]
+        T[part, part] = ordered_eigh(symmetrised(rows @ code.M @ rows.T))[1].T
+    return Code(T @ code.components, code.shared, code.N, code.M)
+
+
+def _cholesky(G: np.ndarray) -> np.ndarray:
+    ridge = 1e-14 * np.trace(G) / len(G)
+    return np.linalg.cholesky(G + ridge * np.eye(len(G)))
+
+
+def shared_form(code: Code, residual: str, blocks: tuple[int, ...], scaling: str) -> Code:
+    """Use up reciprocal scales (and invertible blocks) of an encoder with a shared decoder or head.
+
+    "orthonormal" puts unit norm on the decoder's columns, "metric" unit N-norm on the encoder's rows, and "learned"
+    keeps the ratios of the scales and brings the mean squared norm of the code to 1.
+    """
+    assert code.shared is not None
+    if scaling == "learned":
+        size = np.sqrt(max(np.trace(code.gram), np.finfo(float).tiny))
+        return code.scaled(np.full(len(code.components), 1 / size))
+    if residual not in ("axes", "blocks"):
+        return code
+    if residual == "blocks":
+        code = _diagonal_blocks(code, blocks)
+    if scaling == "orthonormal":
+        return code.scaled(np.linalg.norm(code.shared, axis=0))
+    norms = np.sqrt(np.maximum(np.diag(code.gram), 0.0))
+    return code.scaled(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0))
+
+
+def _diagonal_blocks(code: Code, blocks: tuple[int, ...]) -> Code:
+    """Inside each block: rows orthonormal in N, shared columns orthogonal and longest first."""
+    assert code.shared is not None
+    G, T = code.gram, np.eye(len(code.components))
+    for part in _parts(blocks, blocks[-1]):
+        L = _cholesky(G[part, part])
+        A = code.shared[:, part] @ L
+        Q = ordered_eigh(A.T @ A)[1]
+        T[part, part] = Q.T @ np.linalg.inv(L)
+    return code.mixed(T)
+
+
+def _parts(blocks: tuple[int, ...], d: int) -> list[slice]:
+    edges = [0, *(k for k in blocks if k < d), d]
+    return [slice(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def sorted_form(code: Code) -> Code:
+    """Order axes by what they carry, |a_k|^2 b_k N b_k^T, largest first: for orderings that fix axes up to order."""
+    carried = np.diag(code.gram) * (1.0 if code.shared is None else np.square(code.shared).sum(axis=0))
+    order = np.argsort(-carried, kind="stable")
+    shared = None if code.shared is None else code.shared[:, order]
+    return Code(code.components[order], shared, code.N, code.M)
+
+
+def with_signs(code: Code) -> Code:
+    """Make the largest entry of each axis positive; flips reach the shared weights."""
+    return code.scaled(signed(code.components))

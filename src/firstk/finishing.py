@@ -1,0 +1,198 @@
+"""From a trained model to a fitted encoder: canonical form, spectrum, readouts, and how far from the optimum it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from firstk.canonical import Code, flag_form, shared_form, sorted_form, with_signs
+from firstk.contracts import Head
+from firstk.fitted import FittedEncoder
+from firstk.kernels.halves.base import Measure
+from firstk.kernels.reconstruction import reconstruction_per_prefix
+from firstk.moments import Moments
+from firstk.networks import LinearEncoder, Model, exported
+from firstk.solvers._task import Task
+from firstk.training import Request
+
+# Rows on which prefix gains are read off after training.
+_ROWS = 8192
+
+
+def fitted(request: Request, task: Task, config: dict[str, Any]) -> FittedEncoder:
+    """Return the encoder that a trained task holds."""
+    if request.linear:
+        return _linear(request, task, config)
+    return _of_network(request, task, config)
+
+
+def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncoder:
+    objective, model = request.objective, task.model
+    shared, bias = _array(model.decoder), _array(model.bias)
+    form = objective.form
+    N = request.metric if form != "cross_entropy" else request.statistics.moments.St
+    M = request.M if form == "ratio_trace" else None
+    code = with_signs(canonical(request, Code(_required(model.encoder.weight), shared, N, M)))
+    decoder, head = _readouts(request, code, bias)
+    gap = _optimality_gap(request, task.measure, code)
+    return FittedEncoder(
+        components=code.components,
+        spectrum=_spectrum(request, task, code),
+        mean=request.mean,
+        query_mean=request.query_mean,
+        decoder=decoder,
+        head=head,
+        normalised=objective.line.normalised,
+        pinned=min(request.solution.pinned, len(code.components)),
+        config=config | {"optimality_gap": gap},
+    )
+
+
+def canonical(request: Request, code: Code) -> Code:
+    """Return the canonical form for this pair of objective and ordering (docs/theory.md, section 2)."""
+    ordering, form = request.ordering, request.objective.form
+    blocks = ordering.blocks(len(code.components))
+    if form == "ratio_trace":
+        return flag_form(code, ordering.residual, blocks)
+    if ordering.residual == "permutation":
+        return sorted_form(code)
+    if code.shared is None:  # cosines: signs and one scale
+        size = np.sqrt(np.trace(code.gram) / len(code.components))
+        return code.scaled(np.full(len(code.components), 1 / size))
+    return shared_form(code, ordering.residual, blocks, request.objective.line.scaling)
+
+
+def _readouts(request: Request, code: Code, bias: np.ndarray | None) -> tuple[np.ndarray | None, Head | None]:
+    objective, statistics = request.objective, request.statistics
+    if code.shared is None:
+        return objective.decoder(statistics, code.components), objective.head(statistics, code.components)
+    return objective.readouts(statistics, code.shared, np.zeros(len(code.shared)) if bias is None else bias)
+
+
+def _spectrum(request: Request, task: Task, code: Code) -> np.ndarray:
+    """Return the pencil's quotient of each axis, or what each coordinate takes off the cross-entropy."""
+    if request.objective.form == "cross_entropy":
+        return _gains(task)
+    B, N = code.components, request.pencil.N
+    size = np.square(B).sum(axis=1) if N is None else ((B @ N) * B).sum(axis=1)
+    value = ((B @ request.M) * B).sum(axis=1)
+    return np.divide(value, size, out=np.zeros_like(value), where=size > 0)
+
+
+@torch.no_grad()
+def _gains(task: Task) -> np.ndarray:
+    batch = {name: part[:_ROWS] for name, part in task.rows.items()}
+    task.model.eval()
+    z = task.encode(batch)
+    losses = task.half.per_prefix(task.model, z, batch)
+    empty = torch.nn.functional.cross_entropy(task.model.bias.expand(len(z), -1), batch["label"])
+    return -np.diff(_required(losses), prepend=float(empty))
+
+
+def _optimality_gap(request: Request, measure: Measure, code: Code) -> float | None:
+    """Return how much of the possible decrease of the loss is missing, against the closed form; None without one.
+
+    0 is the optimum, 1 no better than no code at all; the loss is the objective's, without an ordering's penalty.
+    """
+    form, objective = request.objective.form, request.objective
+    if not objective.exact or form not in ("least_squares", "ratio_trace"):
+        return None
+    B = request.solution.components
+    best = Code(B, None, code.N, code.M)
+    empty = 0.0
+    if form == "least_squares":
+        q = request.quadratic
+        best = replace(best, shared=np.linalg.lstsq(B @ q.gram @ B.T, B @ q.cross, rcond=None)[0].T)
+        empty = q.total
+    found, least = (_loss(request, Measure(measure.weights), each) for each in (code, best))
+    return max(0.0, found - least) / max(abs(empty - least), np.finfo(float).tiny)
+
+
+@torch.no_grad()
+def _loss(request: Request, measure: Measure, code: Code) -> float:
+    from firstk.training import _half
+
+    def tensor(array: Any) -> torch.Tensor:
+        return torch.tensor(np.asarray(array), dtype=torch.float64)
+
+    half = _half(request, None, tensor)
+    shared = None if code.shared is None else tensor(code.shared)
+    model = Model(LinearEncoder(tensor(code.components)), shared, None, {})
+    return float(half.moment_loss(model, measure))
+
+
+# -- networks that are not linear ----------------------------------------------------------------------------------
+
+
+def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedEncoder:
+    """The network is a body in front of a d x d matrix that holds the canonical form."""
+    model, objective = task.model, request.objective
+    shared, bias = _array(model.decoder), _array(model.bias)
+    z, batch = _codes(task)
+    gram = z.T @ z / len(z)
+    code = Code(np.eye(len(gram)), shared, gram)
+    decoder: np.ndarray | None = None
+    head: Head | None = None
+    if objective.form == "ratio_trace":
+        code, head, spectrum = _discriminant(z, _required(batch["label"]).astype(int), request)
+    else:
+        code = canonical(request, code)
+        spectrum = _network_gains(task, request, z, batch)
+        if code.shared is not None and bias is not None:
+            decoder, head = objective.readouts(request.statistics, code.shared, bias)
+    origin = None if decoder is None or bias is None else request.mean + bias[-len(request.mean) :]
+    return FittedEncoder(
+        components=code.components,
+        spectrum=spectrum,
+        mean=request.mean,
+        query_mean=request.query_mean,
+        decoder=decoder,
+        head=head,
+        normalised=objective.line.normalised,
+        pinned=len(code.components),
+        config=config | {"optimality_gap": None},
+        body=exported(model.encoder, request.statistics.ambient),
+        origin=origin,
+    )
+
+
+@torch.no_grad()
+def _codes(task: Task) -> tuple[np.ndarray, dict[str, Any]]:
+    task.model.eval()
+    batch = {name: part[:_ROWS] for name, part in task.rows.items()}
+    code = task.encode(batch)
+    return _required(code[1] if isinstance(code, tuple) else code), batch
+
+
+def _discriminant(z: np.ndarray, labels: np.ndarray, request: Request) -> tuple[Code, Head, np.ndarray]:
+    """Return the flag form of codes in their own within-class scatter, Fisher's rule on them, and its quotients."""
+    moments = Moments().update(z, labels)
+    eps = getattr(request.objective, "code_eps", 0.0)
+    code = flag_form(Code(np.eye(z.shape[1]), None, moments.Sw + eps * np.eye(z.shape[1]), moments.Sb), "axes", ())
+    means = moments.class_means @ code.components.T
+    classes = request.statistics.moments.classes  # type: ignore[union-attr]
+    head = Head(means, np.log(moments.class_shares), means**2 / 2, classes)
+    return code, head, np.diag(code.components @ moments.Sb @ code.components.T).copy()
+
+
+@torch.no_grad()
+def _network_gains(task: Task, request: Request, z: np.ndarray, batch: dict[str, Any]) -> np.ndarray:
+    if request.objective.form == "cross_entropy":
+        return _gains(task)
+    if request.objective.form == "least_squares":
+        code = task.encode(batch)
+        losses = reconstruction_per_prefix(batch["target"], code, task.model.decoder, task.model.bias)
+        empty = (batch["target"] - task.model.bias).square().sum(1).mean()
+        return -np.diff(_required(losses), prepend=float(empty))
+    return np.diag(z.T @ z) / len(z)
+
+
+def _array(tensor: Any) -> np.ndarray | None:
+    return None if tensor is None else _required(tensor)
+
+
+def _required(tensor: Any) -> np.ndarray:
+    return tensor.detach().cpu().double().numpy()

@@ -1,0 +1,59 @@
+"""What the torch halves share: which of the possible things a half can do, and the shape of a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from firstk.omega import PrefixWeights
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Weights of the prefixes and how their sum is found."""
+
+    weights: PrefixWeights
+    estimator: str = "exact"
+    generator: Any = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments that the kernels take."""
+        return {"omega": self.weights, "estimator": self.estimator, "generator": self.generator}
+
+
+@dataclass
+class Half:
+    """Defaults of a torch half.
+
+    Attributes
+    ----------
+    settings : dict
+        Numbers and tensors that the loss needs beside the rows.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    # Whether the loss is a sum over rows, so that a prefix may be drawn for each.
+    row_sums: ClassVar[bool] = True
+    # Whether a linear encoder can be trained from moments alone.
+    from_moments: ClassVar[bool] = False
+    # Whether scaling the whole code changes nothing.
+    scale_free: ClassVar[bool] = False
+    sampled_by_default: ClassVar[bool] = False
+
+    def loss(self, model: Any, code: Any, batch: dict[str, Tensor], measure: Measure) -> Tensor:
+        """Return the weighted loss of a batch."""
+        raise NotImplementedError
+
+    def moment_loss(self, model: Any, measure: Measure) -> Tensor:
+        """Return the weighted loss of a linear encoder from moments."""
+        raise NotImplementedError
+
+    def precondition(self, model: Any, measure: Measure) -> None:
+        """Divide the gradients by the curvature of each coordinate, in place."""
+        raise NotImplementedError
+
+    def regauge(self, model: Any) -> None:
+        """Move along the residual symmetry to where the next step is best conditioned; the loss does not change."""

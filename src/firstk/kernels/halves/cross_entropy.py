@@ -1,0 +1,27 @@
+"""Cross-entropy of every prefix under one shared head."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from firstk.kernels.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.kernels.halves.base import Half, Measure
+
+
+class CrossEntropy(Half):
+    """``CE(b + sum_{j<=k} z_j w_j)`` (000 (32)); settings: label_smoothing."""
+
+    sampled_by_default: ClassVar[bool] = True
+
+    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
+        """Return the weighted loss of the batch."""
+        smoothing = self.settings["label_smoothing"]
+        return cross_entropy(
+            code, model.decoder, batch["label"], model.bias, label_smoothing=smoothing, **measure.options()
+        )
+
+    def per_prefix(self, model: Any, code: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """Return the loss of every prefix, (d,), without gradient."""
+        return cross_entropy_per_prefix(code, model.decoder, batch["label"], model.bias)

@@ -1,0 +1,37 @@
+"""Pairs: the correlation of every prefix's cosine with graded scores, or InfoNCE where all pairs are positives."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from firstk.kernels._inputs import as_tensor
+from firstk.kernels.contrastive import info_nce
+from firstk.kernels.cosine import prefix_cosines
+from firstk.kernels.halves.base import Half, Measure
+
+_TEMPERATURE = 0.05
+
+
+class Pairs(Half):
+    """Scored: ``1 - corr(cos_k(z, z'), s)``; positives: InfoNCE. Cosines after truncation; prefix 1 has no weight.
+
+    Correlation asks for nothing but the order and spacing of the scores: their range and zero are the annotators'. It is
+    taken over the batch, so it is no sum over rows and prefixes are never drawn.
+    """
+
+    row_sums: ClassVar[bool] = False
+    scale_free: ClassVar[bool] = True
+
+    def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: Measure) -> Tensor:
+        """Return the weighted loss of the batch; `code` holds both sides."""
+        left, right = code
+        if not self.settings["scored"]:
+            return info_nce(left, right, omega=measure.weights, temperature=_TEMPERATURE)
+        omega = as_tensor(measure.weights.without_first().omega, left)
+        cosines = prefix_cosines(left, right)  # (n, d)
+        spread = cosines - cosines.mean(0)
+        wanted = batch["scores"] - batch["scores"].mean()
+        size = (spread.square().sum(0) * wanted.square().sum()).clamp_min(1e-20).sqrt()
+        return 1 - (wanted @ spread / size) @ omega

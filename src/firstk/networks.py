@@ -1,0 +1,151 @@
+"""Trainable networks: linear in any coordinates, MLP, or any module; with the decoder or head that goes with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstk._checks import CorruptModel, InvalidInput
+from firstk.bodies import MLP, Layers
+
+
+class LinearEncoder(nn.Module):
+    """``z = C x'`` with ``B = C R^T``: x' are rows times R, the coordinates in which training runs.
+
+    Parameters
+    ----------
+    C : Tensor of shape (d, r)
+    R : Tensor of shape (p, r), optional
+        A whitener; None trains B itself.
+    """
+
+    def __init__(self, C: Tensor, R: Tensor | None = None):
+        super().__init__()
+        self.C = nn.Parameter(C.clone(memory_format=torch.contiguous_format))
+        self.R = R  # no buffer: it belongs to the data, not to the state of training
+
+    @property
+    def weight(self) -> Tensor:
+        """B, (d, p)."""
+        return self.C if self.R is None else self.C @ self.R.t()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Encode rows that are written in the coordinates of R."""
+        return x @ self.C.t()
+
+
+class UnitNorm(nn.Module):
+    """Bring rows to unit norm (000 (31))."""
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Divide each row by its norm."""
+        return F.normalize(z, dim=1)
+
+
+def build_mlp(spec: MLP, p: int, d: int) -> nn.Sequential:
+    """Build the network of 000 C.1."""
+    layers: list[nn.Module] = []
+    width = p
+    for hidden in spec.hidden:
+        layers += [nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(spec.dropout)]
+        width = hidden
+    layers.append(nn.Linear(width, d))
+    return nn.Sequential(*layers, *([UnitNorm()] if spec.normalise else []))
+
+
+class Model(nn.Module):
+    """Encoder, the weights that all prefixes share (decoder or head), and what an ordering trains for itself."""
+
+    def __init__(self, encoder: nn.Module, decoder: Tensor | None, bias: Tensor | None, extras: dict[str, Tensor]):
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = None if decoder is None else nn.Parameter(decoder.clone(memory_format=torch.contiguous_format))
+        self.bias = None if bias is None else nn.Parameter(bias.clone())
+        self.extras = nn.ParameterDict({name: nn.Parameter(part.clone()) for name, part in extras.items()})
+
+    @property
+    def linear(self) -> bool:
+        """Whether the encoder is a matrix."""
+        return isinstance(self.encoder, LinearEncoder)
+
+
+def exported(encoder: nn.Module, p: int) -> Any:
+    """Return a trained network as a body: numpy layers where it is an MLP of ours, else the module itself."""
+    if isinstance(encoder, nn.Sequential) and all(isinstance(part, _OURS) for part in encoder):
+        return _folded(encoder)
+    return ModuleBody(encoder, p)
+
+
+_OURS = (nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Dropout, UnitNorm)
+
+
+def _folded(net: nn.Sequential) -> Layers:
+    """Fold batch normalisation into the linear layer before it."""
+    weights: list[np.ndarray] = []
+    biases: list[np.ndarray] = []
+    for part in net:
+        if isinstance(part, nn.Linear):
+            weights.append(part.weight.detach().cpu().double().numpy())
+            biases.append(part.bias.detach().cpu().double().numpy())
+        elif isinstance(part, nn.BatchNorm1d):
+            assert part.running_mean is not None
+            assert part.running_var is not None
+            mean, var = part.running_mean.cpu().double().numpy(), part.running_var.cpu().double().numpy()
+            scale = part.weight.detach().cpu().double().numpy() / np.sqrt(var + part.eps)
+            weights[-1] = weights[-1] * scale[:, None]
+            biases[-1] = (biases[-1] - mean) * scale + part.bias.detach().cpu().double().numpy()
+    return Layers(tuple(weights), tuple(biases), any(isinstance(part, UnitNorm) for part in net))
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleBody:
+    """A network of the user's own, in evaluation mode; it needs torch to run, and itself to be loaded."""
+
+    module: nn.Module
+    p: int
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return codes at full width."""
+        first = next(self.module.parameters(), torch.zeros(()))
+        was, _ = self.module.training, self.module.eval()
+        try:
+            with torch.no_grad():
+                z = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
+        finally:
+            self.module.train(was)
+        return z.cpu().numpy().astype(X.dtype)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the module's state."""
+        return {f"body.{name}": part.detach().cpu().numpy() for name, part in self.module.state_dict().items()}
+
+    def config(self) -> dict[str, Any]:
+        """Say that the module is not in the folder."""
+        return {"network": "custom"}
+
+
+def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, path: Any) -> ModuleBody:
+    """Load a saved state into a module of the same make."""
+    state = {name.removeprefix("body."): torch.from_numpy(np.array(part)) for name, part in arrays.items()}
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        raise CorruptModel(f"'{path}' does not fit the module given to load: {str(error).splitlines()[-1]}") from None
+    return ModuleBody(module, p)
+
+
+def check_width(encoder: nn.Module, x: Tensor, d: int | None) -> int:
+    """Return the width of a module's code, refusing one that is not (n, d)."""
+    was, _ = encoder.training, encoder.eval()
+    with torch.no_grad():
+        z = encoder(x[:2])
+    encoder.train(was)
+    if not isinstance(z, Tensor) or z.ndim != 2 or (d is not None and z.shape[1] != d):
+        got = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
+        raise InvalidInput(f"The network must turn (n, {x.shape[1]}) into (n, n_components={d}). Got {got} for n = 2.")
+    return z.shape[1]

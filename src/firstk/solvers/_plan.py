@@ -1,0 +1,113 @@
+"""What "auto" stands for in a gradient fit, by the kind of task: one table, so that defaults can be read in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from firstk._checks import IllegalCombination
+from firstk.solvers._task import Task
+from firstk.solvers.gradient import Gradient
+
+# Steps below which a run on batches has not had time to settle; measured on digits and Banking77.
+_FEWEST_STEPS = 600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of a run with nothing left open; `batch_size` None is a full batch."""
+
+    optimiser: str
+    learning_rate: float
+    epochs: int
+    batch_size: int | None
+    momentum: float
+    weight_decay: float
+    schedule: str
+    clip: float | None
+    patience: int | None
+    precondition: bool
+    tolerance: float
+
+    def deterministic(self, task: Task) -> bool:
+        """Tell whether every step sees the same loss."""
+        return self.batch_size is None and task.measure.estimator == "exact" and task.weight is None
+
+
+def settled(task: Task, settings: Gradient) -> Plan:
+    """Settle every "auto" of the solver for this task, and refuse what cannot be."""
+    plain = "plain" in task.ordering.traits
+    full = task.moments or settings.batch_size == "full"
+    can_precondition = task.moments and task.free_coordinates and settings.optimiser in ("auto", "sgd")
+    precondition = can_precondition if settings.precondition == "auto" else bool(settings.precondition)
+    optimiser = settings.optimiser
+    if optimiser == "auto":
+        optimiser = "sgd" if plain or precondition else "adam"
+    _check_legal(task, optimiser, precondition, can_precondition, full)
+    linear = task.model.linear
+    defaults: dict[str, Any] = {
+        "learning_rate": _learning_rate(task, optimiser, precondition),
+        "momentum": 0.98 if precondition else 0.9,
+        "schedule": "constant" if precondition or plain or optimiser == "lbfgs" else "cosine",
+        "patience": None if linear else 5,
+        "batch_size": 256 if linear else 128,
+    }
+    own = {name: getattr(settings, name) for name in defaults}
+    own = {name: defaults[name] if value == "auto" else value for name, value in own.items()}
+    own["batch_size"] = None if full else min(int(own["batch_size"]), task.n)
+    own["epochs"] = _epochs(task, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
+    own["patience"] = own["patience"] if task.held else None
+    return Plan(
+        optimiser=optimiser,
+        precondition=precondition,
+        weight_decay=settings.weight_decay,
+        clip=settings.clip,
+        tolerance=settings.tolerance,
+        **own,
+    )
+
+
+def _epochs(task: Task, precondition: bool, batch_size: int | None) -> int:
+    """Passes over the rows, more of them where rows are few: a run needs some number of steps whatever n is."""
+    if batch_size is None:
+        return 1000 if precondition else 3000
+    fewest = -(-_FEWEST_STEPS // max(1, task.n // batch_size))
+    return max(15 if task.model.linear else 20, fewest)
+
+
+def _check_legal(task: Task, optimiser: str, precondition: bool, possible: bool, full: bool) -> None:
+    name = task.ordering.name
+    if "plain" in task.ordering.traits and optimiser != "sgd":
+        raise IllegalCombination(
+            f"ordering '{name}' with optimiser '{optimiser}'",
+            "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing (001 section 7)",
+            "optimiser='sgd', with or without momentum",
+        )
+    if precondition and not possible:
+        raise IllegalCombination(
+            f"precondition=True with ordering '{name}' and optimiser '{optimiser}'",
+            "curvature is known for full batches on moments under 'sgd', where the ordering leaves coordinates free",
+            "precondition='auto'",
+        )
+    if optimiser == "lbfgs" and (not full or task.measure.estimator != "exact"):
+        raise IllegalCombination(
+            f"optimiser 'lbfgs' with ordering '{name}' on batches or drawn prefixes",
+            "its curvature estimate needs the same loss at every step",
+            "batch_size='full' with an exact ordering, or optimiser='adam'",
+        )
+
+
+def _learning_rate(task: Task, optimiser: str, precondition: bool) -> float:
+    """Half a Newton step; or a share of what the largest eigenvalue allows; or Adam's usual size."""
+    if precondition:
+        return 0.5
+    if optimiser == "lbfgs":
+        return 1.0
+    if optimiser == "sgd":
+        if task.gram is None:
+            return 0.05
+        # Nesterov momentum m allows steps up to about (1 + m) / (1 + 2m) of 2 / L; a loss at 1/n has L near 4 sigma_1^2.
+        return 0.2 / float(torch.linalg.eigvalsh(task.gram)[-1])
+    return 5e-3 if task.model.linear else 1e-3

@@ -1,0 +1,280 @@
+"""From statistics and rows to a trained encoder: what :mod:`firstk.problem` does when the solver trains.
+
+It builds the torch half of the objective, the start, the coordinates of training and the task, hands the task to the
+solver, and brings what comes back into canonical form.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from firstk import starts
+from firstk._checks import IllegalCombination, InvalidInput, bad_parameter
+from firstk._linalg import whitener
+from firstk.bodies import MLP
+from firstk.contracts import Objective, Pencil, Quadratic, Solution, Statistics
+from firstk.kernels.halves import HALVES
+from firstk.kernels.halves.base import Measure
+from firstk.moments import Moments
+from firstk.networks import LinearEncoder, Model, build_mlp, check_width
+from firstk.omega import PrefixWeights
+from firstk.pairs import PairMoments
+from firstk.solvers._task import Task
+
+# Classes times coordinates up to which all prefixes at once cost no more than a few drawn ones.
+_EXACT_LOGITS = 2048
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be trained, with everything settled but how."""
+
+    objective: Objective
+    ordering: Any
+    solver: Any
+    statistics: Statistics
+    rows: dict[str, Any] | None
+    mean: np.ndarray
+    query_mean: np.ndarray
+    network: Any
+    init: Any
+    device: str
+    seed: int
+    pencil: Pencil
+    solution: Solution
+
+    @property
+    def linear(self) -> bool:
+        """Whether the encoder is a matrix."""
+        return isinstance(self.network, str) and self.network == "linear"
+
+    @property
+    def quadratic(self) -> Quadratic:
+        """Moments of the squared error."""
+        return self.statistics.once("quadratic", lambda: self.objective.quadratic(self.statistics))
+
+    @property
+    def metric(self) -> np.ndarray:
+        """N: the matrix in which training is whitened and rows are measured."""
+        if self.objective.form == "least_squares":
+            return self.quadratic.gram
+        assert self.pencil.N is not None
+        return self.pencil.N
+
+    @property
+    def M(self) -> np.ndarray:
+        """M of the pencil, formed from its factor where need be."""
+        pencil = self.pencil
+        return pencil.factor @ pencil.factor.T if pencil.factor is not None else np.asarray(pencil.M)
+
+
+def build(request: Request) -> Task:
+    """Return the task that trains what is requested."""
+    device = resolve_device(request.device)
+    on_moments = _on_moments(request)
+    dtype = _dtype(request, on_moments)
+
+    def tensor(array: Any) -> torch.Tensor:
+        return torch.tensor(np.asarray(array), dtype=dtype, device=device)
+
+    R = _whitener(request)
+    half = _half(request, R, tensor)
+    start = starts.choose(request, R)
+    d = len(start.encoder) if start.encoder is not None else len(request.solution.components)
+    generator = torch.Generator().manual_seed(request.seed)
+    rows = {} if request.rows is None else _tensors(request, R, tensor, on_moments)
+    encoder = _encoder(request, start, R, tensor, rows, d)
+    if not request.linear:
+        d = check_width(encoder, rows.get("input", rows.get("left", torch.zeros(2, 1))), None)
+        start = starts.of_network(request, d)
+    model = Model(
+        encoder,
+        None if start.shared is None else tensor(start.shared),
+        None if start.bias is None else tensor(start.bias),
+        {name: tensor(part) for name, part in request.ordering.extras(d).items()},
+    ).to(device)
+    weights = request.ordering.measure(d, request.objective.line.omega)
+    measure = Measure(weights, _estimator(request, half, weights), generator)
+    train, held = _held_out(request, rows, generator, on_moments)
+    weight = None if request.rows is None or on_moments else request.rows.get("weight")
+    return Task(
+        model,
+        half,
+        request.ordering,
+        measure,
+        rows=train,
+        held=held,
+        gram=tensor(request.metric) if request.linear and request.objective.form == "least_squares" else None,
+        moments=on_moments,
+        weight=None if weight is None else torch.as_tensor(np.asarray(weight)),
+        free_coordinates=not request.ordering.traits & {"weights", "scale"},
+    )
+
+
+def resolve_device(device: Any) -> str:
+    """Return the device that "auto" stands for: a GPU if there is one."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return str(torch.device(device))
+    except (RuntimeError, TypeError):
+        raise bad_parameter("device", "PrefixEncoder", "'auto' or a device of torch, such as 'cpu'", device) from None
+
+
+def _on_moments(request: Request) -> bool:
+    """Tell whether losses come from moments, refusing a fit that needs rows and has none."""
+    half, name = HALVES[request.objective.form], request.objective.name
+    batched = request.solver.batch_size not in ("auto", "full")
+    sampled = request.ordering.estimator == "sampled"
+    possible = half.from_moments and request.linear and not sampled and not batched
+    if sampled and not half.row_sums:
+        raise IllegalCombination(
+            f"objective '{name}' with prefixes drawn row by row (ordering '{request.ordering.name}')",
+            "its loss is no sum over rows, so a prefix per row estimates something else",
+            "an exact ordering: FullPrefix(estimator='exact') or NestedDropout(expected=True)",
+        )
+    if half.from_moments and not half.row_sums and request.linear and batched:
+        raise IllegalCombination(
+            f"objective '{name}' in batches of {request.solver.batch_size}",
+            "scatters of a batch are not those of the data, and moments give the exact loss at a cost that does not "
+            "depend on the number of rows",
+            "batch_size='auto'",
+        )
+    if request.rows is None and (not possible or "codes" in request.ordering.traits):
+        raise IllegalCombination(
+            f"partial_fit with objective '{name}', ordering '{request.ordering.name}' and solver 'gradient'",
+            "this training needs the rows themselves, and a stream keeps moments only",
+            "fit(X, y) on all rows",
+        )
+    return possible
+
+
+def _dtype(request: Request, on_moments: bool) -> torch.dtype:
+    wanted = request.solver.dtype
+    if wanted == "auto":
+        wanted = "float64" if on_moments else "float32"
+    return getattr(torch, wanted)
+
+
+def _whitener(request: Request) -> np.ndarray | None:
+    """Return R with R^T N R = I where training is to run in those coordinates."""
+    fixed = "weights" in request.ordering.traits
+    if not request.linear or request.solver.whiten is False:
+        return None
+    if fixed:
+        if request.solver.whiten is True:
+            raise IllegalCombination(
+                f"whiten=True with ordering '{request.ordering.name}'",
+                "it looks at the encoder's weights, which whitening replaces by others",
+                "whiten='auto'",
+            )
+        return None
+    return whitener(request.metric, request.statistics.moments.eps)
+
+
+def _half(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
+    form, objective = request.objective.form, request.objective
+    if form == "least_squares":
+        q = request.quadratic
+        settings = {"total": q.total, "cross": tensor(q.cross), "gram": tensor(q.gram)}
+        if R is not None:
+            settings["white_cross"] = tensor(R.T @ q.cross)
+    elif form == "ratio_trace":
+        settings = {"code_eps": getattr(objective, "code_eps", 0.0)}
+        if request.linear:
+            settings |= {"N": tensor(request.metric), "M": tensor(request.M)}
+        if R is not None:
+            settings |= {"white_N": tensor(np.eye(R.shape[1])), "white_M": tensor(R.T @ request.M @ R)}
+    elif form == "cross_entropy":
+        settings = {"label_smoothing": getattr(objective, "label_smoothing", 0.0)}
+    else:
+        assert isinstance(request.statistics.moments, PairMoments)
+        settings = {"scored": request.statistics.moments.scored}
+    return HALVES[form](settings)
+
+
+def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, rows: Any, d: int) -> Any:
+    if request.linear:
+        return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R))
+    if isinstance(request.network, MLP):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(request.seed)
+            return build_mlp(request.network, request.statistics.ambient, d)
+    return copy.deepcopy(request.network)  # the user's own stays as it was given
+
+
+def _estimator(request: Request, half: Any, weights: PrefixWeights) -> str:
+    """Settle "auto": exact where it is cheap, sampled where the loss is a sum over rows and costs much."""
+    wanted = request.ordering.estimator
+    if wanted != "auto":
+        return str(wanted)
+    moments = request.statistics.moments
+    classes = len(moments.group_weight) if isinstance(moments, Moments) else 0
+    large = weights.d * classes > _EXACT_LOGITS
+    return "sampled" if half.sampled_by_default and half.row_sums and large else "exact"
+
+
+def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bool) -> dict[str, torch.Tensor]:
+    """Return rows as tensors: inputs centred and in the coordinates of training, and what stands beside them."""
+    rows, objective = request.rows, request.objective
+    assert rows is not None
+    if on_moments and "codes" not in request.ordering.traits:
+        return {}
+    if objective.takes == "pairs":
+        left, right = (
+            _inputs(rows[side], mean, R)
+            for side, mean in (("left", request.query_mean), ("right", request.mean))
+        )
+        return {"left": tensor(left), "right": tensor(right), "scores": tensor(rows["scores"])}
+    found = {"input": tensor(_inputs(rows["X"], request.mean, R))}
+    if on_moments:
+        return found
+    if objective.form == "least_squares":
+        try:
+            found["target"] = tensor(objective.targets(rows, request.statistics))
+        except NotImplementedError:
+            raise IllegalCombination(
+                f"objective '{objective.name}' on rows (a nonlinear network, or batches)",
+                "its noise is known through its moments only",
+                "network='linear' with batch_size='auto'",
+            ) from None
+    elif objective.takes == "labels":
+        assert isinstance(request.statistics.moments, Moments)
+        labels = np.searchsorted(request.statistics.moments.group_labels, rows["y"])
+        found["label"] = torch.as_tensor(labels, device=found["input"].device)
+    else:
+        raise IllegalCombination(
+            f"objective '{objective.name}' with a nonlinear network",
+            "it is defined by a pencil of the vectors themselves",
+            "network='linear', or fit_pairs with objective='similarity'",
+        )
+    return found
+
+
+def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None) -> np.ndarray:
+    X = (X.toarray() if hasattr(X, "toarray") else np.asarray(X)) - mean
+    return X if R is None else X @ R
+
+
+def _held_out(request: Request, rows: dict[str, Any], generator: Any, on_moments: bool) -> tuple[dict, dict]:
+    """Split off the rows on which training is judged."""
+    share = request.solver.validation
+    patience = request.solver.patience
+    if share == "auto":
+        wanted = patience not in (None, "auto") or (patience == "auto" and not request.linear)
+        share = 0.1 if wanted else 0.0
+    if not share or on_moments or not rows:
+        return rows, {}
+    n = len(next(iter(rows.values())))
+    held = int(round(share * n))
+    if not 1 <= held < n or request.rows is not None and request.rows.get("weight") is not None:
+        raise InvalidInput(
+            f"validation={share} cannot be held out of {n} rows (or rows have weights). Set validation=0, patience=None."
+        )
+    order = torch.randperm(n, generator=generator)
+    return tuple({name: part[i] for name, part in rows.items()} for i in (order[held:], order[:held]))  # type: ignore[return-value]
