@@ -17,7 +17,15 @@ _HOMES = {
     "firstk.fitted": ["FittedEncoder"],
     "firstk.moments": ["Moments"],
     "firstk.pairs": ["PairMoments"],
-    "firstk.objectives": ["Reconstruction", "Fisher", "Classification", "Regression", "Similarity", "Mixture", "Denoising"],
+    "firstk.objectives": [
+        "Reconstruction",
+        "Fisher",
+        "Classification",
+        "Regression",
+        "Similarity",
+        "Mixture",
+        "Denoising",
+    ],
     "firstk.objectives.noise": ["GaussianNoise", "Masking", "image_patches"],
     "firstk.orderings": [
         "FullPrefix",
@@ -36,6 +44,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "MLP",
     "Classification",
     "ClosedForm",
     "Denoising",
@@ -44,7 +53,6 @@ __all__ = [
     "FullPrefix",
     "GaussianNoise",
     "Gradient",
-    "MLP",
     "Masking",
     "Mixture",
     "Moments",

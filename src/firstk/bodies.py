@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from firstk._checks import CorruptModel, InvalidInput, bad_parameter, is_int, is_real
+from firstk._checks import CorruptModel, bad_parameter, is_int, is_real
 
 
 @dataclass(frozen=True)
@@ -102,32 +103,15 @@ class Layers:
         return {"network": "mlp", "layers": len(self.weights), "unit_code": self.normalise}
 
 
-def restore_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
-    """Take a body's arrays out of `arrays` and rebuild it; None for linear encoders."""
-    kind = config.get("network", "linear")
-    own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}
-    if kind == "linear":
-        return None
-    if kind == "mlp":
-        return _restore_layers(config, own, path)
-    if module is None:
-        raise InvalidInput(
-            f"'{path}' was fitted with a network of your own, which is not saved as code. Build it again and pass it: "
-            "PrefixEncoder.load(path, module=network)."
-        )
-    from firstk.networks import restore_module
-
-    return restore_module(module, own, int(config["p"]), path)
-
-
-def _restore_layers(config: Mapping[str, Any], own: dict[str, np.ndarray], path: Any) -> Layers:
+def restore_layers(config: Mapping[str, Any], own: dict[str, np.ndarray], path: Any) -> Layers:
+    """Rebuild a network from its saved arrays, refusing what does not fit together."""
     n = int(config["layers"])
     try:
         weights = tuple(own.pop(f"body.{i}.weight") for i in range(n))
         biases = tuple(own.pop(f"body.{i}.bias") for i in range(n))
     except KeyError as error:
         raise CorruptModel(f"'{path}' lacks the array {error} of its network.") from None
-    chained = all(a.ndim == 2 and b.shape[1] == len(a) for a, b in zip(weights, weights[1:], strict=False))
+    chained = all(a.ndim == 2 and b.shape[1] == len(a) for a, b in itertools.pairwise(weights))
     if own or n < 1 or not chained or any(b.shape != (len(W),) for W, b in zip(weights, biases, strict=True)):
         raise CorruptModel(f"'{path}': the layers of its network do not fit one another.")
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):

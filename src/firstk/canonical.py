@@ -1,11 +1,12 @@
 """Canonical forms: one representative among the codes that a pair of objective and ordering cannot tell apart.
 
-Which transformations leave every prefix loss unchanged is the residual symmetry (docs/theory.md, section 2); here each is
-used up by a convention, so that two fits that found the same thing look the same.
+Which transformations leave every prefix loss unchanged is the residual symmetry (docs/theory.md, section 2); here each
+is used up by a convention, so that two fits that found the same thing look the same.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +88,7 @@ def shared_form(code: Code, residual: str, blocks: tuple[int, ...], scaling: str
         return code
     if residual == "blocks":
         code = _diagonal_blocks(code, blocks)
+    assert code.shared is not None
     if scaling == "orthonormal":
         return code.scaled(np.linalg.norm(code.shared, axis=0))
     norms = np.sqrt(np.maximum(np.diag(code.gram), 0.0))
@@ -107,7 +109,7 @@ def _diagonal_blocks(code: Code, blocks: tuple[int, ...]) -> Code:
 
 def _parts(blocks: tuple[int, ...], d: int) -> list[slice]:
     edges = [0, *(k for k in blocks if k < d), d]
-    return [slice(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
 def sorted_form(code: Code) -> Code:

@@ -262,23 +262,23 @@ class Ordering(Protocol):
         """Refuse settings that mean nothing for a code of width d."""
 
     def measure(self, d: int, default: Any) -> PrefixWeights:
-        """Hook 1: the weights of the prefixes; `default` is the objective's omega."""
+        """Return the weights of the prefixes; `default` is the objective's omega."""
 
     @property
     def estimator(self) -> str:
         """How the weighted sum is found: "exact", "sampled", or "auto"."""
 
     def perturb(self, view: View) -> Any:
-        """Hook 2: the code that the losses see."""
+        """Return the code that the losses see."""
 
     def penalty(self, view: View) -> Any:
-        """Hook 3: what is added to the loss."""
+        """Return what is added to the loss."""
 
     def correct(self, view: View) -> None:
-        """Hook 4: change the gradients in place."""
+        """Change the gradients in place."""
 
     def retract(self, view: View) -> None:
-        """Hook 5: change the parameters in place after the update."""
+        """Change the parameters in place after the update."""
 
     def extras(self, d: int) -> dict[str, np.ndarray]:
         """Start values of parameters that the ordering trains for itself."""

@@ -275,7 +275,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def optimality_gap_(self) -> float | None:
-        """Share of the possible decrease of the loss that a gradient fit misses; 0 for closed forms, None if unknown."""
+        """Share of the possible decrease of the loss that a fit misses; 0 for closed forms, None if unknown."""
         config = self.encoder_.config
         return config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
 

@@ -128,7 +128,7 @@ def _loss(request: Request, measure: Measure, code: Code) -> float:
 
 
 def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedEncoder:
-    """The network is a body in front of a d x d matrix that holds the canonical form."""
+    """Put the network, as a body, in front of a d x d matrix that holds the canonical form."""
     model, objective = task.model, request.objective
     shared, bias = _array(model.decoder), _array(model.bias)
     z, batch = _codes(task)

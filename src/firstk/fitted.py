@@ -16,7 +16,7 @@ from scipy import sparse
 from firstk._checks import CorruptModel, FirstkError, InvalidInput, check_finite, check_matrix, check_prefix
 from firstk._linalg import signed
 from firstk._storage import read_model, write_model
-from firstk.bodies import Body, restore_body
+from firstk.bodies import Body, restore_layers
 from firstk.contracts import Head
 
 # Entries of a block while encoding: the centred copy of the input stays this small.
@@ -191,7 +191,7 @@ class FittedEncoder:
         """Read a model folder, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         config, arrays = read_model(path)
         try:
-            body = restore_body(config, arrays, module, path)
+            body = _restored_body(config, arrays, module, path)
             d, p = int(config.pop("d")), int(config.pop("p"))
             pinned, normalised = int(config.pop("pinned")), bool(config.pop("normalised"))
             _check_arrays(arrays, d, p, path, body)
@@ -203,8 +203,13 @@ class FittedEncoder:
                 if classes is not None and classes.shape != head.offset.shape:
                     raise CorruptModel(f"'{path}' names {len(classes)} classes for a head of {len(head.offset)}.")
             parts = {name: arrays.get(name) for name in _ARRAYS}
-            return cls(  # type: ignore[arg-type]
-                **parts, head=head, normalised=normalised, pinned=pinned, config=config, body=body
+            return cls(
+                **parts,  # type: ignore[arg-type]
+                head=head,
+                normalised=normalised,
+                pinned=pinned,
+                config=config,
+                body=body,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, FirstkError):
@@ -212,6 +217,24 @@ class FittedEncoder:
             raise CorruptModel(
                 f"'{path}' is a damaged firstk model: config.json and its arrays do not fit ({error!r})."
             ) from None
+
+
+def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
+    """Take a network's arrays out of `arrays` and rebuild it; None for linear encoders."""
+    own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}
+    kind = config.get("network", "linear")
+    if kind == "linear":
+        return None
+    if kind == "mlp":
+        return restore_layers(config, own, path)
+    if module is None:
+        raise InvalidInput(
+            f"'{path}' was fitted with a network of your own, which is not saved as code. Build it again and pass it: "
+            "PrefixEncoder.load(path, module=network)."
+        )
+    from firstk.networks import restore_module
+
+    return restore_module(module, own, int(config["p"]), path)
 
 
 def _dense(X: Any) -> np.ndarray:

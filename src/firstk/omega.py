@@ -129,15 +129,11 @@ def _from_array(omega: Any, d: int, owner: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise bad_parameter("omega", owner, f"a name, {d} numbers or a mapping", omega) from None
     if weights.shape != (d,):
-        raise bad_parameter(
-            "omega", owner, f"one weight for each of the {d} prefixes", f"shape {weights.shape}"
-        )
+        raise bad_parameter("omega", owner, f"one weight for each of the {d} prefixes", f"shape {weights.shape}")
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         k = int(bad[0]) + 1
-        raise bad_parameter(
-            f"omega[{k}]", owner, "a finite number that is not negative", float(weights[k - 1])
-        )
+        raise bad_parameter(f"omega[{k}]", owner, "a finite number that is not negative", float(weights[k - 1]))
     if not weights.any():
         raise InvalidInput(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
     return weights

@@ -227,8 +227,7 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
         return {}
     if objective.takes == "pairs":
         left, right = (
-            _inputs(rows[side], mean, R)
-            for side, mean in (("left", request.query_mean), ("right", request.mean))
+            _inputs(rows[side], mean, R) for side, mean in (("left", request.query_mean), ("right", request.mean))
         )
         return {"left": tensor(left), "right": tensor(right), "scores": tensor(rows["scores"])}
     found = {"input": tensor(_inputs(rows["X"], request.mean, R))}
@@ -271,10 +270,11 @@ def _held_out(request: Request, rows: dict[str, Any], generator: Any, on_moments
     if not share or on_moments or not rows:
         return rows, {}
     n = len(next(iter(rows.values())))
-    held = int(round(share * n))
-    if not 1 <= held < n or request.rows is not None and request.rows.get("weight") is not None:
+    held = round(share * n)
+    if not 1 <= held < n or (request.rows is not None and request.rows.get("weight") is not None):
         raise InvalidInput(
-            f"validation={share} cannot be held out of {n} rows (or rows have weights). Set validation=0, patience=None."
+            f"validation={share} cannot be held out of {n} rows, or rows have weights. "
+            "Set validation=0 and patience=None."
         )
     order = torch.randperm(n, generator=generator)
     return tuple({name: part[i] for name, part in rows.items()} for i in (order[held:], order[:held]))  # type: ignore[return-value]

@@ -77,18 +77,14 @@ def check_codes(z: Any, owner: str, name: str = "z", *, width: int | None = None
             f"Got shape {tuple(z.shape)}; flatten leading axes with z.flatten(0, -2)."
         )
     if width is not None and z.shape[1] != width:
-        raise InvalidInput(
-            f"{owner} takes '{name}' with {width} coordinates, as the codes have. Got {z.shape[1]}."
-        )
+        raise InvalidInput(f"{owner} takes '{name}' with {width} coordinates, as the codes have. Got {z.shape[1]}.")
     return z
 
 
 def check_rows(a: Tensor, b: Tensor, name_a: str, name_b: str, owner: str) -> None:
     """Refuse two tensors whose numbers of rows differ."""
     if len(a) != len(b):
-        raise InvalidInput(
-            f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
-        )
+        raise InvalidInput(f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}.")
 
 
 def weights_of(omega: OmegaLike | Tensor, d: int, owner: str) -> PrefixWeights:

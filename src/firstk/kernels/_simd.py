@@ -211,9 +211,7 @@ def log2(typing: Any, x: Any) -> Any:
         offset = int(np.array(np.sqrt(0.5), f"f{x.dtype.bitwidth // 8}").view(f"i{x.dtype.bitwidth // 8}"))
         raw = builder.sub(builder.bitcast(args[0], integers), _constant(integers, offset))
         exponent = builder.ashr(raw, _constant(integers, bits))
-        mantissa = builder.sub(
-            builder.bitcast(args[0], integers), builder.shl(exponent, _constant(integers, bits))
-        )
+        mantissa = builder.sub(builder.bitcast(args[0], integers), builder.shl(exponent, _constant(integers, bits)))
         m = builder.bitcast(mantissa, kind)
         r = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
         square = builder.fmul(r, r)

@@ -151,9 +151,7 @@ def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) ->
     return _WeightedSweep.apply(bounded(q), bounded(p), scale, targets, row_weight, om, compiled)
 
 
-def _sampled(
-    sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None
-) -> Tensor:
+def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:
     """Cut each query to its own prefix: one matrix product gives all its dot products on that prefix."""
     q, p, targets, scale = sides
     k = draw_prefixes(weights, len(q), q.device, generator)

@@ -176,9 +176,7 @@ def _sweep(z_all, wt, bias, w_max, labels, weights, omega, drift, grad, dz_all, 
             b = blocks - 1 - step if grad else step
             j0, j1 = b * DEPTH, min(b * DEPTH + DEPTH, d)
             L = starts[b if grad else 0]
-            _forward_block(
-                L, wt, E, z, w_max, y, weight, j0, j1, width, drift, shift, s, target, scratch, losses
-            )
+            _forward_block(L, wt, E, z, w_max, y, weight, j0, j1, width, drift, shift, s, target, scratch, losses)
             if grad:
                 _backward_block(S, wt, E, dwt, z, y, weight, omega, j0, j1, width, s, share, dz)
         if grad:

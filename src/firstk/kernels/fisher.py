@@ -77,9 +77,7 @@ class _RatioTraceOfEncoder(torch.autograd.Function):
     """The same as a function of the encoder B; B Sw and B Sb from forward serve backward."""
 
     @staticmethod
-    def forward(
-        ctx: Any, B: Tensor, Sw: Tensor, Sb: Tensor, cum: Tensor, shrinkage: float, code_eps: float
-    ) -> Tensor:
+    def forward(ctx: Any, B: Tensor, Sw: Tensor, Sb: Tensor, cum: Tensor, shrinkage: float, code_eps: float) -> Tensor:
         BW, BS = _shrunk_product(B, Sw, shrinkage), B @ Sb  # (d, p)
         A, M = _wide(BW @ B.t()), _wide(BS @ B.t())
         A.diagonal().add_(code_eps)

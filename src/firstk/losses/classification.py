@@ -109,9 +109,7 @@ class FullPrefixFreeHeadCrossEntropy(FullPrefixLoss):
         **options: Any,
     ):
         super().__init__(omega, estimator, None)
-        refuse_sampled(
-            estimator, type(self).__name__, "heads share nothing, so a drawn prefix trains one only"
-        )
+        refuse_sampled(estimator, type(self).__name__, "heads share nothing, so a drawn prefix trains one only")
         bad = [k for k in prefixes if not is_int(k) or k < 1]
         if bad or len(prefixes) == 0:
             allowed = "at least one prefix length, each an int of at least 1"

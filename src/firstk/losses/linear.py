@@ -79,9 +79,7 @@ class FullPrefixFreeHeadRegression(FullPrefixLoss):
 
     def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact"):
         super().__init__(omega, estimator, None)
-        refuse_sampled(
-            estimator, type(self).__name__, "the best head of a prefix depends on all rows at once"
-        )
+        refuse_sampled(estimator, type(self).__name__, "the best head of a prefix depends on all rows at once")
 
     @untraced
     def forward(self, z: Tensor, targets: Tensor) -> Tensor:
@@ -124,9 +122,7 @@ class FullPrefixFisher(FullPrefixLoss):
     def forward(self, components: Tensor, Sw: Tensor, Sb: Tensor) -> Tensor:
         """Return the weighted loss of a linear encoder (d, p) with scatters (p, p)."""
         omega = self.weights(len(components))
-        return fisher.fisher(
-            components, Sw, Sb, omega=omega, shrinkage=self.shrinkage, code_eps=self.code_eps
-        )
+        return fisher.fisher(components, Sw, Sb, omega=omega, shrinkage=self.shrinkage, code_eps=self.code_eps)
 
     @untraced
     def from_codes(self, z: Tensor, labels: Tensor) -> Tensor:

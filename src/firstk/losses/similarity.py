@@ -43,9 +43,7 @@ class FullPrefixInfoNCE(FullPrefixLoss):
     ):
         super().__init__(omega, estimator, generator)
         self.temperature = temperature
-        self.similarity = check_choice(
-            similarity, contrastive.SIMILARITIES, "similarity", type(self).__name__
-        )
+        self.similarity = check_choice(similarity, contrastive.SIMILARITIES, "similarity", type(self).__name__)
         self.symmetric = symmetric
         self.backend = backend
 
@@ -81,9 +79,7 @@ class FullPrefixInfoNCE(FullPrefixLoss):
         targets: Tensor | None = None,
     ) -> Tensor:
         """Return the d separate losses, without gradient."""
-        return contrastive.info_nce_per_prefix(
-            queries, positives, negatives, targets=targets, **self._options()
-        )
+        return contrastive.info_nce_per_prefix(queries, positives, negatives, targets=targets, **self._options())
 
 
 class FullPrefixCosineSimilarity(FullPrefixLoss):

@@ -83,7 +83,7 @@ class Mixture(ClosedFormObjective):
         return np.hstack([Y, np.sqrt(self.lam) * (dense(rows["X"]) - moments.mean)])
 
     def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, Head]:
-        """The first rows read the targets, the others, divided by sqrt(lam), the vectors."""
+        """Read targets with the first rows, and vectors with the others, divided by sqrt(lam)."""
         moments = rows_of(statistics)
         q, classes = len(shared) - moments.p, moments.classes
         mean = moments.class_shares if classes is not None else moments.target_mean

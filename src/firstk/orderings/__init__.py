@@ -50,7 +50,9 @@ __all__ = [
 def resolve(ordering: Any) -> Any:
     """Return the ordering that a name or an object stands for."""
     if ordering == SparsePrefix.name:
-        raise bad_parameter("ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering)
+        raise bad_parameter(
+            "ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering
+        )
     return resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 def hessian_extremes(spectrum: np.ndarray, lam: np.ndarray) -> tuple[float, float]:
     """Return the smallest and largest eigenvalue of the Hessian of 001 (3) at its optimum, within the subspace.
 
-    Perturb b_i by e_i and a_i by f_i along u_j. With t_i^2 = 1 - lambda_i / s_i (s the spectrum), the second-order terms
+    Perturb b_i by e_i and a_i by f_i along u_j. With t_i^2 = 1 - lambda_i / s_i (s the spectrum), second-order terms
     couple (e_ij, f_ij, e_ji, f_ji) only: 4 x 4 blocks for i < j, 2 x 2 blocks for i = j.
     """
     s, t = np.asarray(spectrum, dtype=float), np.sqrt(np.maximum(1 - np.asarray(lam) / spectrum, 0.0))

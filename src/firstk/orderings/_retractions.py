@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from firstk._checks import IllegalCombination
 from firstk.contracts import View
 
@@ -31,7 +33,7 @@ def unit_decoder_columns(view: View) -> None:
             view.model.encoder.C.mul_(norms[:, None])
 
 
-def _decoder(view: View):  # noqa: ANN202
+def _decoder(view: View) -> Any:
     A = view.model.decoder
     if A is None:
         raise IllegalCombination(

@@ -33,7 +33,7 @@ class FullPrefix(Hooks):
     """
 
     omega: str | Sequence[float] | Mapping[int, float] | None = None
-    estimator: str = "auto"  # type: ignore[assignment]
+    estimator: str = "auto"
     orthonormal_decoder: bool = False
 
     name: ClassVar[str] = "full_prefix"

@@ -26,7 +26,7 @@ class SparsePrefix(Hooks):
     """
 
     prefixes: Sequence[int] | Mapping[int, float]
-    estimator: str = "exact"  # type: ignore[assignment]
+    estimator: str = "exact"
 
     name: ClassVar[str] = "sparse_prefix"
     residual: ClassVar[Residual] = "blocks"

@@ -69,7 +69,9 @@ def write(folder: str | Path, state: dict[str, Any], mark: str) -> None:
             os.fsync(file.fileno())
         draft.replace(target / FILE)
     except OSError as error:
-        raise InvalidInput(f"Cannot write a checkpoint to '{target}': {error.strerror}. Choose another folder.") from None
+        raise InvalidInput(
+            f"Cannot write a checkpoint to '{target}': {error.strerror}. Choose another folder."
+        ) from None
 
 
 def read(folder: str | Path, mark: str) -> dict[str, Any] | None:
@@ -88,6 +90,7 @@ def read(folder: str | Path, mark: str) -> dict[str, Any] | None:
         raise CorruptModel(f"'{file}' is not a readable checkpoint ({error}). Remove it to start again.") from None
     if found != mark:
         raise InvalidInput(
-            f"'{file}' belongs to another run: data, settings, seed or start differ. Use another folder, or resume=False."
+            f"'{file}' belongs to another run: data, settings, seed or start differ. "
+            "Use another folder, or resume=False."
         )
     return unflattened(tree, tensors)

@@ -97,7 +97,8 @@ class _Run:
         self.task.model.eval()
         if ended == "interrupted":
             warnings.warn(
-                f"Training was interrupted at epoch {self.at.epoch} of {self.plan.epochs}; the best state so far is kept.",
+                f"Training was interrupted at epoch {self.at.epoch} of {self.plan.epochs}; "
+                "the best state so far is kept.",
                 TrainingWarning,
                 stacklevel=2,
             )

@@ -1,4 +1,4 @@
-"""What "auto" stands for in a gradient fit, by the kind of task: one table, so that defaults can be read in one place."""
+"""What "auto" stands for in a gradient fit, by the kind of task: the defaults can be read in one place."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import torch
 from firstk._checks import IllegalCombination
 from firstk.solvers._task import Task
 from firstk.solvers.gradient import Gradient
-
-# Steps below which a run on batches has not had time to settle; measured on digits and Banking77.
-_FEWEST_STEPS = 600
 
 
 @dataclass(frozen=True)
@@ -70,11 +67,11 @@ def settled(task: Task, settings: Gradient) -> Plan:
 
 
 def _epochs(task: Task, precondition: bool, batch_size: int | None) -> int:
-    """Passes over the rows, more of them where rows are few: a run needs some number of steps whatever n is."""
+    """Return passes over the rows, more of them where rows are few: a run needs some number of steps whatever n is."""
     if batch_size is None:
         return 1000 if precondition else 3000
-    fewest = -(-_FEWEST_STEPS // max(1, task.n // batch_size))
-    return max(15 if task.model.linear else 20, fewest)
+    fewest = -(-task.half.steps // max(1, task.n // batch_size))
+    return max(task.half.epochs if task.model.linear else 20, fewest)
 
 
 def _check_legal(task: Task, optimiser: str, precondition: bool, possible: bool, full: bool) -> None:
@@ -82,7 +79,8 @@ def _check_legal(task: Task, optimiser: str, precondition: bool, possible: bool,
     if "plain" in task.ordering.traits and optimiser != "sgd":
         raise IllegalCombination(
             f"ordering '{name}' with optimiser '{optimiser}'",
-            "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing (001 section 7)",
+            "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing "
+            "(001 section 7)",
             "optimiser='sgd', with or without momentum",
         )
     if precondition and not possible:
@@ -108,6 +106,6 @@ def _learning_rate(task: Task, optimiser: str, precondition: bool) -> float:
     if optimiser == "sgd":
         if task.gram is None:
             return 0.05
-        # Nesterov momentum m allows steps up to about (1 + m) / (1 + 2m) of 2 / L; a loss at 1/n has L near 4 sigma_1^2.
+        # A loss at 1/n has curvature near 4 sigma_1^2; half of what that allows leaves room for momentum.
         return 0.2 / float(torch.linalg.eigvalsh(task.gram)[-1])
-    return 5e-3 if task.model.linear else 1e-3
+    return task.half.learning_rate if task.model.linear else 1e-3

@@ -38,8 +38,8 @@ class Gradient:
     validation : float in [0, 1) or "auto"
         Share of the rows held out for it; "auto": a tenth when there is patience, else none.
     whiten : bool or "auto"
-        Train in coordinates in which the objective's metric N is the identity: the same optimum, reached sooner. "auto":
-        wherever it changes nothing else.
+        Train in coordinates in which the objective's metric N is the identity: the same optimum, reached sooner.
+        "auto": wherever it changes nothing else.
     precondition : bool or "auto"
         Divide gradients by the curvature of each coordinate; "auto": wherever training runs on moments under "sgd".
     dtype : {"auto", "float32", "float64"}
@@ -64,7 +64,7 @@ class Gradient:
     weight_decay: float = 0.0
     schedule: str = "auto"
     clip: float | None = None
-    patience: int | None | str = "auto"
+    patience: int | str | None = "auto"
     validation: float | str = "auto"
     whiten: bool | str = "auto"
     precondition: bool | str = "auto"

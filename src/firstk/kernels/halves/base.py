@@ -42,6 +42,10 @@ class Half:
     # Whether scaling the whole code changes nothing.
     scale_free: ClassVar[bool] = False
     sampled_by_default: ClassVar[bool] = False
+    # Adam's step in whitened coordinates, and the passes and steps a linear encoder needs on batches.
+    learning_rate: ClassVar[float] = 5e-3
+    epochs: ClassVar[int] = 15
+    steps: ClassVar[int] = 600
 
     def loss(self, model: Any, code: Any, batch: dict[str, Tensor], measure: Measure) -> Tensor:
         """Return the weighted loss of a batch."""

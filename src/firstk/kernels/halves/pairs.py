@@ -17,12 +17,16 @@ _TEMPERATURE = 0.05
 class Pairs(Half):
     """Scored: ``1 - corr(cos_k(z, z'), s)``; positives: InfoNCE. Cosines after truncation; prefix 1 has no weight.
 
-    Correlation asks for nothing but the order and spacing of the scores: their range and zero are the annotators'. It is
-    taken over the batch, so it is no sum over rows and prefixes are never drawn.
+    Correlation asks for nothing but the order and spacing of the scores: their range and zero are the annotators'. It
+    is taken over the batch, so it is no sum over rows and prefixes are never drawn.
     """
 
     row_sums: ClassVar[bool] = False
     scale_free: ClassVar[bool] = True
+    # Pairs are few and training on them overfits soon: a short run from the pencil (figures in decisions-training.md).
+    learning_rate: ClassVar[float] = 3e-3
+    epochs: ClassVar[int] = 5
+    steps: ClassVar[int] = 100
 
     def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: Measure) -> Tensor:
         """Return the weighted loss of the batch; `code` holds both sides."""
