@@ -203,8 +203,8 @@ CASES = {
         "'solver' parameter of PrefixEncoder must be one of 'auto', 'closed_form'",
     ),
     "unknown network": (
-        fit(network="mlp"),
-        "network='mlp'.* is not possible: closed forms exist for linear encoders only",
+        fit(network="mlp", solver="closed_form"),
+        "network=MLP.* is not possible: closed forms exist for linear encoders only",
     ),
     "unknown init": (fit(init="warm"), "'init' parameter of PrefixEncoder with a closed form must be one of 'auto'"),
     "unknown device": (fit(device="cuda:7"), "'device' parameter of PrefixEncoder with a closed form must be one of"),

@@ -67,6 +67,12 @@ class Request:
         return self.pencil.N
 
     @property
+    def second_moment(self) -> np.ndarray:
+        """E[x x^T] of what the encoder sees."""
+        least_squares = self.objective.form == "least_squares"
+        return self.quadratic.gram if least_squares else self.statistics.moments.St
+
+    @property
     def M(self) -> np.ndarray:
         """M of the pencil, formed from its factor where need be."""
         pencil = self.pencil
@@ -109,10 +115,10 @@ def build(request: Request) -> Task:
         measure,
         rows=train,
         held=held,
-        gram=tensor(request.metric) if request.linear and request.objective.form == "least_squares" else None,
+        gram=tensor(request.second_moment) if request.linear else None,
         moments=on_moments,
         weight=None if weight is None else torch.as_tensor(np.asarray(weight)),
-        free_coordinates=not request.ordering.traits & {"weights", "scale"},
+        free_coordinates=request.ordering.residual in ("axes", "blocks"),
     )
 
 

@@ -194,9 +194,10 @@ class _Run:
         if self.plan.patience is not None and self.at.waiting >= self.plan.patience:
             return "no better validation loss"
         if self.deterministic:
-            self.at.recent = [*self.at.recent[-_WINDOW:], loss]
+            window = _WINDOW if self.plan.optimiser != "lbfgs" else 3
+            self.at.recent = [*self.at.recent[-window:], loss]
             moved = max(self.at.recent) - min(self.at.recent)
-            if len(self.at.recent) > _WINDOW and moved <= self.plan.tolerance * max(abs(loss), 1e-300):
+            if len(self.at.recent) > window and moved <= self.plan.tolerance * max(abs(loss), 1e-300):
                 return "converged"
         return "done"
 
@@ -249,7 +250,10 @@ class _Run:
 def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
     rate, decay = plan.learning_rate, plan.weight_decay
     if plan.optimiser == "lbfgs":
-        return torch.optim.LBFGS(parameters, lr=rate, max_iter=20, history_size=20, line_search_fn="strong_wolfe")
+        stop = {"tolerance_grad": 1e-12, "tolerance_change": 1e-15}
+        return torch.optim.LBFGS(
+            parameters, lr=rate, max_iter=20, history_size=50, line_search_fn="strong_wolfe", **stop
+        )
     if plan.optimiser == "sgd":
         momentum = plan.momentum
         return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)

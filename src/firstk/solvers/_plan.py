@@ -41,7 +41,8 @@ def settled(task: Task, settings: Gradient) -> Plan:
     precondition = can_precondition if settings.precondition == "auto" else bool(settings.precondition)
     optimiser = settings.optimiser
     if optimiser == "auto":
-        optimiser = "sgd" if plain or precondition else "adam"
+        smooth = task.moments and "codes" not in task.ordering.traits
+        optimiser = "sgd" if plain or precondition else "lbfgs" if smooth else "adam"
     _check_legal(task, optimiser, precondition, can_precondition, full)
     linear = task.model.linear
     defaults: dict[str, Any] = {
@@ -54,7 +55,7 @@ def settled(task: Task, settings: Gradient) -> Plan:
     own = {name: getattr(settings, name) for name in defaults}
     own = {name: defaults[name] if value == "auto" else value for name, value in own.items()}
     own["batch_size"] = None if full else min(int(own["batch_size"]), task.n)
-    own["epochs"] = _epochs(task, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
+    own["epochs"] = _epochs(task, optimiser, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
     own["patience"] = own["patience"] if task.held else None
     return Plan(
         optimiser=optimiser,
@@ -66,10 +67,10 @@ def settled(task: Task, settings: Gradient) -> Plan:
     )
 
 
-def _epochs(task: Task, precondition: bool, batch_size: int | None) -> int:
+def _epochs(task: Task, optimiser: str, precondition: bool, batch_size: int | None) -> int:
     """Return passes over the rows, more of them where rows are few: a run needs some number of steps whatever n is."""
     if batch_size is None:
-        return 1000 if precondition else 3000
+        return 1000 if precondition else 300 if optimiser == "lbfgs" else 3000  # a step of L-BFGS is twenty
     fewest = -(-task.half.steps // max(1, task.n // batch_size))
     return max(task.half.epochs if task.model.linear else 20, fewest)
 
@@ -106,6 +107,6 @@ def _learning_rate(task: Task, optimiser: str, precondition: bool) -> float:
     if optimiser == "sgd":
         if task.gram is None:
             return 0.05
-        # A loss at 1/n has curvature near 4 sigma_1^2; half of what that allows leaves room for momentum.
-        return 0.2 / float(torch.linalg.eigvalsh(task.gram)[-1])
+        # A loss at 1/n has curvature near 4 sigma_1^2; a fifth of what that allows leaves room for momentum.
+        return 0.05 / float(torch.linalg.eigvalsh(task.gram)[-1])
     return task.half.learning_rate if task.model.linear else 1e-3

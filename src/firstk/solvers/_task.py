@@ -29,7 +29,8 @@ class Task:
     weight : Tensor of shape (n,), optional
         Sample weights: rows are drawn in proportion.
     free_coordinates : bool
-        Whether gradients may be divided by curvature and the residual symmetry used between steps.
+        Whether the ordering fixes axes or blocks and nothing else, so that gradients may be
+        divided by curvature and the residual symmetry used between steps.
     distances : callable, optional
         From the model to numbers for the trace.
     """

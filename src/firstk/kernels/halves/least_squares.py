@@ -19,6 +19,8 @@ class LeastSquares(Half):
     """``E|t - A_k B_k x|^2``; settings: total, cross (p, q) and gram (p, p) of :class:`firstk.contracts.Quadratic`."""
 
     from_moments: ClassVar[bool] = True
+    learning_rate: ClassVar[float] = 1e-2
+    steps: ClassVar[int] = 3000
 
     def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
         """Return sum_k omega_k mean_i |t_i - c - sum_{j<=k} z_ij a_j|^2."""

@@ -1,0 +1,38 @@
+"""Monotone l1: what it does and what it does not."""
+
+import numpy as np
+import pytest
+
+from firstk import Gradient, MonotoneL1, PrefixEncoder
+from firstk.metrics import subspace_distance
+
+pytest.importorskip("torch")
+SHORT = Gradient(epochs=1500)
+
+
+def test_columns_of_the_decoder_keep_unit_norm_and_the_subspace_is_near(known):
+    enc = PrefixEncoder(4, ordering=MonotoneL1(0.05), solver=SHORT, init="random", random_state=0).fit(known.X)
+    np.testing.assert_allclose(np.linalg.norm(enc.decoder_, axis=0), 1.0, rtol=1e-6)
+    assert subspace_distance(enc.decoder_.T, known.axes) < 0.01
+    assert enc.optimality_gap_ < 0.01
+
+
+def test_late_coordinates_are_used_less(known):
+    enc = PrefixEncoder(4, ordering=MonotoneL1(0.5), solver=SHORT, init="random", random_state=0).fit(known.X)
+    size = np.abs(enc.transform(known.X)).mean(axis=0)
+    assert size[0] > size[-1]
+
+
+def test_without_unit_columns_the_penalty_is_shrunk_away(known):
+    free = MonotoneL1(0.5, unit_columns=False)
+    enc = PrefixEncoder(4, ordering=free, solver=SHORT, init="random", random_state=0).fit(known.X)
+    held = PrefixEncoder(4, ordering=MonotoneL1(0.5), solver=SHORT, init="random", random_state=0).fit(known.X)
+    assert np.abs(enc.transform(known.X)).mean() < 0.7 * np.abs(held.transform(known.X)).mean()
+
+
+def test_it_orders_a_network_with_a_head(known):
+    y = np.digitize(known.X[:, 0], [0.0])
+    enc = PrefixEncoder(
+        4, objective="classification", ordering="monotone_l1", network="mlp", solver=Gradient(epochs=5), random_state=0
+    ).fit(known.X, y)
+    assert enc.score(known.X, y) > 0.9

@@ -1,0 +1,29 @@
+"""The linear VAE with diagonal covariance (001 appendix F): axes up to order, and collapse below the noise."""
+
+import numpy as np
+import pytest
+
+from firstk import Gradient, PrefixEncoder, Variational
+from firstk.metrics import paired_cosines
+
+pytest.importorskip("torch")
+
+
+def test_axes_are_principal_once_sorted_and_have_the_stated_size(known):
+    enc = PrefixEncoder(4, ordering=Variational(0.5), init="random", random_state=0).fit(known.X)
+    assert paired_cosines(enc.decoder_.T, known.axes).min() > 0.999
+    # Probabilistic PCA: |a_k|^2 = sigma_k^2 - noise.
+    np.testing.assert_allclose(np.square(enc.decoder_).sum(axis=0), known.spectrum - 0.5, rtol=1e-2)
+
+
+def test_axes_below_the_noise_collapse(known):
+    enc = PrefixEncoder(4, ordering=Variational(2.5), init="random", random_state=0).fit(known.X)
+    size = np.square(enc.decoder_).sum(axis=0)
+    np.testing.assert_allclose(size[:3], known.spectrum[:3] - 2.5, rtol=2e-2)
+    assert size[3] < 1e-4
+
+
+def test_drawing_the_code_estimates_the_same_loss(known):
+    solver = Gradient(batch_size=256, epochs=60)
+    enc = PrefixEncoder(4, ordering=Variational(0.5, sampled=True), solver=solver, random_state=0).fit(known.X)
+    assert paired_cosines(enc.decoder_.T, known.axes).min() > 0.97
