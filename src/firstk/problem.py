@@ -154,7 +154,7 @@ class Problem:
         mean, query_mean = _means(objective, statistics.moments)
         request = training.Request(
             objective, self.ordering, self.solver, statistics, rows, mean, query_mean,
-            self.network, self.init, self.device, self.seed, pencil, solution,
+            self.network, self.init, self.device, self.seed, pencil, solution, self.n_components,
         )  # fmt: skip
         task = training.build(request)
         outcome = self.solver.train(task, self.seed, self.verbose)

@@ -45,15 +45,16 @@ def choose(request: Any, R: np.ndarray | None) -> Start:
 
 
 def of_network(request: Any, d: int) -> Start:
-    """Return shared weights for a network that is not linear: small and random, as `nn.Linear` would have them."""
+    """Return random shared weights for a network: a head that tells unit codes apart, a decoder of the data's size."""
     rng, form = np.random.default_rng(request.seed), request.objective.form
     if form == "cross_entropy":
-        q = len(request.statistics.moments.classes)
+        q, size = len(request.statistics.moments.classes), _CODE_NORM
     elif form == "least_squares":
         q = request.quadratic.cross.shape[1]
+        size = np.sqrt(request.quadratic.total / q)
     else:
         return Start(None, None, None)
-    return Start(None, rng.uniform(-1, 1, (q, d)) / np.sqrt(d), np.zeros(q))
+    return Start(None, rng.uniform(-1, 1, (q, d)) * (size / np.sqrt(d)), np.zeros(q))
 
 
 def _random(request: Any, R: np.ndarray | None, rng: Any, d: int, p: int, small: bool) -> Start:

@@ -47,6 +47,7 @@ class Request:
     seed: int
     pencil: Pencil
     solution: Solution
+    width: int | None = None
 
     @property
     def linear(self) -> bool:
@@ -91,12 +92,12 @@ def build(request: Request) -> Task:
     R = _whitener(request)
     half = _half(request, R, tensor)
     start = starts.choose(request, R)
-    d = len(start.encoder) if start.encoder is not None else len(request.solution.components)
+    d = len(request.solution.components) if request.linear or request.width is None else request.width
     generator = torch.Generator().manual_seed(request.seed)
     rows = {} if request.rows is None else _tensors(request, R, tensor, on_moments)
     encoder = _encoder(request, start, R, tensor, rows, d)
     if not request.linear:
-        d = check_width(encoder, rows.get("input", rows.get("left", torch.zeros(2, 1))), None)
+        d = check_width(encoder, rows["input" if "input" in rows else "left"], request.width)
         start = starts.of_network(request, d)
     model = Model(
         encoder,

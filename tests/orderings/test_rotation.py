@@ -61,7 +61,7 @@ def test_the_second_moment_becomes_diagonal_at_the_rate_of_theorem_5(factor):
     skew = torch.tensor([[0.0, 1, -1], [-1, 0, 1], [1, -1, 0]], dtype=torch.float64)
     B = torch.matrix_exp(1e-3 * skew)
     A, step, found = B.T.clone(), 1e-3, []
-    for _ in range(2000):
+    for _ in range(5000):
         view = view_of(B, A, St)
         Rotation(factor=factor, tied=False).correct(view)
         S = B @ St @ B.T

@@ -40,13 +40,15 @@ def settled(task: Task, settings: Gradient) -> Plan:
     can_precondition = task.moments and task.free_coordinates and settings.optimiser in ("auto", "sgd")
     precondition = can_precondition if settings.precondition == "auto" else bool(settings.precondition)
     optimiser = settings.optimiser
+    linear = task.model.linear
+    decay = task.half.weight_decay if linear and not full else 0.0
     if optimiser == "auto":
         smooth = task.moments and "codes" not in task.ordering.traits
-        optimiser = "sgd" if plain or precondition else "lbfgs" if smooth else "adam"
+        optimiser = "sgd" if plain or precondition else "lbfgs" if smooth else "adamw" if decay else "adam"
     _check_legal(task, optimiser, precondition, can_precondition, full)
-    linear = task.model.linear
     defaults: dict[str, Any] = {
         "learning_rate": _learning_rate(task, optimiser, precondition),
+        "weight_decay": decay if optimiser == "adamw" else 0.0,
         "momentum": 0.98 if precondition else 0.9,
         "schedule": "constant" if precondition or plain or optimiser == "lbfgs" else "cosine",
         "patience": None if linear else 5,
@@ -60,7 +62,6 @@ def settled(task: Task, settings: Gradient) -> Plan:
     return Plan(
         optimiser=optimiser,
         precondition=precondition,
-        weight_decay=settings.weight_decay,
         clip=settings.clip,
         tolerance=settings.tolerance,
         **own,

@@ -28,7 +28,8 @@ class Gradient:
     batch_size : int, "full" or "auto"
         "full" with a linear encoder trains on moments where the objective allows it.
     momentum : float in [0, 1) or "auto"
-    weight_decay : float
+    weight_decay : float or "auto"
+        "auto": none, but for classification with a linear encoder, where it is decoupled (AdamW) and matters.
     schedule : {"auto", "constant", "cosine"}
         "cosine" brings the learning rate to zero over the run.
     clip : float, optional
@@ -61,7 +62,7 @@ class Gradient:
     epochs: int | str = "auto"
     batch_size: int | str = "auto"
     momentum: float | str = "auto"
-    weight_decay: float = 0.0
+    weight_decay: float | str = "auto"
     schedule: str = "auto"
     clip: float | None = None
     patience: int | str | None = "auto"
@@ -94,6 +95,8 @@ class Gradient:
             _check_positive(self, ("batch_size",), whole=True, auto=True)
         if self.patience is not None:
             _check_positive(self, ("patience",), whole=True, auto=True)
+        if self.weight_decay != "auto" and not (is_real(self.weight_decay) and self.weight_decay >= 0):  # type: ignore[operator]
+            raise bad_parameter("weight_decay", owner, "a number that is not negative, or 'auto'", self.weight_decay)
         for name in ("momentum", "validation"):
             value = getattr(self, name)
             if value != "auto" and not (is_real(value) and 0 <= value < 1):

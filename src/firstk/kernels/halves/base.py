@@ -44,6 +44,7 @@ class Half:
     sampled_by_default: ClassVar[bool] = False
     # Adam's step in whitened coordinates, and the passes and steps a linear encoder needs on batches.
     learning_rate: ClassVar[float] = 5e-3
+    weight_decay: ClassVar[float] = 0.0
     epochs: ClassVar[int] = 15
     steps: ClassVar[int] = 600
 

@@ -1,0 +1,253 @@
+"""The one training loop: hooks in order, stopping, tracing, checkpoints, interruption, divergence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from firstk import Gradient, PrefixEncoder, UniformL2, Unordered
+from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
+from firstk.data import load_digits
+from firstk.solvers import _checkpoint
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits()
+
+
+def classified(digits, solver, **kwargs):
+    objective = kwargs.pop("objective", "classification")
+    enc = PrefixEncoder(8, objective=objective, solver=solver, random_state=3, **kwargs)
+    return enc.fit(digits.X_train, digits.y_train)
+
+
+def same_bytes(a, b):
+    assert a.encoder_.components.tobytes() == b.encoder_.components.tobytes()
+    assert a.encoder_.head.weight.tobytes() == b.encoder_.head.weight.tobytes()
+    if a.encoder_.body is not None:
+        for name, part in a.encoder_.body.arrays().items():
+            assert part.tobytes() == b.encoder_.body.arrays()[name].tobytes()
+
+
+def test_the_hooks_are_called_in_their_order():
+    calls = []
+
+    class Watched(Unordered):
+        def perturb(self, view):
+            calls.append("perturb")
+            return view.code
+
+        def penalty(self, view):
+            calls.append("penalty")
+            return 0.0
+
+        def correct(self, view):
+            assert view.model.encoder.C.grad is not None
+            calls.append("correct")
+
+        def retract(self, view):
+            calls.append("retract")
+
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    PrefixEncoder(2, ordering=Watched(), solver=Gradient(epochs=2, optimiser="adam"), random_state=0).fit(X)
+    assert calls == ["perturb", "penalty", "correct", "retract"] * 2
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+def test_same_seed_same_bytes_and_another_seed_other_bytes(digits, network):
+    solver = Gradient(epochs=2)
+    first, second = (classified(digits, solver, network=network) for _ in range(2))
+    same_bytes(first, second)
+    other = PrefixEncoder(8, objective="classification", solver=solver, network=network, random_state=4)
+    other.fit(digits.X_train, digits.y_train)
+    assert not np.array_equal(other.encoder_.head.weight, first.encoder_.head.weight)
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+def test_resume_gives_the_bytes_of_an_uninterrupted_run(digits, network, tmp_path, monkeypatch):
+    """Checkpoints of a run that is stopped dead after its third one: nothing is left to tidy up."""
+    whole = classified(digits, Gradient(epochs=6), network=network)
+    real, written = _checkpoint.write, []
+
+    def dying(*args):
+        real(*args)
+        written.append(1)
+        if len(written) == 3:
+            raise SystemExit
+
+    monkeypatch.setattr(_checkpoint, "write", dying)
+    with pytest.raises(SystemExit):
+        classified(digits, Gradient(epochs=6, checkpoint=tmp_path), network=network)
+    monkeypatch.setattr(_checkpoint, "write", real)
+    resumed = classified(digits, Gradient(epochs=6, checkpoint=tmp_path, resume=True), network=network)
+    same_bytes(whole, resumed)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam", "lbfgs"])
+def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, optimiser):
+    def fit(epochs, **kwargs):
+        solver = Gradient(optimiser=optimiser, epochs=epochs, schedule="constant", checkpoint_every=5, **kwargs)
+        enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
+        return enc.components_.tobytes()
+
+    whole = fit(20)
+    fit(20, checkpoint=tmp_path)
+    assert fit(20, checkpoint=tmp_path, resume=True) == whole
+
+
+def test_a_killed_process_resumes_to_the_same_bytes(tmp_path):
+    """SIGKILL in the middle of training, then the same command again."""
+    script = textwrap.dedent(
+        f"""
+        import sys, time
+        import numpy as np
+        from firstk import Gradient, PrefixEncoder
+        from firstk.data import load_digits
+        from firstk.solvers import _checkpoint
+        digits = load_digits()
+        slow = sys.argv[1] == "slow"
+        if slow:
+            real = _checkpoint.write
+            def write(*args):
+                real(*args)
+                print("written", flush=True)
+                time.sleep(0.2)
+            _checkpoint.write = write
+        solver = Gradient(epochs=12, checkpoint={str(tmp_path)!r}, resume=True)
+        enc = PrefixEncoder(6, objective="classification", solver=solver, random_state=0)
+        enc.fit(digits.X_train, digits.y_train)
+        print(enc.components_.tobytes().hex())
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, "slow"], stdout=subprocess.PIPE, text=True)
+    for _ in range(4):
+        assert process.stdout.readline() == "written\n"
+    process.kill()
+    process.wait()
+    assert (tmp_path / _checkpoint.FILE).exists()
+    done = subprocess.run([sys.executable, "-c", script, "fast"], capture_output=True, text=True, check=True)
+    digits = load_digits()
+    whole = PrefixEncoder(6, objective="classification", solver=Gradient(epochs=12), random_state=0)
+    whole.fit(digits.X_train, digits.y_train)
+    assert done.stdout.splitlines()[-1] == whole.components_.tobytes().hex()
+
+
+def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
+    classified(digits, Gradient(epochs=1, checkpoint=tmp_path))
+    with pytest.raises(InvalidInput, match=r"belongs to another run.*another folder"):
+        classified(digits, Gradient(epochs=2, checkpoint=tmp_path, resume=True))
+    (tmp_path / _checkpoint.FILE).write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        classified(digits, Gradient(epochs=1, checkpoint=tmp_path, resume=True))
+
+
+def test_an_interrupt_keeps_the_best_state_and_says_so(digits):
+    before = signal.getsignal(signal.SIGINT)
+    threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.perf_counter()
+    with pytest.warns(TrainingWarning, match=r"interrupted at epoch \d+ of 100000; the best state so far is kept"):
+        enc = classified(digits, Gradient(epochs=100_000))
+    assert time.perf_counter() - began < 20
+    assert signal.getsignal(signal.SIGINT) is before
+    assert enc.score(digits.X_test, digits.y_test) > 0.85
+    assert enc.encoder_.config["ended"] == "interrupted"
+
+
+def test_a_diverging_run_names_the_learning_rate(digits):
+    solver = Gradient(optimiser="sgd", learning_rate=10.0, precondition=False, whiten=False)
+    with pytest.raises(TrainingDiverged, match=r"learning rate 10 of optimiser 'sgd' is too large: try .*=1\)"):
+        PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
+
+
+def test_patience_stops_and_keeps_the_best_state(digits):
+    solver = Gradient(patience=3, validation=0.2, epochs=500, learning_rate=0.05, schedule="constant")
+    enc = classified(digits, solver)
+    assert enc.encoder_.config["ended"] == "no better validation loss"
+    assert enc.encoder_.config["epochs"] < 500
+    best = [entry["best_validation"] for entry in enc.trace_]
+    assert best == sorted(best, reverse=True)
+    assert best[-1] == best[-4] < best[0]
+
+
+def test_the_trace_falls_and_can_be_plotted(digits):
+    solver = Gradient(epochs=100, trace_every=10)
+    enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
+    assert [entry["epoch"] for entry in enc.trace_] == [1, *range(10, 101, 10)]
+    assert enc.trace_[-1]["loss"] < enc.trace_[0]["loss"]
+    assert PrefixEncoder(4).fit(digits.X_train).trace_ == []
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adamw", "sgd", "lbfgs"])
+def test_every_optimiser_lowers_the_loss_from_moments(digits, optimiser):
+    solver = Gradient(optimiser=optimiser, epochs=200)
+    enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
+    assert enc.optimality_gap_ < 0.01
+
+
+def test_the_cost_of_a_step_on_moments_does_not_depend_on_n(digits):
+    """The task holds no rows at all, and partial_fit with the gradient solver gives what fit gives."""
+    kwargs = {"solver": Gradient(epochs=50), "init": "random", "random_state": 0}
+    whole = PrefixEncoder(4, **kwargs).fit(digits.X_train)
+    stream = PrefixEncoder(4, **kwargs).partial_fit(digits.X_train[:600]).partial_fit(digits.X_train[600:])
+    np.testing.assert_allclose(stream.components_, whole.components_, atol=1e-4)  # float32 products, other blocks
+    with pytest.raises(IllegalCombination, match=r"needs the rows themselves.*fit\(X, y\)"):
+        PrefixEncoder(4, objective="classification").partial_fit(digits.X_train, digits.y_train).components_  # noqa: B018
+
+
+def test_clipping_bounds_a_step(digits):
+    """With rate 1 and no momentum a step is as long as its gradient; uniform l2 leaves the weights as they come."""
+    start = np.eye(4, 64, k=20)
+
+    def moved(clip):
+        solver = Gradient(epochs=2, optimiser="sgd", learning_rate=1.0, momentum=0.0, clip=clip)
+        enc = PrefixEncoder(4, ordering=UniformL2(5.0), solver=solver, init=start, random_state=0).fit(digits.X_train)
+        return np.linalg.norm(enc.components_ - start)
+
+    assert 0 < moved(1e-3) <= 1e-3 * (1 + 1e-9)  # the best state is that before the second step
+    assert moved(1e-2) > 2e-3
+
+
+def test_weights_count_as_repetitions(digits):
+    """Weight zero on half the rows is as if they were not there, on moments; on rows they are never drawn."""
+    X, y = digits.X_train, digits.y_train
+    weight = (np.arange(len(X)) % 2).astype(float)
+    kwargs = {"solver": Gradient(epochs=50), "init": "random", "random_state": 0}
+    weighted = PrefixEncoder(4, **kwargs).fit(X, sample_weight=weight)
+    halved = PrefixEncoder(4, **kwargs).fit(X[weight > 0])
+    np.testing.assert_allclose(weighted.components_, halved.components_, atol=1e-4)
+    wrong = np.where(weight > 0, y, (y + 1) % 10)
+    enc = PrefixEncoder(9, objective="classification", random_state=0).fit(X, wrong, sample_weight=weight)
+    assert enc.score(X[weight > 0], y[weight > 0]) > 0.9
+
+
+def test_settings_that_mean_nothing_are_refused():
+    for bad, match in [
+        ({"optimiser": "newton"}, "'optimiser'"),
+        ({"learning_rate": 0}, "'learning_rate' .* a positive number"),
+        ({"epochs": 1.5}, "'epochs' .* a positive int"),
+        ({"batch_size": "half"}, "'batch_size'"),
+        ({"momentum": 1.0}, "'momentum'"),
+        ({"clip": -1.0}, "'clip'"),
+        ({"resume": True}, "needs checkpoint"),
+        ({"optimiser": "lbfgs", "batch_size": 10}, "same loss at every step"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            PrefixEncoder(2, solver=Gradient(**bad)).fit(np.eye(5))
+
+
+def test_progress_shows_loss_and_time_left(digits, capsys):
+    classified(digits, Gradient(epochs=3), verbose=True)
+    shown = capsys.readouterr().err
+    assert "training" in shown
+    assert "loss" in shown

@@ -1,0 +1,134 @@
+"""What training must reach: closed forms from random starts, and the promised figures on real embeddings."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from firstk import Classification, FullPrefix, PrefixEncoder, Similarity, SparsePrefix
+from firstk.baselines import BASELINES
+from firstk.data import load_banking77, load_fashion_mnist, load_stsb, split, two_blocks
+from firstk.evaluation import Evidence, prefix_curve
+from firstk.metrics import paired_cosines
+
+pytest.importorskip("torch")
+KS = [4, 8, 16, 32]
+
+
+@pytest.fixture(scope="module")
+def synthetic():
+    blocks = two_blocks(random_state=0)
+    return split(blocks.X, blocks.y)
+
+
+@pytest.fixture(scope="module")
+def fashion(data_folder):
+    images = load_fashion_mnist(data_folder)
+    X, y = (np.concatenate([getattr(images, f"{part}_{end}") for end in ("train", "test")]) for part in "Xy")
+    data = split(X.reshape(len(X), -1), y)
+    return data.X_train, data.y_train
+
+
+def apart(enc):
+    """Axes whose relative gap to both neighbours exceeds 1 %."""
+    gaps = -np.diff(enc.spectrum_) / enc.spectrum_[:-1]
+    gaps = np.minimum(np.append(gaps, gaps[-1]), np.append(np.inf, gaps))
+    return gaps > 0.01
+
+
+def compared(X, y, d, objective):
+    """Train from a random start and return the closed form, cosines with it, and seconds."""
+    solved = PrefixEncoder(d + 1 if objective == "reconstruction" else d, objective=objective).fit(X, y)
+    began = time.perf_counter()
+    trained = PrefixEncoder(d, objective=objective, solver="gradient", init="random", random_state=0).fit(X, y)
+    seconds = time.perf_counter() - began
+    assert trained.optimality_gap_ < 1e-6
+    return solved, paired_cosines(trained.components_, solved.components_[:d]), seconds
+
+
+@pytest.mark.parametrize(("objective", "d"), [("reconstruction", 50), ("fisher", 19)])
+def test_synthetic_data_of_000(synthetic, objective, d):
+    solved, cosines, _ = compared(synthetic.X_train, synthetic.y_train, d, objective)
+    assert apart(solved)[:d].sum() > 0.8 * d
+    assert cosines[apart(solved)[:d]].min() > 0.99
+
+
+def test_fashion_mnist_reconstruction(fashion):
+    solved, cosines, _ = compared(*fashion, 32, "reconstruction")
+    assert cosines[apart(solved)[:32]].min() > 0.99
+
+
+def test_fashion_mnist_fisher_where_000_falls_short(fashion):
+    """000 ends between 0.25 and 0.97 here; the regularisation is the same on both sides (none)."""
+    _, cosines, seconds = compared(*fashion, 9, "fisher")
+    assert cosines.mean() > 0.99
+    assert cosines.min() > 0.97
+    assert seconds < 120
+
+
+# -- Banking77 ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def banking(data_folder):
+    return load_banking77(data_folder)
+
+
+def judged(enc, banking):
+    reference = (banking.X_train, banking.y_train)
+    curve = enc.curve(banking.X_test, banking.y_test, reference=reference, metric="1nn_accuracy", ks=KS)
+    return np.array(curve.score)
+
+
+@pytest.fixture(scope="module")
+def full_prefix(banking):
+    ordering = FullPrefix(omega="harmonic", estimator="sampled")
+    began = time.process_time()
+    enc = PrefixEncoder(128, objective="classification", ordering=ordering, random_state=0)
+    enc.fit(banking.X_train, banking.y_train)
+    return enc, judged(enc, banking), time.process_time() - began
+
+
+def test_banking77_short_codes_tell_intents_apart(full_prefix):
+    enc, scores, seconds = full_prefix
+    assert enc.encoder_.config["estimator"] == "sampled"
+    assert (scores >= [0.53, 0.83, 0.895, 0.912]).all(), scores
+    assert seconds < 10
+
+
+def test_the_default_fit_is_the_same_fit(full_prefix, banking):
+    enc = PrefixEncoder(128, objective="classification", random_state=0).fit(banking.X_train, banking.y_train)
+    np.testing.assert_array_equal(enc.components_, full_prefix[0].components_)
+
+
+def test_no_worse_than_a_list_trained_at_that_length(full_prefix, banking):
+    """At k = 4 it is worse, and the documentation says so: a list spends all its weight where full prefix spreads it."""
+    objective = Classification(shrinkage=full_prefix[0].objective_.shrinkage)
+    ordering = SparsePrefix([8, 16, 32, 64, 128])
+    listed = PrefixEncoder(128, objective=objective, ordering=ordering, random_state=0)
+    scores = judged(listed.fit(banking.X_train, banking.y_train), banking)
+    assert (full_prefix[1][1:] >= scores[1:] - 0.01).all(), (full_prefix[1], scores)
+
+
+# -- STS benchmark -----------------------------------------------------------------------------------------------------
+
+
+def test_sts_benchmark_from_scored_pairs(data_folder, capsys):
+    sts = load_stsb(data_folder)
+    ks = [8, 16, 32, 64]
+    objective = Similarity(shrinkage=0.9, neighbours=0.0)  # what "auto" chooses on the training pairs
+    enc = PrefixEncoder(128, objective=objective, solver="gradient", random_state=0).fit_pairs(*sts.part("train"))
+    curve = enc.curve_pairs(*sts.part("test"), ks=ks)
+    left, right, scores = sts.part("test")
+    rows = np.concatenate(sts.part("train")[:2])
+    with capsys.disabled():
+        print("\nshare of the full score kept at", ks)
+        print(f"  {'firstk':<20}", *(f"{score / curve.input_score:.3f}" for score in curve.score))
+        for name, make in BASELINES.items():
+            base = prefix_curve(make(rows), Evidence(left=left, right=right, scores=scores), "spearman", ks)
+            print(f"  {name:<20}", *(f"{score / curve.input_score:.3f}" for score in base.score))
+            assert (np.array(curve.score) > np.array(base.score)).all()
+    assert (np.array(curve.score) >= [0.69, 0.755, 0.795, 0.817]).all(), curve.score
+    assert curve.input_score == pytest.approx(0.820, abs=0.001)
