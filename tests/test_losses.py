@@ -154,14 +154,11 @@ def test_temperature_can_be_a_parameter():
 def test_free_heads_are_mrl():
     module = FullPrefixFreeHeadCrossEntropy([4, 2], 3, omega={2: 1.0, 4: 3.0, 5: 9.0})
     losses = [
-        torch.nn.functional.cross_entropy(head(Z[:, :k]), LABELS)
-        for k, head in zip((2, 4), module.heads, strict=True)
+        torch.nn.functional.cross_entropy(head(Z[:, :k]), LABELS) for k, head in zip((2, 4), module.heads, strict=True)
     ]
     torch.testing.assert_close(module(Z, LABELS), 0.25 * losses[0] + 0.75 * losses[1])
     torch.testing.assert_close(module.per_prefix(Z, LABELS), torch.stack(losses).detach())
-    assert torch.equal(
-        cross_entropy_free_heads(Z, {2: module.heads[0]}, LABELS), module.per_prefix(Z, LABELS)[0]
-    )
+    assert torch.equal(cross_entropy_free_heads(Z, {2: module.heads[0]}, LABELS), module.per_prefix(Z, LABELS)[0])
     module(Z, LABELS).backward()
     assert all(head.weight.grad.abs().sum() > 0 for head in module.heads)
 

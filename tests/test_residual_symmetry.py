@@ -1,7 +1,7 @@
 """What an objective leaves undetermined (docs/theory.md, section 2): one test a row of the table.
 
-For each row: the transformations that it allows leave every prefix loss as it is, one that it does not allow does not, and
-the canonical form undoes the allowed ones.
+For each row: the transformations that it allows leave every prefix loss as it is, one that it does not allow does not,
+and the canonical form undoes the allowed ones.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ def test_cross_entropy_scale_head_modulo_ones_and_offset():
     assert same(entropy(B, W), entropy(*scaled(B, W)))
     assert same(entropy(B, W), entropy(B, W + np.outer(np.ones(C), [1.0, 2.0, 3.0, 4.0])))
     # The offset of z_1 trades with the bias.
-    shifted = cross_entropy.cross_entropy_per_prefix(
-        t(X @ B.T + [2.0, 0, 0, 0]), t(W), t(Y), t(-2.0 * W[:, 0])
-    ).numpy()
+    shifted = cross_entropy.cross_entropy_per_prefix(t(X @ B.T + [2.0, 0, 0, 0]), t(W), t(Y), t(-2.0 * W[:, 0])).numpy()
     assert same(entropy(B, W), shifted)
     assert not same(entropy(B, W), entropy(ROTATION @ B, W @ ROTATION.T))
     form = shared_form(Code(B, W, ST), "axes", (1, 2, 3, 4), "learned")
@@ -139,9 +137,7 @@ def test_sparse_prefix_shared_decoder_invertible_blocks():
     mixed = BLOCKS @ B, np.linalg.solve(BLOCKS.T, A.T).T
     assert same(rebuilt(B, A)[at], rebuilt(*mixed)[at])
     assert not same(rebuilt(B, A)[[0]], rebuilt(*mixed)[[0]])
-    forms = [
-        with_signs(shared_form(Code(*each, ST), "blocks", (2, 4), "orthonormal")) for each in ((B, A), mixed)
-    ]
+    forms = [with_signs(shared_form(Code(*each, ST), "blocks", (2, 4), "orthonormal")) for each in ((B, A), mixed)]
     np.testing.assert_allclose(forms[0].components, forms[1].components, atol=1e-8)
     assert same(rebuilt(B, A)[at], rebuilt(forms[0].components, forms[0].shared)[at])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -98,21 +99,44 @@ def test_banking77_short_codes_tell_intents_apart(full_prefix):
     assert seconds < 10
 
 
-def test_the_default_fit_is_the_same_fit(full_prefix, banking):
-    enc = PrefixEncoder(128, objective="classification", random_state=0).fit(banking.X_train, banking.y_train)
-    np.testing.assert_array_equal(enc.components_, full_prefix[0].components_)
-
-
-def test_no_worse_than_a_list_trained_at_that_length(full_prefix, banking):
-    """At k = 4 it is worse, and the documentation says so: a list spends all its weight where full prefix spreads it."""
+@pytest.fixture(scope="module")
+def against_a_list(banking, full_prefix):
+    """Mean scores over three seeds: of the default fit, and of a list that names the lengths it is judged at."""
     objective = Classification(shrinkage=full_prefix[0].objective_.shrinkage)
-    ordering = SparsePrefix([8, 16, 32, 64, 128])
-    listed = PrefixEncoder(128, objective=objective, ordering=ordering, random_state=0)
-    scores = judged(listed.fit(banking.X_train, banking.y_train), banking)
-    assert (full_prefix[1][1:] >= scores[1:] - 0.01).all(), (full_prefix[1], scores)
+    orderings = FullPrefix(), SparsePrefix([4, 8, 16, 32, 64, 128])
+    X, y = banking.X_train, banking.y_train
+    return [
+        np.mean(
+            [
+                judged(PrefixEncoder(128, objective=objective, ordering=order, random_state=seed).fit(X, y), banking)
+                for seed in range(3)
+            ],
+            axis=0,
+        )
+        for order in orderings
+    ]
+
+
+def test_the_default_fit_goes_higher(against_a_list):
+    assert (against_a_list[0] >= [0.58, 0.84, 0.895, 0.912]).all(), against_a_list[0]
+
+
+def test_no_worse_than_a_list_trained_at_that_length(against_a_list):
+    full, listed = against_a_list
+    assert (full[1:] >= listed[1:] - 0.01).all(), (full, listed)
+
+
+@pytest.mark.xfail(strict=True, reason="harmonic weights give k = 4 a twentieth of the loss: 0.605 against 0.626")
+def test_no_worse_than_a_list_at_four(against_a_list):
+    full, listed = against_a_list
+    assert full[0] >= listed[0] - 0.01
 
 
 # -- STS benchmark -----------------------------------------------------------------------------------------------------
+
+
+def shares(name, curve, full):
+    return f"  {name:<20}" + "".join(f"{score / full:8.3f}" for score in curve.score)
 
 
 def test_sts_benchmark_from_scored_pairs(data_folder, capsys):
@@ -123,12 +147,12 @@ def test_sts_benchmark_from_scored_pairs(data_folder, capsys):
     curve = enc.curve_pairs(*sts.part("test"), ks=ks)
     left, right, scores = sts.part("test")
     rows = np.concatenate(sts.part("train")[:2])
+    lines = [f"share of the full score kept at {ks}", shares("firstk", curve, curve.input_score)]
+    for name, make in BASELINES.items():
+        base = prefix_curve(make(rows), Evidence(left=left, right=right, scores=scores), "spearman", ks)
+        lines.append(shares(name, base, curve.input_score))
+        assert (np.array(curve.score) > np.array(base.score)).all()
     with capsys.disabled():
-        print("\nshare of the full score kept at", ks)
-        print(f"  {'firstk':<20}", *(f"{score / curve.input_score:.3f}" for score in curve.score))
-        for name, make in BASELINES.items():
-            base = prefix_curve(make(rows), Evidence(left=left, right=right, scores=scores), "spearman", ks)
-            print(f"  {name:<20}", *(f"{score / curve.input_score:.3f}" for score in base.score))
-            assert (np.array(curve.score) > np.array(base.score)).all()
+        sys.stdout.write("\n" + "\n".join(lines) + "\n")
     assert (np.array(curve.score) >= [0.69, 0.755, 0.795, 0.817]).all(), curve.score
     assert curve.input_score == pytest.approx(0.820, abs=0.001)

@@ -27,7 +27,7 @@ from firstk.pairs import PairMoments
 from firstk.solvers._task import Task
 
 # Classes times coordinates up to which all prefixes at once cost no more than a few drawn ones.
-_EXACT_LOGITS = 2048
+_EXACT_LOGITS = 16384
 
 
 @dataclass(frozen=True)

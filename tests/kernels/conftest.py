@@ -9,8 +9,6 @@ def _seeded():
     torch.manual_seed(0)
 
 
-@pytest.fixture(
-    params=["torch", pytest.param("compiled", marks=pytest.mark.skipif(not HAS_NUMBA, reason="numba"))]
-)
+@pytest.fixture(params=["torch", pytest.param("compiled", marks=pytest.mark.skipif(not HAS_NUMBA, reason="numba"))])
 def backend(request):
     return request.param

@@ -10,10 +10,7 @@ def weighted(losses, omega):
 
 
 def cross_entropy(z, head, labels, bias=None, **options):
-    return [
-        F.cross_entropy(F.linear(z[:, :k], head[:, :k], bias), labels, **options)
-        for k in range(1, z.shape[1] + 1)
-    ]
+    return [F.cross_entropy(F.linear(z[:, :k], head[:, :k], bias), labels, **options) for k in range(1, z.shape[1] + 1)]
 
 
 def similarities(a, b, k, similarity):
@@ -23,9 +20,7 @@ def similarities(a, b, k, similarity):
     return a @ b.t()
 
 
-def info_nce(
-    queries, positives, negatives=None, temperature=0.05, similarity="cosine", symmetric=False, targets=None
-):
+def info_nce(queries, positives, negatives=None, temperature=0.05, similarity="cosine", symmetric=False, targets=None):
     n, d = queries.shape
     documents = positives if negatives is None else torch.cat([positives, negatives.flatten(0, -2)])
     targets = torch.arange(n) if targets is None else targets

@@ -163,9 +163,7 @@ def test_gradcheck(similarity, backend):
     tensors = [t.requires_grad_() for t in pairs(4, 18, 3)]
     temperature = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda q, p, n, t: info_nce(
-            q, p, n, temperature=t, similarity=similarity, symmetric=True, backend=backend
-        ),
+        lambda q, p, n, t: info_nce(q, p, n, temperature=t, similarity=similarity, symmetric=True, backend=backend),
         (*tensors, temperature),
     )
 

@@ -52,9 +52,7 @@ def test_agrees_with_the_loop(n, d, C, dtype, backend):
     compare(*problem(n, d, C), backend, dtype)
 
 
-@pytest.mark.parametrize(
-    "omega", ["uniform", "harmonic", "reverse_harmonic", {1: 1}, {3: 1, 20: 2, 37: 1}, "steep"]
-)
+@pytest.mark.parametrize("omega", ["uniform", "harmonic", "reverse_harmonic", {1: 1}, {3: 1, 20: 2, 37: 1}, "steep"])
 def test_agrees_for_every_omega(omega, backend):
     if omega == "steep":
         omega = 0.7 ** torch.arange(40.0).numpy()
@@ -248,9 +246,7 @@ def test_gradient_accumulation(backend):
     whole, chunked = weight.clone().requires_grad_(), weight.clone().requires_grad_()
     cross_entropy(z, whole, labels, bias, backend=backend).backward()
     for rows in torch.arange(23).split(6):
-        (
-            cross_entropy(z[rows], chunked, labels[rows], bias, reduction="sum", backend=backend) / 23
-        ).backward()
+        (cross_entropy(z[rows], chunked, labels[rows], bias, reduction="sum", backend=backend) / 23).backward()
     torch.testing.assert_close(chunked.grad, whole.grad, rtol=1e-12, atol=1e-14)
 
 

@@ -246,9 +246,7 @@ def test_fisher(omega, options, dtype):
 
 def test_fisher_gradcheck():
     (components, Sw, Sb), (z, labels) = scatter_problem(d=3)
-    assert torch.autograd.gradcheck(
-        lambda b: fisher(b, Sw, Sb, shrinkage=0.1), (components.requires_grad_(),)
-    )
+    assert torch.autograd.gradcheck(lambda b: fisher(b, Sw, Sb, shrinkage=0.1), (components.requires_grad_(),))
     assert torch.autograd.gradcheck(lambda z: fisher_from_codes(z, labels), (z.requires_grad_(),))
 
 

@@ -24,11 +24,11 @@ class Rotation(Hooks):
         The Hebbian rule replaces the gradient by ``-(B St - lower(S) B)`` and ties the decoder to the encoder.
     factor : float
         Of the rotation against the gradient. Algorithm 1 goes with the loss at 1/n: factor 1. Section 6.1 and
-        appendix G of 001 match a loss at 1/2n: against our loss at 1/n that is factor 2, with which the rate of theorem 5 holds (its proof
-        drops the half in A); with factor 1 the rate is half of that.
+        appendix G of 001 match a loss at 1/2n: against our loss at 1/n that is factor 2. So does the rate of
+        theorem 5, whose proof drops the half in A; with factor 1 the rate is half of it.
     tied : bool
-        Replace encoder and decoder by their mean after every update. Gradient flow keeps W1 W1^T = W2^T W2, finite steps
-        do not, and without balance training ends at the optimal loss on the wrong axes.
+        Replace encoder and decoder by their mean after every update. Gradient flow keeps W1 W1^T = W2^T W2, finite
+        steps do not, and without balance training ends at the optimal loss on the wrong axes.
     """
 
     rule: str = "augmented"

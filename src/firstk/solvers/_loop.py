@@ -250,9 +250,14 @@ class _Run:
 def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
     rate, decay = plan.learning_rate, plan.weight_decay
     if plan.optimiser == "lbfgs":
-        stop = {"tolerance_grad": 1e-12, "tolerance_change": 1e-15}
         return torch.optim.LBFGS(
-            parameters, lr=rate, max_iter=20, history_size=50, line_search_fn="strong_wolfe", **stop
+            parameters,
+            lr=rate,
+            max_iter=20,
+            tolerance_grad=1e-12,
+            tolerance_change=1e-15,
+            history_size=50,
+            line_search_fn="strong_wolfe",
         )
     if plan.optimiser == "sgd":
         momentum = plan.momentum

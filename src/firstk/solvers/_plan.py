@@ -57,7 +57,9 @@ def settled(task: Task, settings: Gradient) -> Plan:
     own = {name: getattr(settings, name) for name in defaults}
     own = {name: defaults[name] if value == "auto" else value for name, value in own.items()}
     own["batch_size"] = None if full else min(int(own["batch_size"]), task.n)
-    own["epochs"] = _epochs(task, optimiser, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
+    own["epochs"] = (
+        _epochs(task, optimiser, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
+    )
     own["patience"] = own["patience"] if task.held else None
     return Plan(
         optimiser=optimiser,
