@@ -91,7 +91,7 @@ def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> Pre
         raise bad_parameter("d", owner, "an int of at least 1 (the width of the code)", d)
     if isinstance(omega, PrefixWeights):
         if omega.d != d:
-            raise bad_parameter("omega", owner, f"made for a code of width {d}", f"weights for width {omega.d}")
+            raise bad_parameter("omega", owner, f"made for width {d}", f"weights for width {omega.d}")
         return omega
     if isinstance(omega, str):
         if omega not in NAMES:
@@ -127,7 +127,7 @@ def _from_array(omega: Any, d: int, owner: str) -> np.ndarray:
     try:
         weights = np.array(omega, dtype=np.float64)
     except (TypeError, ValueError):
-        raise bad_parameter("omega", owner, f"a name, {d} numbers, or a mapping {{k: weight}}", omega) from None
+        raise bad_parameter("omega", owner, f"a name, {d} numbers or a mapping", omega) from None
     if weights.shape != (d,):
         raise bad_parameter("omega", owner, f"one weight for each of the {d} prefixes", f"shape {weights.shape}")
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))

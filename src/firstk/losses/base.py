@@ -1,0 +1,43 @@
+"""What all full-prefix modules store: the weights of the prefixes and how they are summed."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from firstk._checks import check_choice
+from firstk.kernels._inputs import ESTIMATORS, weights_of
+from firstk.omega import OmegaLike, PrefixWeights
+
+
+class FullPrefixLoss(nn.Module):
+    """What all modules store: the weights of the prefixes and how they are summed.
+
+    Parameters
+    ----------
+    omega : str, mapping or array-like
+        "uniform", "harmonic", "reverse_harmonic", one weight per prefix, or {k: weight} (sparse MRL); divided
+        by its sum.
+    estimator : "exact" or "sampled"
+        All prefixes of all rows, or one prefix per row, drawn with probability omega: unbiased, at the cost
+        of one ordinary loss.
+    generator : torch.Generator, optional
+        Source of the draws; torch's own if None.
+    """
+
+    def __init__(self, omega: OmegaLike, estimator: str, generator: torch.Generator | None):
+        super().__init__()
+        self.omega = omega
+        self.estimator = check_choice(estimator, ESTIMATORS, "estimator", type(self).__name__)
+        self.generator = generator
+        self._resolved: dict[int, PrefixWeights] = {}
+
+    def weights(self, d: int) -> PrefixWeights:
+        """Return omega for codes of width d."""
+        if d not in self._resolved:
+            self._resolved[d] = weights_of(self.omega, d, type(self).__name__)
+        return self._resolved[d]
+
+    def extra_repr(self) -> str:
+        """Show how prefixes are weighed and summed."""
+        return f"omega={self.omega!r}, estimator={self.estimator!r}"

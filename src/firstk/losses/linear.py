@@ -1,0 +1,143 @@
+"""Full-prefix losses whose prefixes share second moments: reconstruction, regression, Fisher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from firstk._checks import InvalidInput
+from firstk.kernels import fisher, reconstruction, regression
+from firstk.kernels._inputs import refuse_sampled, untraced
+from firstk.losses.base import FullPrefixLoss
+from firstk.omega import OmegaLike
+
+
+class FullPrefixReconstruction(FullPrefixLoss):
+    """Squared error of every prefix under one shared decoder (`kernels.reconstruction`)."""
+
+    def __init__(
+        self,
+        omega: OmegaLike = "uniform",
+        estimator: str = "exact",
+        *,
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__(omega, estimator, generator)
+
+    @untraced
+    def forward(self, x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None = None) -> Tensor:
+        """Return the weighted loss of data (n, p) with codes (n, d) and a decoder (p, d)."""
+        omega = self.weights(z.shape[-1])
+        options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
+        return reconstruction.reconstruction(x, z, decoder, offset, omega=omega, **options)
+
+    @untraced
+    def from_moments(self, St: Tensor, components: Tensor, decoder: Tensor) -> Tensor:
+        """Return the same for a linear encoder (d, p) from the scatter (p, p) alone; exact only."""
+        omega = self.weights(len(components))
+        return reconstruction.reconstruction_from_moments(
+            St, components, decoder, omega=omega, estimator=self.estimator
+        )
+
+    def per_prefix(self, x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None = None) -> Tensor:
+        """Return the d separate losses, without gradient."""
+        return reconstruction.reconstruction_per_prefix(x, z, decoder, offset)
+
+    def per_prefix_from_moments(self, St: Tensor, components: Tensor, decoder: Tensor) -> Tensor:
+        """Return the d separate losses from the scatter alone, without gradient."""
+        return reconstruction.reconstruction_from_moments_per_prefix(St, components, decoder)
+
+
+class FullPrefixRegression(FullPrefixLoss):
+    """Squared error of every prefix under one shared linear head (`kernels.regression.regression`)."""
+
+    def __init__(
+        self,
+        omega: OmegaLike = "harmonic",
+        estimator: str = "exact",
+        *,
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__(omega, estimator, generator)
+
+    @untraced
+    def forward(self, z: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Return the weighted loss of codes (n, d) under a head (q, d), targets (n, q) or (n,)."""
+        omega = self.weights(z.shape[-1])
+        options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
+        return regression.regression(z, weight, targets, bias, omega=omega, **options)
+
+    def per_prefix(self, z: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Return the d separate losses, without gradient."""
+        return regression.regression_per_prefix(z, weight, targets, bias)
+
+
+class FullPrefixFreeHeadRegression(FullPrefixLoss):
+    """Squared error of the best linear probe of every prefix, from one QR: it needs no head."""
+
+    def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact"):
+        super().__init__(omega, estimator, None)
+        refuse_sampled(estimator, type(self).__name__, "the best head of a prefix depends on all rows at once")
+
+    @untraced
+    def forward(self, z: Tensor, targets: Tensor) -> Tensor:
+        """Return the weighted loss of codes (n, d) for targets (n, q) or (n,)."""
+        return regression.regression_free_head(z, targets, omega=self.weights(z.shape[-1]))
+
+    def per_prefix(self, z: Tensor, targets: Tensor) -> Tensor:
+        """Return the d separate losses, without gradient."""
+        return regression.regression_free_head_per_prefix(z, targets)
+
+
+class FullPrefixFisher(FullPrefixLoss):
+    """Minus Fisher's ratio trace of every prefix, from one Cholesky factor (`kernels.fisher`).
+
+    Parameters
+    ----------
+    omega : as in `FullPrefixCrossEntropy`
+    estimator : "exact"
+        "sampled" is refused: the ratio trace is not a sum over rows.
+    shrinkage : float in [0, 1], optional
+        Of Sw, in input space.
+    code_eps : float
+        eps of 000 (29), in code space; for reproduction only.
+    """
+
+    def __init__(
+        self,
+        omega: OmegaLike = "uniform",
+        estimator: str = "exact",
+        *,
+        shrinkage: float | None = None,
+        code_eps: float = 0.0,
+    ):
+        super().__init__(omega, estimator, None)
+        refuse_sampled(estimator, type(self).__name__, "the ratio trace is not a sum over rows")
+        self.shrinkage = shrinkage
+        self.code_eps = code_eps
+
+    @untraced
+    def forward(self, components: Tensor, Sw: Tensor, Sb: Tensor) -> Tensor:
+        """Return the weighted loss of a linear encoder (d, p) with scatters (p, p)."""
+        omega = self.weights(len(components))
+        return fisher.fisher(components, Sw, Sb, omega=omega, shrinkage=self.shrinkage, code_eps=self.code_eps)
+
+    @untraced
+    def from_codes(self, z: Tensor, labels: Tensor) -> Tensor:
+        """Return the weighted loss of codes (n, d) of any network; `shrinkage` has no input space here."""
+        if self.shrinkage is not None:
+            raise InvalidInput(
+                "FullPrefixFisher.from_codes has no input space to shrink Sw in. Got "
+                f"shrinkage={self.shrinkage}; use code_eps, or the form with scatters."
+            )
+        return fisher.fisher_from_codes(z, labels, omega=self.weights(z.shape[-1]), code_eps=self.code_eps)
+
+    def per_prefix(self, components: Tensor, Sw: Tensor, Sb: Tensor) -> Tensor:
+        """Return the d separate losses, without gradient."""
+        return fisher.fisher_per_prefix(components, Sw, Sb, shrinkage=self.shrinkage, code_eps=self.code_eps)
+
+    def per_prefix_from_codes(self, z: Tensor, labels: Tensor) -> Tensor:
+        """Return the d separate losses of codes (n, d), without gradient."""
+        return fisher.fisher_from_codes_per_prefix(z, labels, code_eps=self.code_eps)
