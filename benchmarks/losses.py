@@ -16,9 +16,10 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import argparse
-import contextlib
 import ctypes
 import gc
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -371,9 +372,12 @@ def main() -> int:
     held = [report(case) for case in CASES if only in case.title.lower()]
     if only in "reconstruction as d grows":
         held.append(additive_cost())
-    if only in "peak memory":
-        with contextlib.suppress(OSError):
-            held.append(memory())
+    if only == "peak memory":
+        held.append(memory())
+    elif only in "peak memory" and Path("/proc/self/clear_refs").exists():
+        # In a process of its own: what earlier cases left in the allocator would count otherwise.
+        command = [sys.executable, "-m", "benchmarks.losses", "--only", "peak memory"]
+        held.append(subprocess.run(command, check=False).returncode == 0)
     print(f"\n{'every claim held' if all(held) else 'some claims were NOT MET'}")
     return 0 if all(held) else 1
 
