@@ -13,7 +13,7 @@ from torch import Tensor
 
 BLOCK = 16
 # Tiles of about this many numbers: the size of a second-level cache, and enough to fill a GPU.
-_TILE = {"cpu": 1 << 18, "cuda": 1 << 24}
+_TILE = {"cpu": 1 << 17, "cuda": 1 << 24}
 # A problem of this many numbers is not cut into blocks for the sake of memory.
 SMALL = 1 << 20
 
