@@ -1,6 +1,5 @@
 """A 1-NN curve over every prefix in one sweep, against one BLAS evaluation a prefix, at the size of Banking77."""
 
-
 from __future__ import annotations
 
 import os
