@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-
 # BLAS threads of the last contender spin for a while before they sleep; the next one must not pay for them.
 _PAUSE = 0.3
 
