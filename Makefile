@@ -13,7 +13,7 @@ help:
 	@echo "make demo   learn ordered codes on embedded data and write a page to open"
 	@echo "make test   lint, types, layers, doctests, README code and all tests"
 	@echo "make lint   ruff, mypy and import-linter alone"
-	@echo "make bench  speed against scikit-learn, as ratios"
+	@echo "make bench  speed against named peers, as ratios"
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -23,7 +23,12 @@ $(VENV)/.base: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need (first run only) ..."
-	@$(PIP) -e '.[report,tables,test]'
+	@$(PIP) -e '.[report,tables,torch,test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	@echo "installing the peers of the benchmarks (first run only) ..."
+	@$(PIP) -e '.[report,tables,torch,text,test]'
 	@touch $@
 
 demo: $(VENV)/.base
@@ -38,7 +43,7 @@ lint: $(VENV)/.test
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 clean:

@@ -270,8 +270,34 @@ CASES = {
     ),
     "recall of one row": (
         lambda: PrefixEncoder(objective="similarity").fit(X).curve(X[:1]),
-        "needs at least two rows to look for neighbours among",
+        "needs more than 10 rows to look among. Got 0",
     ),
+    "recall among ten": (lambda: PrefixEncoder().fit(X).curve(X[:11][:10], metric="recall@10"), "Got 9"),
+    "positives among few": (
+        lambda: PrefixEncoder(2).fit(X).curve_pairs(X[:8], X[:8]),
+        "more than 10 different right sides. Got 8",
+    ),
+    "r2 of labels": (
+        lambda: PrefixEncoder(2).fit(X).curve(X, np.array(["a", "b"] * 200)[: len(X)], metric="r2"),
+        "reads numbers, and 'y' holds labels",
+    ),
+    "r2 of an encoder that learned labels": (
+        lambda: PrefixEncoder(objective="fisher").fit(X, Y).curve(X, Y, metric="r2"),
+        "this encoder learned labels",
+    ),
+    "labels of two kinds": (
+        lambda: PrefixEncoder(objective="fisher").fit(X, np.array(["a", 1] * len(X), dtype=object)[: len(X)]),
+        "labels of one kind",
+    ),
+    "a missing label": (
+        lambda: PrefixEncoder(objective="fisher").fit(X, np.array(["a", None] * len(X), dtype=object)[: len(X)]),
+        "none of them missing",
+    ),
+    "a reference of three": (
+        lambda: PrefixEncoder(objective="fisher").fit(X, Y).curve(X, Y, reference=(X, Y, Y)),
+        "must be X or .X, y.",
+    ),
+    "numbers too small for float64": (lambda: PrefixEncoder().fit(X * 1e-160), "too small for their precision"),
 }
 
 

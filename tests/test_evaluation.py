@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import PrefixEncoder, Similarity
+from firstk._checks import InvalidInput
 from slow_reference import classes_of, correlated, residual
 
 N, P = 120, 6
@@ -144,3 +145,20 @@ def test_the_curve_of_a_cut_encoder_is_the_start_of_the_curve(data):
     X, _ = halves(data, "X")
     enc = PrefixEncoder().fit(X)
     np.testing.assert_allclose(enc[:3].curve(X).score, enc.curve(X).score[:3], atol=1e-13)
+
+
+def test_columns_of_a_table_must_stand_in_the_order_of_the_fit():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
+    y = np.arange(60) % 3
+    enc = PrefixEncoder(objective="fisher").fit(table, y)
+    turned = table[list("dcba")]
+    assert enc.curve(table, y, reference=(table, y)).full == 1.0
+    for X, reference in ((turned, (table, y)), (table, (turned, y))):
+        with pytest.raises(ValueError, match="same order"):
+            enc.curve(X, y, reference=reference)
+    with pytest.raises(ValueError, match="same order"):
+        PrefixEncoder(objective="similarity").fit_pairs(table, turned)
+    with pytest.raises(InvalidInput, match="column names differ"):
+        enc.merge(PrefixEncoder(objective="fisher").fit(turned, y))

@@ -34,7 +34,7 @@ HEAD, BIAS, LABELS = torch.randn(3, 5), torch.randn(3), torch.arange(12) % 3
 DECODER, B = torch.randn(7, 5), torch.randn(5, 7)
 ST, SW, SB, SCORES = X.t() @ X / 12, torch.eye(7), X[:2].t() @ X[:2], torch.rand(12)
 
-# name: (module, arguments, its function, the default omega of THEORY section 7)
+# name: (module, arguments, its function, the default omega of docs/theory.md, section 7)
 CASES = {
     "cross_entropy": (FullPrefixCrossEntropy(), (Z, HEAD, LABELS, BIAS), cross_entropy, "harmonic"),
     "info_nce": (FullPrefixInfoNCE(), (Q, Z, X[:, :5]), info_nce, "harmonic"),
@@ -210,3 +210,21 @@ def test_without_torch():
 def test_every_public_name_is_documented():
     for name in firstk.losses.__all__:
         assert getattr(firstk.losses, name).__doc__
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+def test_a_second_backward_through_a_kept_graph_finds_the_same_gradients(backend):
+    torch.manual_seed(0)
+    z, w = torch.randn(12, 5, requires_grad=True), torch.randn(4, 5, requires_grad=True)
+    q, p = torch.randn(6, 5, requires_grad=True), torch.randn(6, 5, requires_grad=True)
+    labels = torch.randint(0, 4, (12,))
+    for loss, leaves in (
+        (FullPrefixCrossEntropy(backend=backend)(z, w, labels), (z, w)),
+        (FullPrefixInfoNCE(backend=backend)(q, p), (q, p)),
+    ):
+        first = torch.autograd.grad(loss, leaves, retain_graph=True)
+        kept = [gradient.clone() for gradient in first]
+        again = torch.autograd.grad(loss, leaves, torch.tensor(2.0))
+        for a, b, c in zip(first, kept, again, strict=True):
+            assert torch.equal(a, b)  # what was handed over is not touched again
+            torch.testing.assert_close(2 * a, c)

@@ -342,3 +342,10 @@ def test_any_partition_in_any_merge_order(plan, offset, seed):
         pieces[taken] = target.merge(pieces[taken])  # both orders occur: the result replaces the part taken in
     whole = Moments().update(X, y, targets=Y, sample_weight=w)
     same(pieces[0], whole, rtol=1e-9 if offset else 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-22, 1e-24, 1e-30])
+def test_tiny_float32_rows_keep_their_digits(scale):
+    X = np.random.default_rng(8).normal(size=(300, 5)).astype(np.float32)
+    tiny = Moments().update(X * np.float32(scale))
+    np.testing.assert_allclose(tiny.St / scale**2, Moments("float64").update(X).St, rtol=1e-5, atol=1e-6)

@@ -7,7 +7,7 @@ right. So nothing is ever a raw sum of squares, and the data are read once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,26 @@ class Groups:
 
 def batch_scatter(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
     """Return the groups of a batch, their means and the scatter within them, undivided, in float64."""
+    groups, means, scatter = _centred_sums(batch)
+    variation, floor = np.diag(scatter), _smallest_square(batch)
+    # Squares that small have lost digits, or are gone altogether: look again with more of them.
+    if batch.dtype is np.float32 and (np.all(variation <= 0) or np.any((variation > 0) & (variation < floor))):
+        batch = replace(batch, dtype=np.float64)
+        groups, means, scatter = _centred_sums(batch)
+        variation, floor = np.diag(scatter), _smallest_square(batch)
+    if 0 < variation.max() < floor:
+        raise InvalidInput(f"{OWNER} met numbers too small for their precision: scale the columns up first.")
+    return groups, means, scatter
+
+
+def _smallest_square(batch: Batch) -> float:
+    """Sum of squares below which the squares themselves may be short of digits."""
+    precision = np.finfo(batch.dtype)
+    return float(batch.X.shape[0] * precision.tiny / precision.eps)
+
+
+def _centred_sums(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
+    """Do the work of `batch_scatter` in the precision of the batch."""
     groups = Groups(batch)
     anchors: np.ndarray = groups.anchors(batch).astype(batch.dtype)
     residual = np.zeros((groups.count, batch.width))

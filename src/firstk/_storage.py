@@ -31,7 +31,7 @@ def write_model(path: str | Path, config: Mapping[str, Any], arrays: Mapping[str
     from safetensors.numpy import save
 
     target = Path(path).resolve()  # a link stays a link: what it points to is replaced
-    _check_target(target)
+    check_target(target)
     payload = save({name: np.ascontiguousarray(part) for name, part in arrays.items()})
     header = {
         "format": FORMAT,
@@ -56,7 +56,7 @@ def write_model(path: str | Path, config: Mapping[str, Any], arrays: Mapping[str
     return target
 
 
-def _check_target(target: Path) -> None:
+def check_target(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"A model is a folder, and '{target}' is a file. Choose another name.")
     if target.is_dir() and any(target.iterdir()) and not _holds_only_a_model(target):

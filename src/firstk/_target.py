@@ -22,6 +22,7 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     y = np.asarray(y)
     if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
         y = column_or_1d(y, warn=True)
+        _check_one_kind(y, owner)
         with np.errstate(invalid="ignore"):  # NaN is refused in words, not in a warning about casts
             check_classification_targets(y)
     else:
@@ -30,6 +31,14 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InvalidInput(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
     return y
+
+
+def _check_one_kind(y: np.ndarray, owner: str) -> None:
+    """Refuse labels that cannot be sorted: missing ones, and text beside numbers."""
+    kinds = {"text" if isinstance(label, str) else type(label).__name__ for label in y} if y.dtype.kind == "O" else ()
+    if "NoneType" in kinds or ("text" in kinds and len(kinds) > 1):
+        found = ", ".join(sorted(kinds))
+        raise InvalidInput(f"{owner} takes labels of one kind, none of them missing. Got {found}: convert them first.")
 
 
 def _checked_numbers(y: np.ndarray, owner: str) -> np.ndarray:

@@ -45,7 +45,7 @@ def demo(
     """Do the whole job on embedded data, in seconds: fit, judge, cut, save, and write a page to open.
 
     Fits several objectives on scikit-learn's digits, prints quality against k beside PCA, uncentred SVD, random
-    dimensions and plain truncation, and names the smallest k that keeps 99 % of the full quality.
+    dimensions and plain truncation, and names the smallest k that keeps 99 % of the raw vectors' accuracy.
     """
     from firstk.demo import run
 

@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from firstk import __version__
+from firstk._storage import check_target
 from firstk.baselines import BASELINES
 from firstk.data import Split, load_digits, split
 from firstk.estimator import PrefixEncoder
@@ -68,6 +69,7 @@ QUESTIONS = (
 
 def run(out: Path, *, progress: bool = True) -> Path:
     """Run the demo, print its tables, and return the path of the page."""
+    check_target(out / "model")  # before the work, not after it
     data = embedded_data()
     rows = sum(len(part) for part in (data.X_train, data.X_val, data.X_test))
     typer.echo(

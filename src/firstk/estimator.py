@@ -176,7 +176,12 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def merge(self, other: PrefixEncoder) -> PrefixEncoder:
         """Take in what another encoder of the same kind has seen, exactly as if its rows had been seen here."""
         if not isinstance(other, PrefixEncoder) or not other._started() or not self._started():
-            raise InvalidInput("merge takes a PrefixEncoder that has seen data, into one that has.")
+            raise InvalidInput(
+                "merge takes a PrefixEncoder that has seen data and holds its moments, into another: a fitted one, not "
+                "one that was loaded or cut. To send a fitted one to another machine, pickle it."
+            )
+        if not np.array_equal(getattr(self, "feature_names_in_", ()), getattr(other, "feature_names_in_", ())):
+            raise InvalidInput("merge takes encoders of the same columns in the same order. The column names differ.")
         if objectives.resolve(self.objective) != objectives.resolve(other.objective):
             raise InvalidInput(
                 f"merge takes encoders of one objective. Got {self.objective!r} and {other.objective!r}."
@@ -237,6 +242,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _checked_pairs(self, left: Any, right: Any, scores: Any, *, reset: bool) -> dict[str, Any]:
         L, R, s = check_pairs(left, right, scores, "PrefixEncoder.fit_pairs")
         validate_data(self, left, reset=reset, skip_check_array=True)
+        validate_data(self, right, reset=False, skip_check_array=True)
         self._check_width(L.shape[1])
         return {"left": L, "right": R, "scores": s}
 
@@ -397,8 +403,12 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ks : sequence of int, optional
             Prefix lengths; all if not given.
         """
+        if isinstance(reference, tuple) and len(reference) != 2:
+            raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
-        return prefix_curve(self.encoder_, Evidence(X=X, y=y, X_ref=X_ref, y_ref=y_ref), metric, ks)
+        encoder = self.encoder_
+        X, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
+        return prefix_curve(encoder, Evidence(X=X, y=y, X_ref=X_ref, y_ref=y_ref), metric, ks)
 
     def curve_pairs(
         self, left: Any, right: Any, scores: Any = None, *, metric: str = "auto", ks: Any = None
@@ -411,7 +421,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
         own = self.encoder_.config["metric"]
         metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
-        return self.curve(self._checked_input(X), y, metric=metric, ks=[self.encoder_.d]).full
+        return self.curve(X, y, metric=metric, ks=[self.encoder_.d]).full
 
     # -- storage ---------------------------------------------------------------------------------------------
 

@@ -116,8 +116,8 @@ def _check_needs(evidence: Evidence, needs: tuple[str, ...], name: str) -> None:
     """Refuse missing evidence with the argument that would bring it."""
     ways = {
         "y": "y, the labels or targets of X",
-        "X_ref": "reference=(X_train, y_train), the rows among which neighbours are looked for",
-        "y_ref": "reference=(X_train, y_train), with the labels of the reference rows",
+        "X_ref": "reference=(X_train, y_train), the rows to look among and their labels",
+        "y_ref": "reference=(X_train, y_train), the rows to look among and their labels",
         "left": "pairs: use curve_pairs(left, right, scores)",
         "right": "pairs: use curve_pairs(left, right, scores)",
         "X": "rows: use curve(X, ...)",
@@ -166,13 +166,26 @@ def _readback_variance(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarra
     return metrics.linear_readout_r2(*fit, _codes(encoder, evidence.X), _centred(encoder, evidence.X))[ks - 1]
 
 
+def _numbers(y: Any) -> np.ndarray:
+    y = np.asarray(y)
+    if y.dtype.kind not in "fiub":
+        raise InvalidInput(
+            "The metric 'r2' reads numbers, and 'y' holds labels: use metric='probe_accuracy' for those."
+        )
+    return y.astype(float)
+
+
 def _readout(evidence: Evidence, code: Callable[[Any], np.ndarray]) -> np.ndarray:
     X_fit, y_fit = (evidence.X, evidence.y) if evidence.y_ref is None else (evidence.X_ref, evidence.y_ref)
-    Y_fit, Y = (np.asarray(part, dtype=float).reshape(len(part), -1) for part in (y_fit, evidence.y))
+    Y_fit, Y = (_numbers(part).reshape(len(part), -1) for part in (y_fit, evidence.y))
     return metrics.linear_readout_r2(code(X_fit), Y_fit, code(evidence.X), Y)
 
 
 def _r2(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> np.ndarray:
+    if encoder.head is not None and encoder.head.classes is not None:
+        raise InvalidInput(
+            "The metric 'r2' reads numbers, and this encoder learned labels: use metric='probe_accuracy'."
+        )
     return _readout(evidence, lambda X: _codes(encoder, X))[ks - 1]
 
 
@@ -219,9 +232,9 @@ def _head_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -
 def _recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> np.ndarray:
     alone = evidence.X_ref is None
     reference = evidence.X if alone else evidence.X_ref
-    at = min(10, np.shape(reference)[0] - alone)
-    if at < 1:
-        raise InvalidInput("The metric 'recall@10' needs at least two rows to look for neighbours among.")
+    at, among = 10, np.shape(reference)[0] - alone
+    if among <= at:
+        raise InvalidInput(f"The metric 'recall@10' needs more than {at} rows to look among. Got {among}.")
     truth = metrics.nearest_neighbours(_plain(encoder, reference), _plain(encoder, evidence.X), at, exclude_self=alone)
     codes = _codes(encoder, reference), _codes(encoder, evidence.X)
     return metrics.neighbour_recall(*codes, truth, exclude_self=alone, ks=ks)
@@ -280,6 +293,8 @@ def _positive_recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray)
 
 def _raw_positive_recall(encoder: FittedEncoder, evidence: Evidence) -> float | None:
     left, right = _plain(encoder, evidence.left), _plain(encoder, evidence.right)
+    if (among := len(np.unique(right, axis=0))) <= 10:
+        raise InvalidInput(f"The metric 'positive_recall@10' needs more than 10 different right sides. Got {among}.")
     return float(metrics.positive_recall(left, right, ks=[encoder.p])[0])
 
 

@@ -106,7 +106,6 @@ def test_huge_logits(dtype, backend):
         (z, weight),
         resolve_omega("harmonic", 48).omega,
         dtype,
-        tolerance=(3e-5, 1e-2) if dtype == torch.float32 else None,
     )
 
 

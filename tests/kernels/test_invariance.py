@@ -1,4 +1,4 @@
-"""The residual symmetries of THEORY section 2: what leaves every prefix loss unchanged, and what does not."""
+"""The residual symmetries of docs/theory.md, section 2: what leaves every prefix loss unchanged, and what does not."""
 
 import pytest
 import torch

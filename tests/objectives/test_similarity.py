@@ -108,7 +108,9 @@ def test_only_what_agrees_is_kept_and_asking_for_more_warns(pairs):
     d = enc.n_components_
     assert 0 < d < P
     assert (enc.spectrum_ > 0).all()
-    with pytest.warns(RankWarning, match=rf"Only the first {d} coordinates agree with the scores \(gamma > 0\)"):
+    with pytest.warns(
+        RankWarning, match=rf"Only the first {d} coordinates raise the agreement of alike vectors \(gamma > 0\)"
+    ):
         longer = PrefixEncoder(P, objective=plain()).fit_pairs(left, right, s)
     assert (longer.spectrum_[d:] <= 1e-12).all()
     np.testing.assert_allclose(longer.components_[:d], enc.components_, atol=1e-10)

@@ -1,7 +1,7 @@
 """What the compiled kernels share: groups of rows, blocks of prefixes, and threads over rows.
 
 A group of `ROWS` rows shares every load of a weight vector w_j; a block of `DEPTH` prefixes is kept so
-that the suffix sums of THEORY 4.4 run backwards without recovering anything by subtraction.
+that the suffix sums of docs/theory.md, 4.4 run backwards without recovering anything by subtraction.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from firstk.kernels._inputs import (
     check_rows,
     few_prefixes,
     full_precision,
+    handed_over,
     promoted,
-    scaled,
     untraced,
     use_compiled,
     weights_of,
@@ -74,18 +74,19 @@ class _WeightedSweep(torch.autograd.Function):
         compiled: bool,
     ) -> Tensor:
         grad = any(ctx.needs_input_grad[:3])
-        norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
-        losses, *gradients = _sweep(q, p, *norms, scale, targets, row_weight, omega, compiled, grad)
-        ctx.save_for_backward(*gradients)
+        losses, *ctx.found = _normed_sweep(q, p, scale, targets, row_weight, omega, compiled, grad)
+        ctx.save_for_backward(q, p, scale, targets, row_weight, omega)
+        ctx.compiled = compiled
         return losses @ omega
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        # The largest first: it then takes the place of the packed head that forward has left free.
-        order = sorted(range(3), key=lambda i: -ctx.saved_tensors[i].numel())
-        gradients = {i: scaled(ctx.saved_tensors[i], upstream) for i in order if ctx.needs_input_grad[i]}
-        return (*map(gradients.get, range(3)), None, None, None, None)
+        return handed_over(ctx, upstream, lambda *inputs: _normed_sweep(*inputs, ctx.compiled, True)[1:], others=4)
+
+
+def _normed_sweep(q: Tensor, p: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest)
 
 
 class _Sides(NamedTuple):

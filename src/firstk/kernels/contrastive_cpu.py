@@ -1,4 +1,4 @@
-"""Compiled sweep of the full-prefix InfoNCE with cosines on the CPU (THEORY 4.5).
+"""Compiled sweep of the full-prefix InfoNCE with cosines on the CPU (docs/theory.md, 4.5).
 
 As the cross-entropy sweep, with two differences: the running sums are dot products, rescaled at every
 prefix by the inverse norms of both sides, and the gradient has a part through those norms.

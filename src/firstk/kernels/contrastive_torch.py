@@ -1,4 +1,4 @@
-"""Reference sweep of the full-prefix InfoNCE with cosines in plain torch, on any device (THEORY 4.5).
+"""Reference sweep of the full-prefix InfoNCE with cosines in plain torch, on any device (docs/theory.md, 4.5).
 
 The tiles of `cross_entropy_torch`, rescaled by cumulative norms. Those norms are kept, never recovered by
 subtraction, and the part of the gradient that passes through them is a suffix sum of its own.
@@ -15,6 +15,13 @@ from firstk.kernels.cross_entropy_torch import BLOCK, SMALL, block_starts, maske
 def suffix_sums(x: Tensor, dim: int) -> Tensor:
     """Return the sums from each position to the end along `dim`."""
     return x.flip(dim).cumsum(dim).flip(dim)
+
+
+def _tile(q: Tensor, p: Tensor, start: Tensor, of_row: Tensor, of_column: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the masked codes of a block, (R, B, B), and its scaled cosines, (R, B, m)."""
+    A = masked_codes(q)
+    t = (A.flatten(0, 1) @ p.t()).view(*A.shape[:2], len(p)).add_(start[:, None])
+    return A, t.mul_(of_row).mul_(of_column)
 
 
 def sweep(
@@ -52,9 +59,8 @@ def sweep(
     """
     (n, d), m = q.shape, len(p)
     losses = torch.zeros(d, dtype=torch.float64 if q.device.type != "mps" else q.dtype, device=q.device)
-    dq = torch.empty_like(q) if grad else q.new_empty(0, d)
-    dp, rows_term = q.new_zeros(m if grad else 0, d), torch.zeros_like(q)
-    columns = q.new_zeros(d, m)
+    dq, rows_term = torch.empty_like(q) if grad else q.new_empty(0, d), torch.zeros_like(q)
+    dp, columns = q.new_zeros(m if grad else 0, d), q.new_zeros(d, m)
     R = rows_per_tile(n, d, m, q.device)
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
@@ -63,10 +69,8 @@ def sweep(
         S = q.new_zeros(len(qi), m)
         for b in range(len(starts) - 1, -1, -1):
             js = slice(b * BLOCK, min((b + 1) * BLOCK, d))
-            qb, pb, rpb = qi[:, js], p[:, js], rp[:, js].t()  # (R, B), (m, B), (B, m)
-            A = masked_codes(qb)
-            t = (A.flatten(0, 1) @ pb.t()).view(*A.shape[:2], m).add_(starts[b][:, None])
-            t.mul_((rq[rows, js] * scale)[..., None]).mul_(rpb)  # (R, B, m)
+            qb, pb, factor = qi[:, js], p[:, js], ((rq[rows, js] * scale)[..., None], rp[:, js].t())
+            A, t = _tile(qb, pb, starts[b], *factor)
             index = targets[rows, None, None].expand(*A.shape[:2], 1)
             target, P = t.gather(2, index), t.softmax(2)
             losses[js] += (a[:, None] * (t.amax(2) - target[..., 0] - P.amax(2).log())).sum(0)
@@ -77,16 +81,21 @@ def sweep(
             through = t.mul_(P)
             rows_term[rows, js] = through.sum(2)
             columns[js] += through.sum(0)
-            H = P.mul_((rq[rows, js] * scale)[..., None]).mul_(rpb)
+            H = P.mul_(factor[0]).mul_(factor[1])
             dA = (H.flatten(0, 1) @ pb).view_as(A).tril_()
             torch.addmm(dA.sum(1), S, pb, out=dq[rows, js])
             dp[:, js] += H.flatten(0, 1).t() @ A.flatten(0, 1)
             dp[:, js] += S.t() @ qb
             S += H.sum(1)
     if grad:
-        dq -= q * suffix_sums(rows_term * rq.square(), 1)
-        dp -= p * suffix_sums(columns.t() * rp.square(), 1)
+        _through_norms(dq, q, rq, rows_term)
+        _through_norms(dp, p, rp, columns.t())
     return losses.to(q.dtype), dq, dp, rows_term.sum() / scale
+
+
+def _through_norms(gradient: Tensor, x: Tensor, inverse_norms: Tensor, term: Tensor) -> None:
+    """Subtract from the gradient, in place, what passes through the cumulative norms: a suffix sum of its own."""
+    gradient -= x * suffix_sums(term * inverse_norms.square(), 1)
 
 
 def sparse_sweep(
@@ -130,6 +139,6 @@ def sparse_sweep(
             torch.mm(S, p[:, js], out=dq[rows, js])
             dp[:, js] += S.t() @ qi[:, js]
     if grad:
-        dq -= q * suffix_sums(rows_term * rq.square(), 1)
-        dp -= p * suffix_sums(columns * rp.square(), 1)
+        _through_norms(dq, q, rq, rows_term)
+        _through_norms(dp, p, rp, columns)
     return losses, dq, dp, rows_term.sum() / scale

@@ -1,12 +1,13 @@
 """Cross-entropy of every prefix of a code under one shared linear head.
 
 logits_k = b + sum_{j<=k} z_j w_j^T (000 (32)); the weighted loss is sum_k omega_k CE(logits_k, labels).
-THEORY 4.4 derives the single sweep; docs/kernels.md tells it at length.
+docs/theory.md, 4.4 derives the single sweep; docs/kernels.md tells it at length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -23,8 +24,8 @@ from firstk.kernels._inputs import (
     check_rows,
     few_prefixes,
     full_precision,
+    handed_over,
     promoted,
-    scaled,
     untraced,
     use_compiled,
     weights_of,
@@ -84,17 +85,16 @@ class _WeightedSweep(torch.autograd.Function):
         compiled: bool,
     ) -> Tensor:
         grad = any(ctx.needs_input_grad[:3])
-        losses, dz, dw, db = _sweep(z, weight, bias, labels, row_weight, omega, compiled, grad)
-        ctx.save_for_backward(dz, dw, db)
+        losses, *ctx.found = _sweep(z, weight, bias, labels, row_weight, omega, compiled, grad)
+        ctx.save_for_backward(z, weight, bias, labels, row_weight, omega)
+        ctx.compiled = compiled
         return losses @ omega
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        # The largest first: it then takes the place of the packed head that forward has left free.
-        order = sorted(range(3), key=lambda i: -ctx.saved_tensors[i].numel())
-        gradients = {i: scaled(ctx.saved_tensors[i], upstream) for i in order if ctx.needs_input_grad[i]}
-        return (*map(gradients.get, range(3)), None, None, None, None)
+        sweep = partial(_sweep, compiled=ctx.compiled, grad=True)
+        return handed_over(ctx, upstream, lambda *inputs: sweep(*inputs)[1:], others=4)
 
 
 class _Rows(NamedTuple):

@@ -1,4 +1,4 @@
-"""Compiled sweep of the full-prefix cross-entropy on the CPU (THEORY 4.4).
+"""Compiled sweep of the full-prefix cross-entropy on the CPU (docs/theory.md, 4.4).
 
 One exp per (row, prefix, class). Logits live in units of log 2, so that exp is 2^t; the softmax is shifted
 by the largest logit at the start of each block of prefixes, which is as good as the true one as long as the

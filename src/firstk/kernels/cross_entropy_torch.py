@@ -1,4 +1,4 @@
-"""Reference sweep of the full-prefix cross-entropy in plain torch, on any device (THEORY 4.4).
+"""Reference sweep of the full-prefix cross-entropy in plain torch, on any device (docs/theory.md, 4.4).
 
 A block of B prefixes of R rows is one tile of R B rows: with A the codes masked to each prefix, the tile's
 logits are A W^T plus those at the start of the block, and the gradients are the same two products
@@ -13,7 +13,7 @@ from torch import Tensor
 
 BLOCK = 16
 # Tiles of about this many numbers: the size of a second-level cache, and enough to fill a GPU.
-_TILE = {"cpu": 1 << 18, "cuda": 1 << 24}
+_TILE = {"cpu": 1 << 17, "cuda": 1 << 24}
 # A problem of this many numbers is not cut into blocks for the sake of memory.
 SMALL = 1 << 20
 

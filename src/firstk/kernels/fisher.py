@@ -1,4 +1,4 @@
-"""Fisher's ratio trace of every prefix from one Cholesky factor (THEORY 4.2).
+"""Fisher's ratio trace of every prefix from one Cholesky factor (docs/theory.md, 4.2).
 
 loss_k = -tr((B_k Sw B_k^T)^-1 B_k Sb B_k^T) (000 (29)). With A = B Sw B^T = L L^T and M = B Sb B^T, the
 leading block of L is the factor of the leading block of A, so loss_k = -sum_{j<=k} (L^-1 M L^-T)_jj.

@@ -241,7 +241,7 @@ def reconstruction_from_moments(
     """Return the same loss for a linear encoder from the scatter alone: O(p^2 d) a step, whatever n is.
 
     cum_1 tr St - 2 sum_i cum_i H_ii + sum_ij cum_max(i,j) GA_ij GZ_ij, with H = A^T St B^T, GA = A^T A,
-    GZ = B St B^T (000 appendix B, THEORY 4.1).
+    GZ = B St B^T (000 appendix B, docs/theory.md, 4.1).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Squared error of every prefix in predicting targets: one shared head, or the best head of each prefix.
 
 The shared head is `reconstruction` with the targets in place of the data. The free head needs no head at all:
-one QR factorisation of the codes gives the error of the best linear probe of every prefix (THEORY 4.3).
+one QR factorisation of the codes gives the error of the best linear probe of every prefix (docs/theory.md, 4.3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sampled full prefix: one prefix per row, drawn with probability omega (THEORY 4.7, 001 section 5).
+"""Sampled full prefix: one prefix per row, drawn with probability omega (docs/theory.md, 4.7, 001 section 5).
 
 For a loss that is a sum over rows the expectation over the draws is the exact weighted loss, and so is
 that of the gradient, at the cost of one ordinary pass. The draws are stratified: the n rows of a batch use

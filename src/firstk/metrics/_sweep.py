@@ -18,6 +18,8 @@ from firstk._checks import check_choice
 BLOCK_BYTES = 1 << 21
 # References are padded to a multiple of this: no remainders in BLAS kernels, and groups of equal size.
 LANES = 64
+# Prefixes up to this length are compared in float64.
+FINE = 8
 
 
 class _Similarity(Protocol):
@@ -49,11 +51,25 @@ def sweep(
     rows : slice
         The queries of this block.
     i : int
-        Position in `ks`; for one block it runs through all of them before the next block starts.
+        Position in `ks`.
     T : ndarray of shape (len(rows), w), w >= n
         Larger is nearer, comparable along a row only. Columns from n on are padding and hold -inf. The next
         step overwrites it.
     """
+    # Cosines of float32 tell angles apart down to 3e-4, which short codes of many rows do not respect.
+    fine = int(np.searchsorted(ks, FINE, side="right")) if similarity == "cosine" and Z.dtype == np.float32 else 0
+    if fine:
+        short = Z_ref[:, :FINE].astype(np.float64), Z[:, :FINE].astype(np.float64)
+        yield from _sweep(*short, ks[:fine], similarity, exclude)
+    if fine < len(ks):
+        for rows, i, T in _sweep(Z_ref, Z, ks[fine:], similarity, exclude):
+            yield rows, i + fine, T
+
+
+def _sweep(
+    Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, similarity: str, exclude: np.ndarray | None
+) -> Iterator[tuple[slice, int, np.ndarray]]:
+    """Do the work of `sweep` in the precision of the codes."""
     n, m = len(Z_ref), len(Z)
     kind = SIMILARITIES[similarity](Z_ref, Z, ks)
     w = _padded(n)

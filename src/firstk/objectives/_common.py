@@ -118,7 +118,7 @@ def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
         raise InvalidInput(f"{owner} needs labels: pass y.")
     if np.sum(moments.group_weight > 0) < 2:
         raise InvalidInput(
-            f"{owner} needs at least two classes. Got {len(classes)} class ({classes[0]!r}); "
+            f"{owner} needs at least two classes. Got {len(classes)} class ({str(classes[0])!r}); "
             "without classes to tell apart, use objective='reconstruction'."
         )
     return classes

@@ -108,8 +108,8 @@ def _chosen_width(n_components: int | None, pinned: int, available: int) -> int:
 
 def _warn_indefinite(pinned: int) -> None:
     warnings.warn(
-        f"Only the first {pinned} coordinates agree with the scores (gamma > 0); those after them lower the "
-        f"agreement. Pass n_components={pinned} or less, or None.",
+        f"Only the first {pinned} coordinates raise the agreement of alike vectors (gamma > 0); those after them "
+        f"lower it. Pass n_components={pinned} or less, or None.",
         RankWarning,
         stacklevel=2,
     )
