@@ -58,21 +58,25 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_components : int, optional
         Width d of the code. None keeps all that carry signal: the rank, or C - 1 for "fisher".
     objective : str or object
-        What a good prefix is: "reconstruction", "fisher", "regression", "similarity", "mixture", "denoising", or an
-        object with settings, such as ``Fisher(shrinkage="auto")``.
+        What a good prefix is: "reconstruction", "fisher", "classification", "regression", "similarity", "mixture",
+        "denoising", or an object with settings, such as ``Fisher(shrinkage="auto")``.
     ordering : str or object
-        How coordinates get their order: "full_prefix", or ``FullPrefix(omega=...)``.
+        How coordinates get their order: "full_prefix", "unordered", "uniform_l2", "nonuniform_l2", "monotone_l1",
+        "nested_dropout", "rotation", "variational", or an object such as ``SparsePrefix([8, 16, 32])``.
     solver : str or object
-        "auto" takes a closed form whenever there is one; ``ClosedForm(precision="float64")`` for float32 data whose
-        smallest directions matter.
-    network : str
-        "linear", the only one that closed forms have.
-    init, device : str
-        "auto"; for gradient fits.
+        "auto" takes a closed form whenever there is one, and trains otherwise; "gradient" always trains.
+        ``ClosedForm(precision="float64")`` for float32 data whose smallest directions matter; ``Gradient(...)`` for
+        settings of training.
+    network : str or object
+        "linear", "mlp", ``MLP(...)`` or a torch module; closed forms have linear encoders only.
+    init : str or array of shape (d, p)
+        Where training starts: "auto" (the nearest pencil), "random", "small", or an array.
+    device : str
+        Where training runs: "auto", or a device of torch.
     random_state : int, optional
-        Closed forms draw nothing at random.
+        Of training; closed forms draw nothing at random.
     verbose : bool
-        Show progress while "auto" settings are chosen.
+        Show progress of training and of the choice of "auto" settings.
 
     Attributes
     ----------
@@ -287,7 +291,7 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def trace_(self) -> list[dict[str, float]]:
-        """What happened during training, entry by entry: epoch, loss, seconds; empty for closed forms."""
+        """What happened during training: epoch, loss, seconds, distances to a closed form; empty for closed forms."""
         _ = self.encoder_
         return list(self._statistics.derived.get("trace", [])) if self._started() else []
 

@@ -16,7 +16,7 @@ from firstk.kernels.reconstruction import reconstruction_per_prefix
 from firstk.moments import Moments
 from firstk.networks import LinearEncoder, Model, exported
 from firstk.solvers._task import Task
-from firstk.training import Request
+from firstk.training import Request, half_of
 
 # Rows on which prefix gains are read off after training.
 _ROWS = 8192
@@ -113,12 +113,10 @@ def _optimality_gap(request: Request, measure: Measure, code: Code) -> float | N
 
 @torch.no_grad()
 def _loss(request: Request, measure: Measure, code: Code) -> float:
-    from firstk.training import _half
-
     def tensor(array: Any) -> torch.Tensor:
         return torch.tensor(np.asarray(array), dtype=torch.float64)
 
-    half = _half(request, None, tensor)
+    half = half_of(request, None, tensor)
     shared = None if code.shared is None else tensor(code.shared)
     model = Model(LinearEncoder(tensor(code.components)), shared, None, {})
     return float(half.moment_loss(model, measure))

@@ -20,6 +20,7 @@ from firstk.bodies import MLP
 from firstk.contracts import Objective, Pencil, Quadratic, Solution, Statistics
 from firstk.kernels.halves import HALVES
 from firstk.kernels.halves.base import Measure
+from firstk.metrics import axis_distance, subspace_distance
 from firstk.moments import Moments
 from firstk.networks import LinearEncoder, Model, build_mlp, check_width
 from firstk.omega import PrefixWeights
@@ -90,7 +91,7 @@ def build(request: Request) -> Task:
         return torch.tensor(np.asarray(array), dtype=dtype, device=device)
 
     R = _whitener(request)
-    half = _half(request, R, tensor)
+    half = half_of(request, R, tensor)
     start = starts.choose(request, R)
     d = len(request.solution.components) if request.linear or request.width is None else request.width
     generator = torch.Generator().manual_seed(request.seed)
@@ -119,8 +120,23 @@ def build(request: Request) -> Task:
         gram=tensor(request.second_moment) if request.linear else None,
         moments=on_moments,
         weight=None if weight is None else torch.as_tensor(np.asarray(weight)),
+        distances=_distances(request),
         free_coordinates=request.ordering.residual in ("axes", "blocks"),
     )
+
+
+def _distances(request: Request) -> Any:
+    """Return what measures a model against the closed form, for the trace (001 definitions 7.1, 7.2)."""
+    if not request.linear or not request.objective.exact or request.objective.form == "pairs":
+        return None
+    axes = request.solution.components
+
+    def measured(model: Any) -> dict[str, float]:
+        decodes = model.decoder is not None and len(model.decoder) == axes.shape[1]
+        Q = (model.decoder.t() if decodes else model.encoder.weight).detach().cpu().double().numpy()
+        return {"axis_distance": axis_distance(Q, axes), "subspace_distance": subspace_distance(Q, axes)}
+
+    return measured
 
 
 def resolve_device(device: Any) -> str:
@@ -184,7 +200,8 @@ def _whitener(request: Request) -> np.ndarray | None:
     return whitener(request.metric, request.statistics.moments.eps)
 
 
-def _half(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
+def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
+    """Return the torch half of the objective, with the moments it needs in the coordinates of training."""
     form, objective = request.objective.form, request.objective
     if form == "least_squares":
         q = request.quadratic

@@ -185,6 +185,8 @@ def test_the_trace_falls_and_can_be_plotted(digits):
     enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
     assert [entry["epoch"] for entry in enc.trace_] == [1, *range(10, 101, 10)]
     assert enc.trace_[-1]["loss"] < enc.trace_[0]["loss"]
+    assert enc.trace_[-1]["axis_distance"] < 0.5 * enc.trace_[0]["axis_distance"]
+    assert enc.trace_[-1]["subspace_distance"] < 0.5 * enc.trace_[0]["subspace_distance"]
     assert PrefixEncoder(4).fit(digits.X_train).trace_ == []
 
 
