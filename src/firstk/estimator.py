@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from firstk import objectives, orderings
+from firstk._attributes import FittedAttributes
 from firstk._checks import (
     CorruptModel,
     InvalidInput,
@@ -28,7 +29,7 @@ from firstk._checks import (
     is_int,
 )
 from firstk._target import check_target
-from firstk.contracts import Objective, Statistics
+from firstk.contracts import Statistics
 from firstk.evaluation import Evidence, pair_metric, prefix_curve
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
@@ -50,7 +51,7 @@ def _has(part: str) -> Any:
     return available_if(check)
 
 
-class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(FittedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -275,56 +276,6 @@ class PrefixEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             problem = self._pose(pairs=self._pairs)
             self._encoder = problem.solve(self._statistics)
         return self._encoder
-
-    @property
-    def components_(self) -> np.ndarray:
-        """Axes in order, shape (d, p)."""
-        if self.encoder_.body is not None:
-            raise AttributeError("components_ are the axes of a linear encoder; this one is a network: use transform.")
-        return self.encoder_.components
-
-    @property
-    def optimality_gap_(self) -> float | None:
-        """Share of the possible decrease of the loss that a fit misses; 0 for closed forms, None if unknown."""
-        config = self.encoder_.config
-        return config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
-
-    @property
-    def trace_(self) -> list[dict[str, float]]:
-        """What happened during training: epoch, loss, seconds, distances to a closed form; empty for closed forms."""
-        _ = self.encoder_
-        return list(self._statistics.derived.get("trace", [])) if self._started() else []
-
-    @property
-    def mean_(self) -> np.ndarray:
-        """What is subtracted from a vector (from a document, for pairs)."""
-        return self.encoder_.mean
-
-    @property
-    def spectrum_(self) -> np.ndarray:
-        """Eigenvalues of the objective's pencil, descending."""
-        return self.encoder_.spectrum
-
-    @property
-    def decoder_(self) -> np.ndarray | None:
-        """Decoder of shape (p, d), where the objective has one."""
-        return self.encoder_.decoder
-
-    @property
-    def solver_(self) -> str:
-        """Name of the solver that was used."""
-        return str(self.encoder_.config["solver"])
-
-    @property
-    def objective_(self) -> Objective:
-        """The objective with everything "auto" settled."""
-        config = self.encoder_.config
-        return objectives.restore(config["objective"], config["settings"])
-
-    @property
-    def n_components_(self) -> int:
-        """Width of the code."""
-        return self.encoder_.d
 
     @property
     def _n_features_out(self) -> int:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk import FullPrefix, Gradient, PrefixEncoder
+from firstk import Classification, FullPrefix, Gradient, PrefixEncoder
 from firstk._checks import IllegalCombination
 from firstk.metrics import paired_cosines
 
@@ -43,11 +43,11 @@ def test_sampled_prefixes_find_the_same_axes(known):
 
 
 def test_auto_says_which_estimator_it_took(known):
-    rng = np.random.default_rng(0)
-    few = PrefixEncoder(4, objective="classification", solver=Gradient(epochs=1), random_state=0)
-    many = PrefixEncoder(8, objective="classification", solver=Gradient(epochs=1), random_state=0)
+    few, many = (
+        PrefixEncoder(d, objective=Classification(0.5), solver=Gradient(epochs=1), random_state=0) for d in (4, 12)
+    )
     few.fit(known.X, np.arange(2000) % 3)
-    many.fit(known.X, rng.integers(0, 300, 2000))
+    many.fit(np.vstack([known.X, known.X + 0.1]), np.arange(4000) % 1500)
     assert few.encoder_.config["estimator"] == "exact"
     assert many.encoder_.config["estimator"] == "sampled"
 

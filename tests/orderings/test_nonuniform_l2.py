@@ -1,4 +1,4 @@
-"""Non-uniform l2 (001 theorems 1 to 3): the optimum, its shrinkage, its schedules and its conditioning."""
+"""Ordering "nonuniform_l2" (001 theorems 1 to 3): the optimum, its shrinkage, schedules and conditioning."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The linear VAE with diagonal covariance (001 appendix F): axes up to order, and collapse below the noise."""
+"""Ordering "variational", the linear VAE (001 appendix F): axes up to order, and collapse below the noise."""
 
 import numpy as np
 import pytest
