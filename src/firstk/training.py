@@ -253,7 +253,8 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
         left, right = (
             _inputs(rows[side], mean, R) for side, mean in (("left", request.query_mean), ("right", request.mean))
         )
-        return {"left": tensor(left), "right": tensor(right), "scores": tensor(rows["scores"])}
+        sides = {"left": tensor(left), "right": tensor(right)}
+        return sides if rows.get("scores") is None else sides | {"scores": tensor(rows["scores"])}
     found = {"input": tensor(_inputs(rows["X"], request.mean, R))}
     if on_moments:
         return found
