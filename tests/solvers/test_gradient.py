@@ -40,6 +40,19 @@ def same_bytes(a, b):
             assert part.tobytes() == b.encoder_.body.arrays()[name].tobytes()
 
 
+def die_after(monkeypatch, checkpoints):
+    """Stop the process, as far as training can tell, right after this many checkpoints."""
+    real, written = _checkpoint.write, []
+
+    def dying(*args):
+        real(*args)
+        written.append(1)
+        if len(written) == checkpoints:
+            raise SystemExit
+
+    monkeypatch.setattr(_checkpoint, "write", dying)
+
+
 def test_the_hooks_are_called_in_their_order():
     calls = []
 
@@ -78,31 +91,26 @@ def test_same_seed_same_bytes_and_another_seed_other_bytes(digits, network):
 def test_resume_gives_the_bytes_of_an_uninterrupted_run(digits, network, tmp_path, monkeypatch):
     """Checkpoints of a run that is stopped dead after its third one: nothing is left to tidy up."""
     whole = classified(digits, Gradient(epochs=6), network=network)
-    real, written = _checkpoint.write, []
-
-    def dying(*args):
-        real(*args)
-        written.append(1)
-        if len(written) == 3:
-            raise SystemExit
-
-    monkeypatch.setattr(_checkpoint, "write", dying)
-    with pytest.raises(SystemExit):
-        classified(digits, Gradient(epochs=6, checkpoint=tmp_path), network=network)
-    monkeypatch.setattr(_checkpoint, "write", real)
+    with monkeypatch.context() as patched:
+        die_after(patched, 3)
+        with pytest.raises(SystemExit):
+            classified(digits, Gradient(epochs=6, checkpoint=tmp_path), network=network)
     resumed = classified(digits, Gradient(epochs=6, checkpoint=tmp_path, resume=True), network=network)
     same_bytes(whole, resumed)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "lbfgs"])
-def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, optimiser):
+def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, monkeypatch, optimiser):
     def fit(epochs, **kwargs):
         solver = Gradient(optimiser=optimiser, epochs=epochs, schedule="constant", checkpoint_every=5, **kwargs)
         enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
         return enc.components_.tobytes()
 
     whole = fit(20)
-    fit(20, checkpoint=tmp_path)
+    with monkeypatch.context() as patched:
+        die_after(patched, 2)  # after ten of twenty steps
+        with pytest.raises(SystemExit):
+            fit(20, checkpoint=tmp_path)
     assert fit(20, checkpoint=tmp_path, resume=True) == whole
 
 
