@@ -63,10 +63,9 @@ def test_fashion_mnist_reconstruction(fashion):
 
 def test_fashion_mnist_fisher_where_000_falls_short(fashion):
     """000 ends between 0.25 and 0.97 here; the regularisation is the same on both sides (none)."""
-    _, cosines, seconds = compared(*fashion, 9, "fisher")
+    _, cosines, _ = compared(*fashion, 9, "fisher")
     assert cosines.mean() > 0.99
     assert cosines.min() > 0.97
-    assert seconds < 120
 
 
 # -- Banking77 ---------------------------------------------------------------------------------------------------------
@@ -93,10 +92,9 @@ def full_prefix(banking):
 
 
 def test_banking77_short_codes_tell_intents_apart(full_prefix):
-    enc, scores, seconds = full_prefix
+    enc, scores, _ = full_prefix
     assert enc.encoder_.config["estimator"] == "sampled"
     assert (scores >= [0.53, 0.83, 0.895, 0.912]).all(), scores
-    assert seconds < 10
 
 
 @pytest.fixture(scope="module")
