@@ -1,15 +1,16 @@
-"""The command line. Commands import what they need when they run, so that ``firstk --help`` answers at once."""
+"""The application: its commands in the order of ``--help``, its exit codes, and how a refusal reads."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from firstk import __version__
 from firstk._checks import FirstkError
+from firstk.cli.demo import demo
 
 app = typer.Typer(
     name="firstk",
@@ -23,6 +24,11 @@ app = typer.Typer(
 # Exit codes: 0 done, 1 refused with a sentence, 2 wrong usage (typer's own), 130 interrupted.
 REFUSED, INTERRUPTED = 1, 130
 
+# Each command and the example that ends its --help.
+COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = ((demo, "firstk demo --out my-demo"),)
+for _command, _example in COMMANDS:
+    app.command(epilog=f"Example: {_example}")(_command)
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -35,21 +41,6 @@ def _root(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
 ) -> None:
     pass
-
-
-@app.command(epilog="Example: firstk demo --out my-demo")
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the encoder and the page.")] = Path("firstk-demo"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
-) -> None:
-    """Do the whole job on embedded data, in seconds: fit, judge, cut, save, and write a page to open.
-
-    Fits several objectives on scikit-learn's digits, prints quality against k beside PCA, uncentred SVD, random
-    dimensions and plain truncation, and names the smallest k that keeps 99 % of the raw vectors' accuracy.
-    """
-    from firstk.demo import run
-
-    run(out, progress=not quiet)
 
 
 def main() -> None:
