@@ -13,10 +13,25 @@ from typing import Any
 import numpy as np
 
 from firstk import objectives, orderings, solvers
-from firstk._checks import FirstkError
+from firstk._checks import FirstkError, is_int
 from firstk.bodies import MLP, Layers
 from firstk.contracts import settings_of
 from firstk.fitted import FittedEncoder
+
+
+def _whole(value: Any) -> Any:
+    if value is not None and not (is_int(value) and value > 0):
+        raise ValueError(f"{value!r} is no positive int")
+    return value
+
+
+def _kind(*kinds: type) -> Any:
+    def check(value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError(f"{value!r} is of type {type(value).__name__}")
+        return value
+
+    return check
 
 
 def _network(name: str, settings: dict[str, Any]) -> MLP:
@@ -32,6 +47,18 @@ _BUILDERS: dict[str, Any] = {
     "solver": solvers.restore,
     "network": _network,
 }
+# What a value of each parameter must be, when it is no such object: names that mean something, and plain kinds.
+_CHECKS: dict[str, Any] = {
+    "n_components": _whole,
+    "objective": objectives.resolve,
+    "ordering": orderings.resolve,
+    "solver": solvers.resolve,
+    "network": lambda name: {"linear": None, MLP.name: None}[name],
+    "init": _kind(str),
+    "device": _kind(str),
+    "random_state": _kind(int, type(None)),
+    "verbose": _kind(bool, int),
+}
 _REASONS = {
     "network": "a module is code; pass it to load(path, module=network)",
     "init": "an array is not kept: the encoder that it led to is",
@@ -46,7 +73,7 @@ def expressed(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for name, value in parameters.items():
         try:
             plain = _plain(name, value)
-            _back(name, plain)
+            _back(name, plain)  # what would not come back is better named than saved
         except (KeyError, TypeError, ValueError, AttributeError):
             left_out[name] = _REASONS.get(name, "it cannot be said in JSON")
         else:
@@ -97,10 +124,11 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _back(name: str, plain: Any) -> Any:
-    """Return the parameter that a JSON value stands for."""
-    if not isinstance(plain, dict):
-        return plain
+    """Return the parameter that a JSON value stands for, refusing what no estimator could have been made with."""
     try:
-        return _BUILDERS[name](plain["name"], plain["settings"])
+        if isinstance(plain, dict):
+            return _BUILDERS[name](plain["name"], plain["settings"])
+        _CHECKS[name](plain)
     except FirstkError as error:
         raise ValueError(f"{name}: {error}") from None
+    return plain
