@@ -204,8 +204,8 @@ class FittedEncoder:
         config = dict(self.config) | {
             "d": self.d,
             "p": self.p,
-            "pinned": self.pinned,
-            "normalised": self.normalised,
+            "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
+            "normalised": bool(self.normalised),
         }
         config |= _provenance(self, curve, source_model)
         if self.head is not None:
