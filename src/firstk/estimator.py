@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,16 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from firstk import objectives, orderings
+from firstk import objectives
 from firstk._attributes import FittedAttributes
 from firstk._checks import (
-    CorruptModel,
     InvalidInput,
     bad_parameter,
     check_choice,
     check_weights,
     is_int,
 )
+from firstk._saving import SavedModels
 from firstk._target import check_target
 from firstk.contracts import Statistics
 from firstk.evaluation import Evidence, pair_metric, prefix_curve
@@ -51,7 +50,7 @@ def _has(part: str) -> Any:
     return available_if(check)
 
 
-class PrefixEncoder(FittedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -377,40 +376,6 @@ class PrefixEncoder(FittedAttributes, ClassNamePrefixFeaturesOutMixin, Transform
         own = self.encoder_.config["metric"]
         metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
         return self.curve(X, y, metric=metric, ks=[self.encoder_.d]).full
-
-    # -- storage ---------------------------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> Path:
-        """Write the encoder into the folder `path`: config.json and model.safetensors, whole or not at all."""
-        names = getattr(self, "feature_names_in_", None)
-        config = dict(self.encoder_.config) | {
-            "feature_names": None if names is None else [str(name) for name in names]
-        }
-        return replace(self.encoder_, config=config).save(path)
-
-    @classmethod
-    def load(cls, path: str | Path, module: Any = None) -> PrefixEncoder:
-        """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder gets a sentence.
-
-        Parameters
-        ----------
-        path : path
-        module : torch module, optional
-            For an encoder fitted with a network of your own: a network of the same make, into which its state is read.
-        """
-        encoder = FittedEncoder.load(path, module)
-        config = encoder.config
-        try:
-            objective = objectives.restore(config["objective"], config["settings"])
-            ordering = orderings.restore(config["ordering"], config["ordering_settings"])
-            _ = config["solver"], config["metric"]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CorruptModel(
-                f"'{path}' is a damaged firstk model: its settings cannot be read ({error!r})."
-            ) from None
-        loaded = cls(encoder.d, objective=objective, ordering=ordering)
-        loaded._adopt(encoder, encoder.p, config.get("feature_names"))
-        return loaded
 
     # -- scikit-learn ----------------------------------------------------------------------------------------
 

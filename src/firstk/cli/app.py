@@ -11,6 +11,7 @@ import typer
 from firstk import __version__
 from firstk._checks import FirstkError
 from firstk.cli.demo import demo
+from firstk.cli.info import info
 
 app = typer.Typer(
     name="firstk",
@@ -25,7 +26,10 @@ app = typer.Typer(
 REFUSED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
-COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = ((demo, "firstk demo --out my-demo"),)
+COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (demo, "firstk demo --out my-demo"),
+    (info, "firstk info firstk-demo/model"),
+)
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)
 
