@@ -61,7 +61,7 @@ class RowSample:
         for start in range(0, n, _FIRST_PASS):
             rows = slice(start, start + _FIRST_PASS)
             block = {name: part[rows] for name, part in present.items()}
-            self._keep_lowest(_priorities(block), {name: _as_array(part) for name, part in block.items()})
+            self._keep_lowest(row_hashes(block), {name: _as_array(part) for name, part in block.items()})
         return self
 
     def merge(self, other: RowSample) -> RowSample:
@@ -124,7 +124,7 @@ def _numbers(part: np.ndarray) -> np.ndarray:
     return np.asarray(part, dtype=np.float64).reshape(n, -1)
 
 
-def _priorities(block: Mapping[str, Any]) -> np.ndarray:
+def row_hashes(block: Mapping[str, Any]) -> np.ndarray:
     """Hash each row with all that belongs to it, numbers first."""
     parts = sorted((_as_array(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
     rows = np.hstack([_numbers(part) for part in parts])

@@ -1,0 +1,127 @@
+"""What the top and the bottom of the spectrum are each worth for the task (002 section 3.2, figures 1 and 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from firstk.diagnosis.axes import Axes, Readout, mean_and_error
+from firstk.diagnosis.gathering import Gathered
+
+SHARES = (0.25, 0.5, 0.75, 0.9)
+# Rows of a neighbour search: a few thousand rank subspaces as well as all of them.
+MOST_SEARCHED, MOST_ASKED = 4096, 1024
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of the spectrum: how many directions, and their held-out scores with standard errors.
+
+    `probe` is accuracy, or R^2 of numeric targets, of the best linear readout; `neighbour` is 1-NN accuracy by
+    Euclidean distance in the subspace, None for numeric targets.
+    """
+
+    directions: int
+    variance: float
+    probe: float
+    probe_error: float
+    neighbour: float | None
+
+
+@dataclass(frozen=True)
+class Subspaces:
+    """Held-out scores of the top and the bottom of the spectrum at several shares of variance.
+
+    Attributes
+    ----------
+    metric : str
+    shares : tuple of float
+    top, bottom : tuple of Side
+        The fewest leading, and the fewest trailing, directions that hold each share of the variance.
+    whole : Side
+        All directions.
+    rows : int
+        How many rows were held out.
+    """
+
+    metric: str
+    shares: tuple[float, ...]
+    top: tuple[Side, ...]
+    bottom: tuple[Side, ...]
+    whole: Side
+    rows: int
+
+    def sentences(self) -> list[str]:
+        """Say which end serves the task."""
+        return [self._compared(-1), *self._tail_alone()]
+
+    def _compared(self, i: int) -> str:
+        """Compare the ends by the linear readout where both hold the same share of the variance."""
+        top, bottom, share = self.top[i], self.bottom[i], self.shares[i]
+        margin = 2 * float(np.hypot(top.probe_error, bottom.probe_error))
+        sizes = f"the top {top.directions} directions reach {top.probe:.3f}, the bottom {bottom.directions} "
+        start = f"With {share:.0%} of the variance each, {sizes}{bottom.probe:.3f} ({self.metric}, linear): "
+        if abs(top.probe - bottom.probe) <= margin:
+            return start + "no difference."
+        return start + ("the top serves better." if top.probe > bottom.probe else "the bottom serves better.")
+
+    def _tail_alone(self) -> list[str]:
+        least = self.bottom[0]
+        if self.whole.probe <= 0:
+            return []
+        kept = least.probe / self.whole.probe
+        return [
+            f"The {least.directions} directions of least variance, which together hold {least.variance:.0%} of it, "
+            f"keep {kept:.0%} of what all {self.whole.directions} reach ({least.probe:.3f} of {self.whole.probe:.3f})."
+        ]
+
+    def table(self) -> list[tuple[str, str]]:
+        """Return the numbers as lines of a table."""
+        lines = [(f"{self.metric}, held out ({self.rows} rows)", "top: directions, linear, 1-NN | bottom: the same")]
+        for share, top, bottom in zip(self.shares, self.top, self.bottom, strict=True):
+            lines.append((f"{share:.0%} of variance", f"{_side(top)} | {_side(bottom)}"))
+        return [*lines, ("all directions", _side(self.whole))]
+
+
+def compare_ends(axes: Axes, gathered: Gathered) -> Subspaces:
+    """Judge both ends of the spectrum on held-out rows.
+
+    Principal coordinates are uncorrelated, so the best readout of any of them is known from the moments of the other
+    rows: nothing is fitted here.
+    """
+    metric = "R^2" if gathered.kind == "targets" else "accuracy"
+    U, r = axes.whitened(gathered.X_held), axes.rank
+    U_ref = axes.whitened(gathered.X_ref[:MOST_SEARCHED])
+    top, bottom = (
+        _sides(axes.taken(order), U[:, order], U_ref[:, order], gathered) for order in (np.arange(r), np.arange(r)[::-1])
+    )
+    return Subspaces(metric, SHARES, top[:-1], bottom[:-1], top[-1], len(U))
+
+
+def _sides(axes: Axes, U: np.ndarray, U_ref: np.ndarray, gathered: Gathered) -> tuple[Side, ...]:
+    """Judge the fewest first axes that hold each share of the variance, and all of them."""
+    sizes = [axes.reaching(share) for share in (*SHARES, 1.0)]
+    ks = np.unique(sizes)
+    y, variance = gathered.y_held, axes.variance_shares()
+    scores = Readout(axes).scores(U, y, ks, "r2" if gathered.kind == "targets" else "accuracy")
+    probes = {int(k): mean_and_error(scores[:, i]) for i, k in enumerate(ks)}
+    near: dict[int, float | None] = dict.fromkeys(probes)
+    if gathered.kind == "labels" and len(U_ref):
+        scale = np.sqrt(axes.spectrum)
+        Z_ref, Z = (U_ref * scale).astype(np.float32), (U[:MOST_ASKED] * scale).astype(np.float32)
+        for k in near:
+            nearest = nearest_in(Z_ref[:, :k], Z[:, :k])
+            near[k] = float(np.mean(gathered.y_ref[nearest] == y[:MOST_ASKED]))
+    return tuple(Side(k, float(variance[k - 1]), *probes[k], near[k]) for k in sizes)
+
+
+def nearest_in(Z_ref: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Return the nearest reference of each row by Euclidean distance, from one product of centred coordinates."""
+    with_norm = np.column_stack([Z_ref, -0.5 * np.sum(Z_ref**2, axis=1)])
+    return np.argmax(np.column_stack([Z, np.ones(len(Z), Z.dtype)]) @ with_norm.T, axis=1)
+
+
+def _side(side: Side) -> str:
+    near = "" if side.neighbour is None else f", {side.neighbour:.3f}"
+    return f"{side.directions}, {side.probe:.3f} +- {side.probe_error:.3f}{near}"
