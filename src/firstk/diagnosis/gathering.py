@@ -18,7 +18,7 @@ from firstk._linalg import row_space
 from firstk._scatter import NO_LABEL
 from firstk.diagnosis.vectors import RowSums
 from firstk.moments import Moments
-from firstk.sampling import RowSample, row_hashes
+from firstk.sampling import RowSample, joined_hashes, row_hashes
 
 Kind = Literal["none", "labels", "targets"]
 OWNER = "diagnose"
@@ -116,15 +116,16 @@ class Gathering:
 
     def _take(self, X: np.ndarray, y: np.ndarray | None) -> None:
         columns = {"X": X} if y is None else {"X": X, "y": y}
-        hashes = row_hashes(columns)
-        self.sums.update(X, y)
+        alone = row_hashes({"X": X})
+        hashes = alone if y is None else joined_hashes(alone, row_hashes({"y": y}))
+        self.sums.update(X, alone, hashes)
         out = hashes < self.threshold
         if out.any():
             self.held.append({name: part[out] for name, part in columns.items()})
-            columns = {name: part[~out] for name, part in columns.items()}
-        if len(columns["X"]) == 0:
+            columns, hashes = {name: part[~out] for name, part in columns.items()}, hashes[~out]
+        if len(hashes) == 0:
             return
-        self.references.update(columns)
+        self.references.update(columns, hashes)
         if self.few:
             self.kept.append(columns)
         else:

@@ -1,9 +1,8 @@
-"""Whether labels are noisy, and whether the tail of the spectrum is where a fit would memorise the noise.
+"""Whether labels are noisy, and whether the tail of the spectrum is where a fit memorises the noise.
 
-"The Malignant Tail" (listed in 003) finds label noise in the trailing directions of trained codes, where cutting them
-restores generalisation. Two questions are asked here, each of which can be answered yes or no. Do labels disagree with
-their neighbours even where the neighbours are surest? And do trailing directions fit labels on the rows they were fitted
-on, while they bring nothing, or harm, on rows held out?
+"The Malignant Tail" (listed in 003) finds label noise in the trailing directions of a code, and cuts them. Here two
+questions are asked that can each be answered yes or no. Do labels disagree with their neighbours even where the
+neighbours are surest? And how much of what the trailing directions fit is that noise?
 """
 
 from __future__ import annotations
@@ -26,12 +25,14 @@ SUREST = 0.25
 CLEAN = 0.05
 # Agreement over all rows, relative to the surest: below this the neighbours are too poor a guide to blame labels.
 GUIDE = 0.7
+# A share of noise in what the tail fits from which on it is worth a yes.
+CARRIES = 0.1
 CLEAR = 2.0
 
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """Disagreement of labels with their neighbours, and what the tail of the spectrum fits and brings.
+    """Disagreement of labels with their neighbours, and what the tail of the spectrum makes of it.
 
     Attributes
     ----------
@@ -42,10 +43,13 @@ class LabelNoise:
         neighbours agree most with one another: an estimate, from above, of the share of wrong labels. None for targets.
     guide : float or None
         Agreement over all rows relative to the surest quarter: how far the neighbours can be trusted.
-    tail_fit : float
-        R^2 that the tail adds in sample.
+    head_fit, tail_fit : float
+        R^2 in sample that head and tail bring.
+    head_noise, tail_noise : float or None
+        The share of that fit which is label noise, if labels are wrong as often as they disagree: k directions fit
+        k / n of any noise that knows nothing of the rows.
     tail_gain, tail_error : float
-        R^2 that it adds on rows held out.
+        Accuracy (R^2 for targets) that the tail adds to the head's linear readout on rows held out.
     """
 
     head: int
@@ -53,7 +57,10 @@ class LabelNoise:
     disagreement: float | None
     error: float | None
     guide: float | None
+    head_fit: float
     tail_fit: float
+    head_noise: float | None
+    tail_noise: float | None
     tail_gain: float
     tail_error: float
 
@@ -67,21 +74,16 @@ class LabelNoise:
         return True if self.guide >= GUIDE else None
 
     @property
-    def memorises(self) -> bool:
-        """Whether the tail fits labels and loses by it on held-out rows."""
-        return self.tail > 0 and self.tail_fit > 0 and self.tail_gain < -CLEAR * self.tail_error
-
-    @property
     def tail_carries_noise(self) -> bool | None:
-        """Whether the tail carries label noise: the labels are noisy, and what the tail fits is lost on held-out rows.
-
-        None when the labels cannot be judged.
-        """
-        return None if self.noisy is None else self.noisy and self.memorises
+        """Whether the labels are noisy and a tenth or more of what the tail fits is that noise; None if unknown."""
+        if self.noisy is None or self.tail_noise is None:
+            return None
+        return self.noisy and self.tail > 0 and self.tail_noise >= CARRIES
 
     def sentences(self) -> list[str]:
-        """Answer both questions."""
-        return [sentence for sentence in (self._about_labels(), self._about_tail()) if sentence]
+        """Answer both questions, and say whether to cut."""
+        found = [self._about_labels(), self._about_tail(), self._about_cutting()]
+        return [sentence for sentence in found if sentence]
 
     def _about_labels(self) -> str:
         if self.disagreement is None or self.error is None:
@@ -94,17 +96,24 @@ class LabelNoise:
         return f"The labels look clean: {share}."
 
     def _about_tail(self) -> str:
+        if self.tail == 0 or self.tail_noise is None or self.noisy is None:
+            return ""
+        shares = f"{self.tail_noise:.0%} of what its {self.tail} directions fit is noise, {self.head_noise:.0%} in the head"
+        if self.tail_carries_noise:
+            return f"Yes, the tail of the spectrum carries label noise: {shares}."
+        return f"No, the tail of the spectrum does not carry label noise to speak of: {shares}."
+
+    def _about_cutting(self) -> str:
         if self.tail == 0:
             return "There is no tail: every direction is needed for 95 % of the variance."
-        name = f"the tail, {self.tail} directions past 95 % of the variance,"
-        fits = f"adds R^2 {self.tail_fit:.4f} in sample and {self.tail_gain:+.4f} +- {self.tail_error:.4f} held out"
-        if self.tail_carries_noise:
-            return f"Yes, the tail carries label noise: {name} {fits}. Cut at k = {self.head} before reading labels."
-        if self.memorises:
-            return f"{name.capitalize()} memorises rows: it {fits}. Cut at k = {self.head}, or give more rows."
+        metric = "R^2" if self.disagreement is None else "accuracy"
+        start = f"The {self.tail} directions past 95 % of the variance bring {self.tail_gain:+.4f} +- "
+        start += f"{self.tail_error:.4f} of held-out {metric} (linear): "
+        if self.tail_gain < -CLEAR * self.tail_error:
+            return start + f"cut them, at k = {self.head}, before reading labels linearly."
         if self.tail_gain > CLEAR * self.tail_error:
-            return f"No, the tail carries signal, not noise: {name} {fits}."
-        return f"No harm is seen in the tail: {name} {fits}."
+            return start + "they carry signal; cutting them costs."
+        return start + f"nothing is lost by cutting at k = {self.head}."
 
     def table(self) -> list[tuple[str, str]]:
         """Return the numbers as lines of a table."""
@@ -112,22 +121,34 @@ class LabelNoise:
         if self.disagreement is not None:
             lines.append(("disagreement where surest", f"{self.disagreement:.4f} +- {self.error:.4f}"))
             lines.append(("agreement of all / of the surest", f"{self.guide:.3f}"))
-        held = f"{self.tail_fit:.4f}, {self.tail_gain:+.4f} +- {self.tail_error:.4f}"
-        return [*lines, ("R^2 of the tail: in sample, held out", held)]
+            lines.append(("share of label noise in the fit", f"head {self.head_noise:.3f}, tail {self.tail_noise:.3f}"))
+        lines.append(("R^2 in sample", f"head {self.head_fit:.4f}, tail {self.tail_fit:.4f}"))
+        return [*lines, ("held-out gain by the tail", f"{self.tail_gain:+.4f} +- {self.tail_error:.4f}")]
 
 
 def look_for_noise(axes: Axes, gathered: Gathered) -> LabelNoise:
-    """Judge labels by neighbours in the head of the spectrum, and the tail by held-out rows."""
+    """Judge labels by neighbours in the head of the spectrum, and the tail by what it fits and what it brings."""
     assert axes.target is not None
     head = axes.reaching(HEAD_VARIANCE)
+    labels = gathered.kind == "labels"
     ks = np.array([head, axes.rank])
-    scores = Readout(axes).scores(axes.whitened(gathered.X_held), gathered.y_held, ks, "r2")
-    fit = float(np.sum(axes.gains[head:] ** 2)) / (axes.target.spread or 1.0)
-    tail = (fit, *mean_and_error(scores[:, 1] - scores[:, 0]))
-    disagreement = error = guide = None
-    if gathered.kind == "labels" and len(gathered.X_ref) > 4 * N_NEIGHBOURS:
-        disagreement, error, guide = _disagreement(axes, gathered, head)
-    return LabelNoise(head, axes.rank - head, disagreement, error, guide, *tail)
+    U = axes.whitened(gathered.X_held)
+    scores = Readout(axes).scores(U, gathered.y_held, ks, "accuracy" if labels else "r2")
+    fits = np.array([np.sum(axes.gains[:head] ** 2), np.sum(axes.gains[head:] ** 2)]) / axes.target.spread
+    found: tuple[float | None, ...] = (None, None, None)
+    shares: tuple[float | None, ...] = (None, None)
+    if labels and len(gathered.X_ref) > 4 * N_NEIGHBOURS:
+        found = disagreement, _, _ = _disagreement(axes, gathered, head)
+        noise = flip_variance(disagreement, len(axes.gains[0])) / axes.target.spread
+        memorised = np.array([head, axes.rank - head]) / axes.n * noise
+        shares = tuple(min(1.0, m / f) if f > 0 else 0.0 for m, f in zip(memorised.tolist(), fits.tolist(), strict=True))
+    tail = mean_and_error(scores[:, 1] - scores[:, 0])
+    return LabelNoise(head, axes.rank - head, *found, *fits.tolist(), *shares, *tail)
+
+
+def flip_variance(rate: float, classes: int) -> float:
+    """Variance of one-hot labels of which a share `rate` is replaced by any other class: 1 - (1 - a)^2 - a^2/(C - 1)."""
+    return 1.0 - (1.0 - rate) ** 2 - rate**2 / max(classes - 1, 1)
 
 
 def _disagreement(axes: Axes, gathered: Gathered, head: int) -> tuple[float, float, float]:

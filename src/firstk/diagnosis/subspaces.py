@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from firstk._checks import InvalidInput
 from firstk.diagnosis.axes import Axes, Readout, mean_and_error
 from firstk.diagnosis.gathering import Gathered
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
 # Rows of a neighbour search: a few thousand rank subspaces as well as all of them.
 MOST_SEARCHED, MOST_ASKED = 4096, 1024
+# Differences count when they exceed this many standard errors.
+CLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Subspaces:
     metric : str
     shares : tuple of float
     top, bottom : tuple of Side
-        The fewest leading, and the fewest trailing, directions that hold each share of the variance.
+        The fewest leading directions that hold each share of the variance, and all the others.
     whole : Side
         All directions.
     rows : int
@@ -53,34 +56,25 @@ class Subspaces:
     rows: int
 
     def sentences(self) -> list[str]:
-        """Say which end serves the task."""
-        return [self._compared(-1), *self._tail_alone()]
+        """Say which end serves the task: at half of the variance each, and where the bottom has least."""
+        return [self._compared(i) for i in dict.fromkeys((self.shares.index(0.5), len(self.shares) - 1))]
 
     def _compared(self, i: int) -> str:
-        """Compare the ends by the linear readout where both hold the same share of the variance."""
-        top, bottom, share = self.top[i], self.bottom[i], self.shares[i]
-        margin = 2 * float(np.hypot(top.probe_error, bottom.probe_error))
-        sizes = f"the top {top.directions} directions reach {top.probe:.3f}, the bottom {bottom.directions} "
-        start = f"With {share:.0%} of the variance each, {sizes}{bottom.probe:.3f} ({self.metric}, linear): "
+        top, bottom = self.top[i], self.bottom[i]
+        margin = CLEAR * float(np.hypot(top.probe_error, bottom.probe_error))
+        start = (
+            f"The top {top.directions} directions, {top.variance:.0%} of the variance, reach {top.probe:.3f}; the other "
+            f"{bottom.directions}, {bottom.variance:.0%} of it, reach {bottom.probe:.3f} ({self.metric}, linear): "
+        )
         if abs(top.probe - bottom.probe) <= margin:
             return start + "no difference."
         return start + ("the top serves better." if top.probe > bottom.probe else "the bottom serves better.")
 
-    def _tail_alone(self) -> list[str]:
-        least = self.bottom[0]
-        if self.whole.probe <= 0:
-            return []
-        kept = least.probe / self.whole.probe
-        return [
-            f"The {least.directions} directions of least variance, which together hold {least.variance:.0%} of it, "
-            f"keep {kept:.0%} of what all {self.whole.directions} reach ({least.probe:.3f} of {self.whole.probe:.3f})."
-        ]
-
     def table(self) -> list[tuple[str, str]]:
         """Return the numbers as lines of a table."""
-        lines = [(f"{self.metric}, held out ({self.rows} rows)", "top: directions, linear, 1-NN | bottom: the same")]
+        lines = [(f"{self.metric}, held out ({self.rows} rows)", "top: directions, linear, 1-NN | the others: the same")]
         for share, top, bottom in zip(self.shares, self.top, self.bottom, strict=True):
-            lines.append((f"{share:.0%} of variance", f"{_side(top)} | {_side(bottom)}"))
+            lines.append((f"{share:.0%} of variance in the top", f"{_side(top)} | {_side(bottom)}"))
         return [*lines, ("all directions", _side(self.whole))]
 
 
@@ -90,18 +84,22 @@ def compare_ends(axes: Axes, gathered: Gathered) -> Subspaces:
     Principal coordinates are uncorrelated, so the best readout of any of them is known from the moments of the other
     rows: nothing is fitted here.
     """
+    r = axes.rank
+    if r < 2:
+        raise InvalidInput("the vectors vary along one direction only; a spectrum of one has no ends.")
+    U, U_ref = axes.whitened(gathered.X_held), axes.whitened(gathered.X_ref[:MOST_SEARCHED])
+    sizes = [min(axes.reaching(share), r - 1) for share in SHARES]
+    top = _sides(axes, U, U_ref, gathered, [*sizes, r])
+    back = np.arange(r)[::-1]
+    bottom = _sides(axes.taken(back), U[:, back], U_ref[:, back], gathered, [r - k for k in sizes])
     metric = "R^2" if gathered.kind == "targets" else "accuracy"
-    U, r = axes.whitened(gathered.X_held), axes.rank
-    U_ref = axes.whitened(gathered.X_ref[:MOST_SEARCHED])
-    top, bottom = (
-        _sides(axes.taken(order), U[:, order], U_ref[:, order], gathered) for order in (np.arange(r), np.arange(r)[::-1])
-    )
-    return Subspaces(metric, SHARES, top[:-1], bottom[:-1], top[-1], len(U))
+    return Subspaces(metric, SHARES, top[:-1], bottom, top[-1], len(U))
 
 
-def _sides(axes: Axes, U: np.ndarray, U_ref: np.ndarray, gathered: Gathered) -> tuple[Side, ...]:
-    """Judge the fewest first axes that hold each share of the variance, and all of them."""
-    sizes = [axes.reaching(share) for share in (*SHARES, 1.0)]
+def _sides(
+    axes: Axes, U: np.ndarray, U_ref: np.ndarray, gathered: Gathered, sizes: list[int]
+) -> tuple[Side, ...]:
+    """Judge the first axes, as many as each of `sizes`."""
     ks = np.unique(sizes)
     y, variance = gathered.y_held, axes.variance_shares()
     scores = Readout(axes).scores(U, y, ks, "r2" if gathered.kind == "targets" else "accuracy")
@@ -120,6 +118,12 @@ def nearest_in(Z_ref: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Return the nearest reference of each row by Euclidean distance, from one product of centred coordinates."""
     with_norm = np.column_stack([Z_ref, -0.5 * np.sum(Z_ref**2, axis=1)])
     return np.argmax(np.column_stack([Z, np.ones(len(Z), Z.dtype)]) @ with_norm.T, axis=1)
+
+
+def unit_rows(Z: np.ndarray) -> np.ndarray:
+    """Return rows of norm 1, between which the nearest is the one of largest cosine; rows of zeros stay."""
+    norms = np.linalg.norm(Z, axis=1, keepdims=True)
+    return Z / np.where(norms > 0, norms, 1)
 
 
 def _side(side: Side) -> str:

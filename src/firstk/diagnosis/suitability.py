@@ -12,7 +12,7 @@ from firstk._checks import FirstkError
 from firstk.contracts import Statistics
 from firstk.diagnosis.axes import Axes, Readout, mean_and_error, octaves
 from firstk.diagnosis.gathering import Gathered
-from firstk.metrics import nearest_neighbours
+from firstk.diagnosis.subspaces import nearest_in, unit_rows
 from firstk.objectives import Fisher, Mixture, Reconstruction, Regression
 from firstk.problem import pose
 from firstk.records import PrefixCurve
@@ -133,10 +133,10 @@ def _judged(components: np.ndarray, gathered: Gathered, axes: Axes, turn: np.nda
     if gathered.kind == "targets":
         readout = Readout(axes, axes.basis(B))
         return readout.scores(axes.whitened(gathered.X_held), gathered.y_held, np.minimum(ks, d), "r2")
-    Z_ref, Z = ((X - axes.mean) @ B.T for X in (gathered.X_ref, gathered.X_held))
+    Z_ref, Z = (((X - axes.mean) @ B.T).astype(np.float32) for X in (gathered.X_ref, gathered.X_held))
     scores = np.empty((len(Z), len(ks)))
     for i, k in enumerate(np.minimum(ks, d).tolist()):
-        nearest = nearest_neighbours(Z_ref[:, :k], Z[:, :k], 1)[:, 0]
+        nearest = nearest_in(unit_rows(Z_ref[:, :k]), unit_rows(Z[:, :k]))
         scores[:, i] = gathered.y_ref[nearest] == gathered.y_held
     return scores
 

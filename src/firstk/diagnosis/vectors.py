@@ -9,7 +9,6 @@ import numpy as np
 from firstk._linalg import rank_tolerance
 from firstk.diagnosis.axes import Axes
 from firstk.moments import Moments
-from firstk.sampling import row_hashes
 
 # Norms this near to 1 are unit norms that were stored in 16 bits.
 UNIT_TOLERANCE = 2e-3
@@ -32,8 +31,8 @@ class RowSums:
         self.hashes: list[np.ndarray] = []
         self.labelled_hashes: list[np.ndarray] = []
 
-    def update(self, X: np.ndarray, y: np.ndarray | None = None) -> None:
-        """Take in rows, with labels if there are any."""
+    def update(self, X: np.ndarray, hashes: np.ndarray, with_labels: np.ndarray) -> None:
+        """Take in rows, with hashes of the vectors alone and with their labels."""
         X64 = X.astype(np.float64)
         largest = np.abs(X64).max(axis=1, keepdims=True)  # so that squares cannot overflow
         norms = largest[:, 0] * np.linalg.norm(X64 / np.where(largest > 0, largest, 1.0), axis=1)
@@ -46,9 +45,9 @@ class RowSums:
         self.norm_least = min(self.norm_least, float(norms.min()))
         self.norm_most = max(self.norm_most, float(norms.max()))
         self.zeros += int(np.count_nonzero(norms == 0))
-        self.hashes.append(row_hashes({"X": X}))
-        if self.labelled and y is not None:
-            self.labelled_hashes.append(row_hashes({"X": X, "y": y}))
+        self.hashes.append(hashes)
+        if self.labelled:
+            self.labelled_hashes.append(with_labels)
 
     def copies(self) -> tuple[int, int]:
         """Return how many rows repeat an earlier one, and how many different vectors have more than one label."""
