@@ -11,6 +11,7 @@ import typer
 from firstk import __version__
 from firstk._checks import FirstkError
 from firstk.cli.demo import demo
+from firstk.cli.diagnose import diagnose
 from firstk.cli.sample import sample
 from firstk.cli.transform import transform
 
@@ -30,6 +31,7 @@ REFUSED, INTERRUPTED = 1, 130
 COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.parquet"),
+    (diagnose, "firstk diagnose digits.parquet --label label --image 8x8"),
     (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
 )
 for _command, _example in COMMANDS:

@@ -2,10 +2,11 @@
 
 from firstk.diagnosis.alignment import FORMS, alignment
 from firstk.diagnosis.gathering import Gathered, Gathering, gather, gather_batches
-from firstk.diagnosis.report import Diagnosis, diagnose, diagnose_gathered
+from firstk.diagnosis.report import PARTS, Diagnosis, diagnose, diagnose_gathered, settled_kind
 
 __all__ = [
     "FORMS",
+    "PARTS",
     "Diagnosis",
     "Gathered",
     "Gathering",
@@ -14,4 +15,5 @@ __all__ = [
     "diagnose_gathered",
     "gather",
     "gather_batches",
+    "settled_kind",
 ]

@@ -5,6 +5,7 @@ The paper has three forms of it that differ; all are here by name, for every k a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,64 @@ from firstk.moments import Moments
 from firstk.records import PrefixCurve
 
 FORMS = ("proof", "equation_7", "code")
+SHOWN_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """alignment(k) of 002 in its three forms, and how much of it chance would give.
+
+    Attributes
+    ----------
+    curves : tuple of PrefixCurve
+        Forms "proof", "equation_7" and "code".
+    r2 : float
+        R^2 in sample of the best linear readout of all coordinates.
+    by_chance : float
+        What random labels would reach: rank / (n - 1).
+    area : float
+        Mean of alignment(k), the proof's form, over k = 1 to the rank: 1 when the first axis says all, 0.5 for labels
+        spread evenly over the spectrum.
+    at_share : dict
+        The proof's form at k = 1, 5, 10, 20 and 50 % of the rank.
+    corrected : dict
+        The same without what chance gives each direction; empty where nothing would be left.
+    """
+
+    curves: tuple[PrefixCurve, ...]
+    r2: float
+    by_chance: float
+    area: float
+    at_share: dict[str, float]
+    corrected: dict[str, float]
+
+    def sentences(self) -> list[str]:
+        """Say whether the order by variance serves the task."""
+        early, rank = self.at_share["20 %"], self.curves[0].k[-1]
+        grade = "well" if early >= 0.9 else "partly" if early >= 0.7 else "poorly"
+        found = [
+            f"Variance order serves this task {grade}: the first 20 % of principal coordinates give {early:.0%} of the "
+            f"linear fit that all {rank} give (002, alignment)."
+        ]
+        if self.by_chance > self.r2 / 2:
+            left = f"; without that share of chance it is {self.corrected['20 %']:.0%}" if self.corrected else ""
+            found.append(
+                f"Beware: random labels would be fitted to R^2 {self.by_chance:.2f} by so few rows for the width, and "
+                f"these are to {self.r2:.2f}{left}. Trust what is held out instead."
+            )
+        return found
+
+    def table(self) -> list[tuple[str, str]]:
+        """Return the numbers as lines of a table."""
+        ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if k <= self.curves[0].k[-1]]
+        lines = [("alignment at k", "  ".join(f"{k:>6}" for k in ks))]
+        lines += [(f"form {curve.label}", "  ".join(f"{curve.at(k):6.3f}" for k in ks)) for curve in self.curves]
+        shares = ", ".join(f"{share}: {value:.3f}" for share, value in self.at_share.items())
+        lines.append(("proof's form at shares of the rank", shares))
+        if self.corrected:
+            corrected = ", ".join(f"{share}: {value:.3f}" for share, value in self.corrected.items())
+            lines.append(("the same, corrected for chance", corrected))
+        return [*lines, ("area, R^2 of all, by chance", f"{self.area:.3f}, {self.r2:.3f}, {self.by_chance:.3f}")]
 
 
 def alignment(moments: Moments, form: str = "proof", *, centred: bool = True) -> PrefixCurve:
@@ -78,8 +137,30 @@ def aligned(axes: Axes, form: str = "proof") -> PrefixCurve:
     )
 
 
+def align(axes: Axes) -> Alignment:
+    """Return alignment in all forms, with what chance has in it.
+
+    Noise that knows nothing of the rows gives every direction the same: its variance over n. That variance is what no
+    direction fits, (1 - R^2) over the share 1 - rank / (n - 1) of it that a fit leaves; the correction takes it off.
+    """
+    curves = tuple(aligned(axes, form) for form in FORMS)
+    ks = {f"{100 * share:g} %": max(1, round(share * axes.rank)) for share in SHOWN_SHARES}
+    chance, r2 = min(1.0, axes.rank / max(axes.n - 1, 1)), axes.r2
+    each = (1 - r2) / (1 - chance) * chance / axes.rank if chance < 1 else 0.0
+    left = r2 - each * axes.rank
+    clear = chance < 1 and left > 0.01 * r2
+    return Alignment(
+        curves=curves,
+        r2=r2,
+        by_chance=chance,
+        area=float(np.mean(curves[0].score)),
+        at_share={share: curves[0].at(k) for share, k in ks.items()},
+        corrected={share: (curves[0].at(k) * r2 - each * k) / left for share, k in ks.items()} if clear else {},
+    )
+
+
 def _parts(gains: np.ndarray, target: Target, form: str) -> np.ndarray:
-    """What each axis brings, over n for the proof's form and over n^2 for the others."""
+    """Return what each axis brings, over n for the proof's form and over n^2 for the others."""
     if form == "proof":
         return np.sum(gains**2, axis=1)
     return np.einsum("ji,ik,jk->j", gains, target.second, gains)

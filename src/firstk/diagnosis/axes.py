@@ -1,7 +1,7 @@
 """Principal axes of the rows and what they say of the targets: the coordinates in which a diagnosis computes.
 
-In whitened principal coordinates u = D^(-1/2) P^T (x - mean) the scatter is the identity. The best linear readout of any
-set of coordinates is then read off without a fit, and the prefixes of any other linear code are spans of an
+In whitened principal coordinates u = D^(-1/2) P^T (x - mean) the scatter is the identity. The best linear readout of
+any set of coordinates is then read off without a fit, and the prefixes of any other linear code are spans of an
 orthonormal basis Q.
 """
 
@@ -109,6 +109,11 @@ class Axes:
     def taken(self, order: np.ndarray) -> Axes:
         """Return some of the axes, in another order."""
         return replace(self, P=self.P[:, order], spectrum=self.spectrum[order])
+
+    def lifted(self, basis: np.ndarray) -> Axes:
+        """Return the axes in full coordinates, when they are written in those of an orthonormal basis."""
+        target = None if self.target is None else replace(self.target, cross=basis @ self.target.cross)
+        return replace(self, mean=basis @ self.mean, P=basis @ self.P, target=target)
 
     def variance_shares(self) -> np.ndarray:
         """Share of the variance that the first k axes hold, for every k."""

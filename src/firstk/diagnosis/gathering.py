@@ -7,7 +7,7 @@ batches gives the same diagnosis, and two copies of a row never stand on both si
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ import numpy as np
 from firstk._checks import InvalidInput, check_matrix, check_same_length
 from firstk._linalg import row_space
 from firstk._scatter import NO_LABEL
+from firstk.diagnosis.axes import Axes
 from firstk.diagnosis.vectors import RowSums
 from firstk.moments import Moments
 from firstk.sampling import RowSample, joined_hashes, row_hashes
@@ -24,11 +25,31 @@ Kind = Literal["none", "labels", "targets"]
 OWNER = "diagnose"
 # Rows are held out up to a quarter of all; beyond MOST_HELD more of them would sharpen no decimal that is shown.
 HELD_SHARE, MOST_HELD = 0.25, 2048
-# Rows kept to look for neighbours among.
-MOST_REFERENCES = 8192
+# Rows kept to look for neighbours among, and numbers in them: fewer rows of wide vectors.
+MOST_REFERENCES, MOST_NUMBERS = 8192, 1 << 24
 BLOCK_ROWS = 16384
 # More classes than this, and more than a tenth of the rows, are names of rows and not classes.
 MOST_CLASSES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Rows on which codes are judged, along principal axes.
+
+    Attributes
+    ----------
+    U, y : ndarray of shape (n, r), (n,)
+        Held-out rows in whitened coordinates, and their labels or targets.
+    T_ref, y_ref : ndarray of shape (m, r), (m,)
+        Reference rows in plain principal coordinates, float32, and theirs.
+    kind : {"none", "labels", "targets"}
+    """
+
+    U: np.ndarray
+    y: np.ndarray
+    T_ref: np.ndarray
+    y_ref: np.ndarray
+    kind: Kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +94,12 @@ class Gathered:
         alone.within = (self.moments.within + alone.n * (F @ F.T))[:p, :p]
         return alone if len(self.X_held) == 0 else Moments("float64").merge(alone).update(self.X_held)
 
+    def along(self, axes: Axes) -> Evidence:
+        """Return held-out and reference rows in the coordinates of principal axes."""
+        P = axes.P.astype(np.float32)
+        T_ref = (self.X_ref - axes.mean).astype(np.float32) @ P
+        return Evidence(axes.whitened(self.X_held), self.y_held, T_ref, self.y_ref, self.kind)
+
     def column_variance(self) -> np.ndarray:
         """Variance of each column as it came, over the rows that are not held out."""
         St = self.moments.St
@@ -97,7 +124,7 @@ class Gathering:
         share = 0.0 if kind == "none" else min(HELD_SHARE, MOST_HELD / max(rows, 1))
         self.threshold = np.uint64(int(share * (2**64 - 1)))
         self.moments = Moments(precision="float64")
-        self.references = RowSample(MOST_REFERENCES)
+        self.references = RowSample(max(256, min(MOST_REFERENCES, MOST_NUMBERS // width)))
         self.sums = RowSums(width, labelled=kind == "labels")
         self.held: list[dict[str, np.ndarray]] = []
         self.kept: list[dict[str, np.ndarray]] = []
@@ -108,7 +135,7 @@ class Gathering:
         # float16 stays as it is for the moments, which then know its precision.
         if X.dtype != np.float16 or X.ndim != 2 or not np.isfinite(X).all():
             X = check_matrix(X, OWNER, width=self.width)
-        y = checked_target(y, self.kind, len(X))
+        y = checked_target(y, self.kind, len(X), self.sums.rows)
         for start in range(0, len(X), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             self._take(X[rows], None if y is None else y[rows])
@@ -181,8 +208,8 @@ def gather_batches(batches: Iterable[tuple[Any, Any]], rows: int, width: int, ki
     return gathering.finish()
 
 
-def checked_target(y: Any, kind: Kind, n: int) -> np.ndarray | None:
-    """Return labels as numbers or text, targets as float64; missing ones are refused with their rows."""
+def checked_target(y: Any, kind: Kind, n: int, start: int = 0) -> np.ndarray | None:
+    """Return labels as numbers or text, targets as float64; missing ones are refused with their rows from `start`."""
     if kind == "none":
         return None
     if y is None:
@@ -190,27 +217,28 @@ def checked_target(y: Any, kind: Kind, n: int) -> np.ndarray | None:
     y = np.asarray(y)
     check_same_length(range(n), y, "X", "y", OWNER)
     if kind == "targets":
-        return _numbers(y)
+        return _numbers(y, start)
     if y.ndim != 1:
         raise InvalidInput(f"{OWNER} takes one label a row. Got labels of shape {y.shape}.")
     gaps = np.array([label is None or label != label for label in y]) if y.dtype.kind in "fO" else np.zeros(n, bool)
-    _refuse_gaps(gaps, "labels")
+    _refuse_gaps(gaps, "labels", start)
     return y.astype(str) if y.dtype.kind == "O" else y
 
 
-def _numbers(y: np.ndarray) -> np.ndarray:
+def _numbers(y: np.ndarray, start: int) -> np.ndarray:
     try:
         values = y.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(
             f"{OWNER} takes numbers as targets, and these are {y.dtype}. Give them as labels instead."
         ) from None
-    _refuse_gaps(~np.isfinite(values).reshape(len(values), -1).all(axis=1), "targets")
+    finite = np.isfinite(values.reshape(len(values), -1))
+    _refuse_gaps(np.asarray(~finite.all(axis=1)), "targets", start)
     return values
 
 
-def _refuse_gaps(gaps: np.ndarray, name: str) -> None:
-    bad = np.flatnonzero(gaps)
+def _refuse_gaps(gaps: np.ndarray, name: str, start: int) -> None:
+    bad = np.flatnonzero(gaps) + start
     if len(bad):
         shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
         raise InvalidInput(f"{OWNER} found {len(bad)} missing {name} (row {shown}). Drop or fill those rows first.")
@@ -218,9 +246,8 @@ def _refuse_gaps(gaps: np.ndarray, name: str) -> None:
 
 def _joined(parts: list[dict[str, np.ndarray]], width: int) -> dict[str, np.ndarray]:
     """Put batches together; empty arrays where there are none."""
-    names: Iterator[str] = iter(("X", "y"))
     empty = {"X": np.zeros((0, width)), "y": np.zeros(0)}
     return {
         name: np.concatenate([part[name] for part in parts]) if parts and name in parts[0] else empty[name]
-        for name in names
+        for name in empty
     }

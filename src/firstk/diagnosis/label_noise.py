@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk.diagnosis.axes import Axes, Readout, mean_and_error
-from firstk.diagnosis.gathering import Gathered
+from firstk.diagnosis.gathering import Evidence
 from firstk.metrics import nearest_neighbours
 
 # Directions past this share of the variance are the tail.
@@ -98,7 +98,9 @@ class LabelNoise:
     def _about_tail(self) -> str:
         if self.tail == 0 or self.tail_noise is None or self.noisy is None:
             return ""
-        shares = f"{self.tail_noise:.0%} of what its {self.tail} directions fit is noise, {self.head_noise:.0%} in the head"
+        shares = (
+            f"{self.tail_noise:.0%} of what its {self.tail} directions fit is noise, {self.head_noise:.0%} in the head"
+        )
         if self.tail_carries_noise:
             return f"Yes, the tail of the spectrum carries label noise: {shares}."
         return f"No, the tail of the spectrum does not carry label noise to speak of: {shares}."
@@ -126,38 +128,47 @@ class LabelNoise:
         return [*lines, ("held-out gain by the tail", f"{self.tail_gain:+.4f} +- {self.tail_error:.4f}")]
 
 
-def look_for_noise(axes: Axes, gathered: Gathered) -> LabelNoise:
+def look_for_noise(axes: Axes, evidence: Evidence) -> LabelNoise:
     """Judge labels by neighbours in the head of the spectrum, and the tail by what it fits and what it brings."""
     assert axes.target is not None
     head = axes.reaching(HEAD_VARIANCE)
-    labels = gathered.kind == "labels"
+    labels = evidence.kind == "labels"
     ks = np.array([head, axes.rank])
-    U = axes.whitened(gathered.X_held)
-    scores = Readout(axes).scores(U, gathered.y_held, ks, "accuracy" if labels else "r2")
+    scores = Readout(axes).scores(evidence.U, evidence.y, ks, "accuracy" if labels else "r2")
+    sizes = np.array([head, axes.rank - head])
     fits = np.array([np.sum(axes.gains[:head] ** 2), np.sum(axes.gains[head:] ** 2)]) / axes.target.spread
-    found: tuple[float | None, ...] = (None, None, None)
-    shares: tuple[float | None, ...] = (None, None)
-    if labels and len(gathered.X_ref) > 4 * N_NEIGHBOURS:
-        found = disagreement, _, _ = _disagreement(axes, gathered, head)
-        noise = flip_variance(disagreement, len(axes.gains[0])) / axes.target.spread
-        memorised = np.array([head, axes.rank - head]) / axes.n * noise
-        shares = tuple(min(1.0, m / f) if f > 0 else 0.0 for m, f in zip(memorised.tolist(), fits.tolist(), strict=True))
-    tail = mean_and_error(scores[:, 1] - scores[:, 0])
-    return LabelNoise(head, axes.rank - head, *found, *fits.tolist(), *shares, *tail)
+    disagreement = error = guide = head_noise = tail_noise = None
+    if labels and len(evidence.T_ref) > 4 * N_NEIGHBOURS:
+        disagreement, error, guide = _disagreement(evidence, head)
+        memorised = sizes / axes.n * flip_variance(disagreement, len(axes.target.mean)) / axes.target.spread
+        head_noise, tail_noise = np.minimum(memorised / np.where(fits > 0, fits, np.inf), 1.0).tolist()
+    gain, gain_error = mean_and_error(scores[:, 1] - scores[:, 0])
+    return LabelNoise(
+        head=head,
+        tail=axes.rank - head,
+        disagreement=disagreement,
+        error=error,
+        guide=guide,
+        head_fit=float(fits[0]),
+        tail_fit=float(fits[1]),
+        head_noise=head_noise,
+        tail_noise=tail_noise,
+        tail_gain=gain,
+        tail_error=gain_error,
+    )
 
 
 def flip_variance(rate: float, classes: int) -> float:
-    """Variance of one-hot labels of which a share `rate` is replaced by any other class: 1 - (1 - a)^2 - a^2/(C - 1)."""
+    """Variance that flips add to one-hot labels, a share a of them to any other class: 1 - (1 - a)^2 - a^2/(C - 1)."""
     return 1.0 - (1.0 - rate) ** 2 - rate**2 / max(classes - 1, 1)
 
 
-def _disagreement(axes: Axes, gathered: Gathered, head: int) -> tuple[float, float, float]:
+def _disagreement(evidence: Evidence, head: int) -> tuple[float, float, float]:
     """Return the disagreement among the surest rows, its standard error, and the relative agreement of all rows.
 
     A row's own label has no part in how sure its neighbours are, so choosing the surest rows does not flatter it.
     """
-    X, (classes, y) = gathered.X_ref[:MOST_ROWS], np.unique(gathered.y_ref[:MOST_ROWS], return_inverse=True)
-    Z = (X - axes.mean) @ axes.P[:, :head]
+    Z, (classes, y) = evidence.T_ref[:MOST_ROWS, :head], np.unique(evidence.y_ref[:MOST_ROWS], return_inverse=True)
     neighbours = y[nearest_neighbours(Z, Z, N_NEIGHBOURS, exclude_self=True)]  # (n, 10)
     votes = np.zeros((len(y), len(classes)), dtype=np.int64)
     np.add.at(votes, (np.arange(len(y))[:, None], neighbours), 1)

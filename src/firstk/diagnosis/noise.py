@@ -89,8 +89,8 @@ class Denoising:
         if able and able[0].gain is None:
             most = max(able, key=lambda effect: max(effect.could_move))
             found.append(
-                f"Denoising can change what short codes hold under {len(able)} of {len(self.effects)} noises, most under "
-                f"{most.name}; whether for better, only labels can tell."
+                f"Denoising can change what short codes hold under {len(able)} of {len(self.effects)} noises, most "
+                f"under {most.name}; whether for better, only labels can tell."
             )
         elif able:
             found.append(self._verdict(able))
@@ -119,9 +119,7 @@ class Denoising:
         could = f"could move R^2 by {max(effect.could_move):.3f}"
         if effect.alignment_change is None:
             return could
-        change = ", ".join(
-            f"{k}: {change:+.4f}" for k, change in zip(effect.k, effect.alignment_change, strict=True)
-        )
+        change = ", ".join(f"{k}: {change:+.4f}" for k, change in zip(effect.k, effect.alignment_change, strict=True))
         held = "" if effect.gain is None else f"; held-out R^2 {effect.gain:+.4f} +- {effect.error:.4f}"
         return f"{could}; alignment at k {change}{held}"
 

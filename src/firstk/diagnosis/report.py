@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from firstk._checks import FirstkError, InvalidInput, bad_parameter, is_int
+from firstk._checks import FirstkError, InvalidInput, bad_parameter, check_choice, is_int
 from firstk.diagnosis._plain import from_plain, to_plain
-from firstk.diagnosis.alignment import FORMS, aligned
+from firstk.diagnosis.alignment import Alignment, align
 from firstk.diagnosis.axes import Axes, principal_axes
-from firstk.diagnosis.gathering import Gathered, Kind, gather
+from firstk.diagnosis.gathering import Evidence, Gathered, Kind, gather
 from firstk.diagnosis.label_noise import LabelNoise, look_for_noise
 from firstk.diagnosis.noise import Denoising, effect_of, settings
 from firstk.diagnosis.subspaces import Subspaces, compare_ends
@@ -22,61 +23,11 @@ from firstk.diagnosis.vectors import Vectors, describe, ranks_of, surely_full
 from firstk.records import PrefixCurve
 
 FORMAT = "firstk.Diagnosis/1"
+PARTS = ("alignment", "subspaces", "suitability", "denoising", "label_noise")
 # Held-out rows below this say nothing.
 FEWEST_HELD = 20
 # Masking is solved in full width.
 WIDEST_MASKED = 8192
-SHOWN_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """alignment(k) of 002 in its three forms, and how much of it chance would give.
-
-    Attributes
-    ----------
-    curves : tuple of PrefixCurve
-        Forms "proof", "equation_7" and "code".
-    r2 : float
-        R^2 in sample of the best linear readout of all coordinates.
-    by_chance : float
-        What random labels would reach: rank / (n - 1).
-    area : float
-        Mean of alignment(k), the proof's form, over k = 1 to the rank: 1 when the first axis says all, 0.5 for labels
-        spread evenly over the spectrum.
-    at_share : dict
-        The proof's form at k = 1, 5, 10, 20 and 50 % of the rank.
-    """
-
-    curves: tuple[PrefixCurve, ...]
-    r2: float
-    by_chance: float
-    area: float
-    at_share: dict[str, float]
-
-    def sentences(self) -> list[str]:
-        """Say whether the order by variance serves the task."""
-        early, rank = self.at_share["20 %"], self.curves[0].k[-1]
-        grade = "well" if early >= 0.9 else "partly" if early >= 0.7 else "poorly"
-        found = [
-            f"Variance order serves this task {grade}: the first 20 % of principal coordinates give {early:.0%} of the "
-            f"linear fit that all {rank} give (002, alignment)."
-        ]
-        if self.by_chance > self.r2 / 2:
-            found.append(
-                f"Beware: with so few rows random labels would be fitted nearly as well (R^2 {self.by_chance:.2f} of "
-                f"{self.r2:.2f}); trust what is held out instead."
-            )
-        return found
-
-    def table(self) -> list[tuple[str, str]]:
-        """Return the numbers as lines of a table."""
-        ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if k <= self.curves[0].k[-1]]
-        lines = [("alignment at k", "  ".join(f"{k:>6}" for k in ks))]
-        lines += [(f"form {curve.label}", "  ".join(f"{curve.at(k):6.3f}" for k in ks)) for curve in self.curves]
-        shares = ", ".join(f"{share}: {value:.3f}" for share, value in self.at_share.items())
-        lines.append(("proof's form at shares of the rank", shares))
-        return [*lines, ("area, R^2 of all, by chance", f"{self.area:.3f}, {self.r2:.3f}, {self.by_chance:.3f}")]
 
 
 @dataclass(frozen=True)
@@ -131,7 +82,10 @@ class Diagnosis:
     def sentences(self) -> list[str]:
         """Return all findings as sentences, the task first."""
         found = [sentence for part in self.parts.values() for sentence in part.sentences()]
-        return found + [f"Left out, {name}: {reason}" for name, reason in self.left_out.items()]
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            reasons.setdefault(reason, []).append(name.replace("_", " "))
+        return found + [f"Left out ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
 
     def render(self) -> str:
         """Return plain sentences first, numbers after."""
@@ -165,7 +119,13 @@ class Diagnosis:
 
 
 def diagnose(
-    X: Any, y: Any = None, *, kind: str = "auto", image_shape: Sequence[int] | None = None, progress: Any = None
+    X: Any,
+    y: Any = None,
+    *,
+    kind: str = "auto",
+    image_shape: Sequence[int] | None = None,
+    parts: Sequence[str] | None = None,
+    progress: Any = None,
 ) -> Diagnosis:
     """Find out what the order of the data by variance serves (002), which objective suits, and what stands out.
 
@@ -178,6 +138,9 @@ def diagnose(
         What `y` is. "auto": floating-point numbers are targets, everything else labels.
     image_shape : tuple of int, optional
         (height, width) or (height, width, channels) of flattened images: masking is then tried in patches.
+    parts : sequence of str, optional
+        Which parts to compute beside the facts about the vectors: "alignment", "subspaces", "suitability",
+        "denoising", "label_noise". All if not given.
     progress : callable, optional
         Called with the name of each part before it is computed.
 
@@ -193,58 +156,64 @@ def diagnose(
     >>> found.vectors.rank, len(found.vectors.constant_columns)
     (61, 3)
     """
-    settled = _kind(y, kind)
-    return diagnose_gathered(gather(X, y, settled), image_shape=image_shape, progress=progress)
+    gathered = gather(X, y, settled_kind(y, kind))
+    return diagnose_gathered(gathered, image_shape=image_shape, parts=parts, progress=progress)
 
 
 def diagnose_gathered(
-    gathered: Gathered, *, image_shape: Sequence[int] | None = None, progress: Any = None
+    gathered: Gathered,
+    *,
+    image_shape: Sequence[int] | None = None,
+    parts: Sequence[str] | None = None,
+    progress: Any = None,
 ) -> Diagnosis:
     """Diagnose what was gathered from a stream; see :func:`diagnose`."""
-    shape = _checked_shape(image_shape, len(gathered.sums.mean))
+    shape = checked_shape(image_shape, len(gathered.sums.mean))
+    wanted = PARTS if parts is None else tuple(check_choice(part, PARTS, "parts", "diagnose") for part in parts)
     say: Callable[[str], Any] = progress or (lambda name: None)
     say("spectrum")
     axes = principal_axes(gathered.moments)
     full = gathered.basis is None and surely_full(axes, gathered.moments)
-    ranks = (axes.rank, axes.rank) if full else ranks_of(gathered.everything())
-    vectors = describe(gathered.sums, axes, gathered.column_variance(), ranks)
-    left_out = _unanswerable(gathered, axes)
-    parts: dict[str, Any] = {}
+    ranks = (axes.rank,) * 3 if full else ranks_of(gathered.everything())
+    left_out = {name: why for name, why in _unanswerable(gathered, axes).items() if name in wanted}
+    found: dict[str, Any] = dict.fromkeys(PARTS)
     for name, compute in _plan(gathered, axes, shape).items():
-        say(name.replace("_", " "))
-        try:
-            parts[name] = None if name in left_out else compute()
-        except FirstkError as error:
-            parts[name], left_out[name] = None, str(error)
+        if name in wanted and name not in left_out:
+            say(name.replace("_", " "))
+            try:
+                found[name] = compute()
+            except FirstkError as error:
+                left_out[name] = str(error)
     return Diagnosis(
-        vectors=vectors,
+        vectors=describe(gathered.sums, axes, gathered.column_variance(), ranks),
         spectrum=_spectrum(axes),
         kind=gathered.kind,
         classes=0 if gathered.moments.classes is None else len(gathered.moments.classes),
         held_out=len(gathered.X_held),
-        left_out=left_out if gathered.kind != "none" else {k: v for k, v in left_out.items() if k == "denoising"},
-        **parts,
+        left_out=left_out,
+        **found,
     )
 
 
 def _plan(gathered: Gathered, axes: Axes, shape: tuple[int, ...] | None) -> dict[str, Callable[[], Any]]:
-    """Return the parts that need more than the spectrum, in the order in which they are computed."""
+    """Return how each part is computed, in order; rows are turned into principal coordinates once, when first asked."""
+    evidence = cache(lambda: gathered.along(axes))
     return {
-        "alignment": lambda: _alignment(axes),
-        "subspaces": lambda: compare_ends(axes, gathered),
-        "suitability": lambda: compare_objectives(gathered, axes),
-        "denoising": lambda: _denoising(gathered, axes, shape),
-        "label_noise": lambda: look_for_noise(axes, gathered),
+        "alignment": lambda: align(axes),
+        "subspaces": lambda: compare_ends(axes, evidence()),
+        "suitability": lambda: compare_objectives(axes, evidence(), gathered.moments),
+        "denoising": lambda: _denoising(gathered, axes, evidence, shape),
+        "label_noise": lambda: look_for_noise(axes, evidence()),
     }
 
 
 def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
     """Return the parts that these rows cannot answer, each with the reason."""
-    task = ("alignment", "subspaces", "suitability", "label_noise")
+    task = tuple(part for part in PARTS if part != "denoising")
     if axes.rank == 0:
-        return dict.fromkeys((*task, "denoising"), "the vectors do not vary.")
+        return dict.fromkeys(PARTS, "the vectors do not vary.")
     found: dict[str, str] = {}
-    if gathered.basis is not None and len(gathered.sums.mean) > WIDEST_MASKED:
+    if len(gathered.sums.mean) > WIDEST_MASKED:
         found["denoising"] = f"masking is solved in full width, and that is more than {WIDEST_MASKED} columns."
     if axes.target is None:
         return found | dict.fromkeys(task, "it needs labels or targets.")
@@ -257,33 +226,18 @@ def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
     return found
 
 
-def _alignment(axes: Axes) -> Alignment:
-    curves = tuple(aligned(axes, form) for form in FORMS)
-    proof = curves[0]
-    at_share = {f"{100 * s:g} %": proof.at(max(1, round(s * axes.rank))) for s in SHOWN_SHARES}
-    chance = min(1.0, axes.rank / max(axes.n - 1, 1))
-    return Alignment(curves, axes.r2, chance, float(np.mean(proof.score)), at_share)
-
-
-def _denoising(gathered: Gathered, axes: Axes, shape: tuple[int, ...] | None) -> Denoising:
+def _denoising(
+    gathered: Gathered, axes: Axes, evidence: Callable[[], Evidence], shape: tuple[int, ...] | None
+) -> Denoising:
     """Try every noise in the coordinates in which the vectors came."""
     St, full = gathered.moments.St, axes
     if gathered.basis is not None:
-        St = gathered.basis @ St @ gathered.basis.T
-        full = Axes(gathered.basis @ axes.mean, gathered.basis @ axes.P, axes.spectrum, _lifted(axes, gathered), axes.n)
+        St, full = gathered.basis @ St @ gathered.basis.T, axes.lifted(gathered.basis)
     held = None
     if axes.target is not None and axes.target.spread > 0 and len(gathered.X_held) >= FEWEST_HELD:
-        held = (axes.whitened(gathered.X_held), gathered.y_held)
-    spread = float(np.trace(St)) / len(St)
-    return Denoising(
-        tuple(effect_of(noise, St, full, held, patch=patch) for noise, patch in settings(spread, shape))
-    )
-
-
-def _lifted(axes: Axes, gathered: Gathered) -> Any:
-    from dataclasses import replace
-
-    return None if axes.target is None else replace(axes.target, cross=gathered.basis @ axes.target.cross)
+        held = (evidence().U, gathered.y_held)
+    noises = settings(float(np.trace(St)) / len(St), shape)
+    return Denoising(tuple(effect_of(noise, St, full, held, patch=patch) for noise, patch in noises))
 
 
 def _spectrum(axes: Axes) -> PrefixCurve | None:
@@ -297,7 +251,8 @@ def _spectrum(axes: Axes) -> PrefixCurve | None:
     )
 
 
-def _kind(y: Any, kind: str) -> Kind:
+def settled_kind(y: Any, kind: str) -> Kind:
+    """Return what stands beside the rows: "auto" takes floating-point numbers, and several columns, for targets."""
     if kind not in ("auto", "labels", "targets"):
         raise bad_parameter("kind", "diagnose", "'auto', 'labels' or 'targets'", kind)
     if y is None:
@@ -307,7 +262,8 @@ def _kind(y: Any, kind: str) -> Kind:
     return "labels" if kind == "labels" else "targets"
 
 
-def _checked_shape(image_shape: Any, width: int) -> tuple[int, ...] | None:
+def checked_shape(image_shape: Any, width: int) -> tuple[int, ...] | None:
+    """Return the shape of images whose pixels fill the width."""
     if image_shape is None:
         return None
     shape = tuple(image_shape)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from firstk._checks import InvalidInput
 from firstk.diagnosis.axes import Axes, Readout, mean_and_error
-from firstk.diagnosis.gathering import Gathered
+from firstk.diagnosis.gathering import Evidence
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
 # Rows of a neighbour search: a few thousand rank subspaces as well as all of them.
@@ -63,8 +63,9 @@ class Subspaces:
         top, bottom = self.top[i], self.bottom[i]
         margin = CLEAR * float(np.hypot(top.probe_error, bottom.probe_error))
         start = (
-            f"The top {top.directions} directions, {top.variance:.0%} of the variance, reach {top.probe:.3f}; the other "
-            f"{bottom.directions}, {bottom.variance:.0%} of it, reach {bottom.probe:.3f} ({self.metric}, linear): "
+            f"The top {top.directions} directions, {top.variance:.0%} of the variance, reach {top.probe:.3f}; the "
+            f"other {bottom.directions}, {bottom.variance:.0%} of it, reach {bottom.probe:.3f} "
+            f"({self.metric}, linear): "
         )
         if abs(top.probe - bottom.probe) <= margin:
             return start + "no difference."
@@ -72,13 +73,15 @@ class Subspaces:
 
     def table(self) -> list[tuple[str, str]]:
         """Return the numbers as lines of a table."""
-        lines = [(f"{self.metric}, held out ({self.rows} rows)", "top: directions, linear, 1-NN | the others: the same")]
+        lines = [
+            (f"{self.metric}, held out ({self.rows} rows)", "top: directions, linear, 1-NN | the others: the same")
+        ]
         for share, top, bottom in zip(self.shares, self.top, self.bottom, strict=True):
             lines.append((f"{share:.0%} of variance in the top", f"{_side(top)} | {_side(bottom)}"))
         return [*lines, ("all directions", _side(self.whole))]
 
 
-def compare_ends(axes: Axes, gathered: Gathered) -> Subspaces:
+def compare_ends(axes: Axes, evidence: Evidence) -> Subspaces:
     """Judge both ends of the spectrum on held-out rows.
 
     Principal coordinates are uncorrelated, so the best readout of any of them is known from the moments of the other
@@ -87,30 +90,27 @@ def compare_ends(axes: Axes, gathered: Gathered) -> Subspaces:
     r = axes.rank
     if r < 2:
         raise InvalidInput("the vectors vary along one direction only; a spectrum of one has no ends.")
-    U, U_ref = axes.whitened(gathered.X_held), axes.whitened(gathered.X_ref[:MOST_SEARCHED])
     sizes = [min(axes.reaching(share), r - 1) for share in SHARES]
-    top = _sides(axes, U, U_ref, gathered, [*sizes, r])
+    top = _sides(axes, evidence, [*sizes, r])
     back = np.arange(r)[::-1]
-    bottom = _sides(axes.taken(back), U[:, back], U_ref[:, back], gathered, [r - k for k in sizes])
-    metric = "R^2" if gathered.kind == "targets" else "accuracy"
-    return Subspaces(metric, SHARES, top[:-1], bottom, top[-1], len(U))
+    turned = replace(evidence, U=evidence.U[:, back], T_ref=evidence.T_ref[:, back])
+    bottom = _sides(axes.taken(back), turned, [r - k for k in sizes])
+    metric = "R^2" if evidence.kind == "targets" else "accuracy"
+    return Subspaces(metric, SHARES, top[:-1], bottom, top[-1], len(evidence.U))
 
 
-def _sides(
-    axes: Axes, U: np.ndarray, U_ref: np.ndarray, gathered: Gathered, sizes: list[int]
-) -> tuple[Side, ...]:
+def _sides(axes: Axes, evidence: Evidence, sizes: list[int]) -> tuple[Side, ...]:
     """Judge the first axes, as many as each of `sizes`."""
     ks = np.unique(sizes)
-    y, variance = gathered.y_held, axes.variance_shares()
-    scores = Readout(axes).scores(U, y, ks, "r2" if gathered.kind == "targets" else "accuracy")
+    U, y, variance = evidence.U, evidence.y, axes.variance_shares()
+    scores = Readout(axes).scores(U, y, ks, "r2" if evidence.kind == "targets" else "accuracy")
     probes = {int(k): mean_and_error(scores[:, i]) for i, k in enumerate(ks)}
     near: dict[int, float | None] = dict.fromkeys(probes)
-    if gathered.kind == "labels" and len(U_ref):
-        scale = np.sqrt(axes.spectrum)
-        Z_ref, Z = (U_ref * scale).astype(np.float32), (U[:MOST_ASKED] * scale).astype(np.float32)
+    if evidence.kind == "labels" and len(evidence.T_ref):
+        T_ref, T = evidence.T_ref[:MOST_SEARCHED], (U[:MOST_ASKED] * np.sqrt(axes.spectrum)).astype(np.float32)
         for k in near:
-            nearest = nearest_in(Z_ref[:, :k], Z[:, :k])
-            near[k] = float(np.mean(gathered.y_ref[nearest] == y[:MOST_ASKED]))
+            nearest = nearest_in(T_ref[:, :k], T[:, :k])
+            near[k] = float(np.mean(evidence.y_ref[nearest] == y[:MOST_ASKED]))
     return tuple(Side(k, float(variance[k - 1]), *probes[k], near[k]) for k in sizes)
 
 

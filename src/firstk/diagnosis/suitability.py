@@ -11,8 +11,9 @@ import numpy as np
 from firstk._checks import FirstkError
 from firstk.contracts import Statistics
 from firstk.diagnosis.axes import Axes, Readout, mean_and_error, octaves
-from firstk.diagnosis.gathering import Gathered
+from firstk.diagnosis.gathering import Evidence
 from firstk.diagnosis.subspaces import nearest_in, unit_rows
+from firstk.moments import Moments
 from firstk.objectives import Fisher, Mixture, Reconstruction, Regression
 from firstk.problem import pose
 from firstk.records import PrefixCurve
@@ -76,22 +77,22 @@ class Suitability:
         return [head, *((curve.label, "  ".join(f"{score:6.3f}" for score in curve.score)) for curve in self.curves)]
 
 
-def compare_objectives(gathered: Gathered, axes: Axes) -> Suitability:
+def compare_objectives(axes: Axes, evidence: Evidence, moments: Moments) -> Suitability:
     """Fit every closed-form objective on the moments and judge its prefixes on the rows held out.
 
     Labels are judged by 1-NN accuracy (cosine) among the reference rows, targets by R^2 of the best linear readout.
     """
     width = min(axes.rank, MOST_COORDINATES)
     turn = axes.P[:, :width]
-    statistics = Statistics(gathered.moments.lifted(turn.T), RowSample(0), turn.shape[0])
+    statistics = Statistics(moments.lifted(turn.T), RowSample(0), len(turn))
     # A cosine of single numbers is -1 or 1, so labels are judged from k = 2 on.
-    ks = octaves(min(MOST_PREFIX, width), least=min(2 if gathered.kind == "labels" else 1, width))
+    ks = octaves(min(MOST_PREFIX, width), least=min(2 if evidence.kind == "labels" else 1, width))
     rows: dict[str, np.ndarray] = {}
     for name, objective in _candidates(axes).items():
         components = _fitted(objective, statistics, int(ks[-1]))
         if components is not None:
-            rows[name] = _judged(components, gathered, axes, turn, ks)
-    return _ranked(rows, ks, "1nn_accuracy" if gathered.kind == "labels" else "r2", len(gathered.X_held))
+            rows[name] = _judged(components, axes, evidence, ks)
+    return _ranked(rows, ks, "1nn_accuracy" if evidence.kind == "labels" else "r2", len(evidence.U))
 
 
 def _candidates(axes: Axes) -> dict[str, Any]:
@@ -126,18 +127,21 @@ def _fitted(objective: Any, statistics: Statistics, d: int) -> np.ndarray | None
             return None
 
 
-def _judged(components: np.ndarray, gathered: Gathered, axes: Axes, turn: np.ndarray, ks: np.ndarray) -> np.ndarray:
-    """Scores of held-out rows at each k, shape (n, len(ks)); a code shorter than k counts at its full width."""
-    d = len(components)
-    B = components @ turn.T
-    if gathered.kind == "targets":
-        readout = Readout(axes, axes.basis(B))
-        return readout.scores(axes.whitened(gathered.X_held), gathered.y_held, np.minimum(ks, d), "r2")
-    Z_ref, Z = (((X - axes.mean) @ B.T).astype(np.float32) for X in (gathered.X_ref, gathered.X_held))
+def _judged(components: np.ndarray, axes: Axes, evidence: Evidence, ks: np.ndarray) -> np.ndarray:
+    """Scores of held-out rows at each k, shape (n, len(ks)); a code shorter than k counts at its full width.
+
+    `components` act on the first principal coordinates.
+    """
+    d, width = components.shape
+    if evidence.kind == "targets":
+        readout = Readout(axes, axes.basis(components @ axes.P[:, :width].T))
+        return readout.scores(evidence.U, evidence.y, np.minimum(ks, d), "r2")
+    T = evidence.U[:, :width] * np.sqrt(axes.spectrum[:width])
+    Z_ref, Z = (part.astype(np.float32) for part in (evidence.T_ref[:, :width] @ components.T, T @ components.T))
     scores = np.empty((len(Z), len(ks)))
     for i, k in enumerate(np.minimum(ks, d).tolist()):
         nearest = nearest_in(unit_rows(Z_ref[:, :k]), unit_rows(Z[:, :k]))
-        scores[:, i] = gathered.y_ref[nearest] == gathered.y_held
+        scores[:, i] = evidence.y_ref[nearest] == evidence.y
     return scores
 
 

@@ -68,8 +68,10 @@ class Vectors:
     Attributes
     ----------
     rows, width : int
-    rank : int
-        Numerical rank of the centred vectors; `rank_with_mean` counts the direction of the mean too.
+    rank, rank_with_mean : int
+        Numerical rank of the centred vectors, and of the vectors as they stand; blind to the units of columns.
+    exact_width : int
+        Coordinates that hold all dot products, to the rounding of float64 sums.
     effective_dimension : float
         Participation ratio (sum of l)^2 / sum of l^2 of the spectrum l: how many equal axes would spread as much.
     variance_dims : dict
@@ -95,6 +97,7 @@ class Vectors:
     width: int
     rank: int
     rank_with_mean: int
+    exact_width: int
     effective_dimension: float
     variance_dims: dict[str, int]
     mean_cosine: float
@@ -112,8 +115,8 @@ class Vectors:
 
     @property
     def lossless(self) -> bool:
-        """Whether fewer coordinates hold the vectors exactly, and not only because there are few rows."""
-        return self.rank_with_mean < self.width and self.rows > self.width
+        """Whether fewer coordinates hold the vectors, and not only because rows are few or units differ vastly."""
+        return self.rank_with_mean == self.exact_width < self.width < self.rows
 
     def sentences(self) -> list[str]:
         """Say what stands out."""
@@ -128,8 +131,8 @@ class Vectors:
     def _about_rank(self) -> str:
         if self.lossless:
             return (
-                f"{self.rank_with_mean} coordinates hold these vectors without loss: their rank is lower than their "
-                f"width {self.width}. PrefixEncoder({self.rank_with_mean}, objective=Similarity(keep='dot_products'), "
+                f"{self.exact_width} coordinates hold these vectors without loss: their rank is lower than their "
+                f"width {self.width}. PrefixEncoder({self.exact_width}, objective=Similarity(keep='dot_products'), "
                 "solver=ClosedForm(precision='float64')).fit(X).transform(X) gives them, with all dot products and "
                 "distances as they were."
             )
@@ -137,6 +140,11 @@ class Vectors:
             return (
                 f"There are {self.rows} rows for {self.width} columns: any such vectors fit into {self.rank} "
                 "directions, which says nothing about other rows."
+            )
+        if self.rank_with_mean < self.width:
+            return (
+                f"The vectors have rank {self.rank_with_mean} of {self.width}, but some directions are so much smaller "
+                "than others that dot products do not see them: scale the columns first to re-project without loss."
             )
         return f"The vectors have full rank: no coordinate of the {self.width} can go without some loss."
 
@@ -185,7 +193,7 @@ class Vectors:
         shares = ", ".join(f"{share} %: {k}" for share, k in self.variance_dims.items())
         return [
             ("rows, width", f"{self.rows:,} x {self.width}"),
-            ("rank, with the mean", f"{self.rank}, {self.rank_with_mean}"),
+            ("rank: centred, as they stand", f"{self.rank}, {self.rank_with_mean}"),
             ("effective dimension", f"{self.effective_dimension:.2f}"),
             ("directions for a share of variance", shares),
             ("mean cosine of pairs", f"{self.mean_cosine:.4f}"),
@@ -196,7 +204,7 @@ class Vectors:
         ]
 
 
-def describe(sums: RowSums, axes: Axes, variance: np.ndarray, ranks: tuple[int, int]) -> Vectors:
+def describe(sums: RowSums, axes: Axes, variance: np.ndarray, ranks: tuple[int, int, int]) -> Vectors:
     """Put the facts together.
 
     Parameters
@@ -207,7 +215,7 @@ def describe(sums: RowSums, axes: Axes, variance: np.ndarray, ranks: tuple[int, 
     variance : ndarray of shape (p,)
         Variance of each column as it came.
     ranks : tuple of int
-        Rank of all rows about their mean, and about the origin.
+        Of all rows: `rank`, `rank_with_mean` and `exact_width`.
     """
     n, mean = sums.rows, sums.mean
     spectrum = axes.spectrum
@@ -223,6 +231,7 @@ def describe(sums: RowSums, axes: Axes, variance: np.ndarray, ranks: tuple[int, 
         width=len(mean),
         rank=ranks[0],
         rank_with_mean=ranks[1],
+        exact_width=ranks[2],
         effective_dimension=float(spectrum.sum() ** 2 / np.sum(spectrum**2)) if len(spectrum) else 0.0,
         variance_dims={f"{100 * s:g}": axes.reaching(s) if axes.rank else 0 for s in (0.5, 0.9, 0.95, 0.99)},
         mean_cosine=cosine,
@@ -240,12 +249,12 @@ def describe(sums: RowSums, axes: Axes, variance: np.ndarray, ranks: tuple[int, 
     )
 
 
-def ranks_of(moments: Moments) -> tuple[int, int]:
-    """Return the numerical ranks of rows about their mean and about the origin."""
-    return (
-        numerical_rank(moments.St, moments),
-        numerical_rank(moments.St + np.outer(moments.mean, moments.mean), moments),
-    )
+def ranks_of(moments: Moments) -> tuple[int, int, int]:
+    """Return the rank of rows about their mean, about the origin, and how many coordinates hold all dot products."""
+    raw = moments.St + np.outer(moments.mean, moments.mean)
+    values = np.linalg.eigvalsh(raw)
+    exact = int(np.count_nonzero(values > rank_tolerance(len(raw), moments.eps) * values[-1]))
+    return numerical_rank(moments.St, moments), numerical_rank(raw, moments), exact
 
 
 def surely_full(axes: Axes, moments: Moments) -> bool:
