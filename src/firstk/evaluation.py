@@ -19,7 +19,16 @@ from firstk.judges import Evidence, Judge, scores_differ
 from firstk.metrics.tallies import Tally, bootstrap_interval, check_confidence
 from firstk.records import PrefixCurve
 
-__all__ = ["METRICS", "Evidence", "Metric", "pair_metric", "prefix_curve", "prefix_scores", "settled_metric"]
+__all__ = [
+    "METRICS",
+    "Evidence",
+    "Metric",
+    "check_metric",
+    "pair_metric",
+    "prefix_curve",
+    "prefix_scores",
+    "settled_metric",
+]
 
 Raw = Callable[[FittedEncoder, Evidence], float | None]
 
@@ -38,12 +47,15 @@ class Metric:
         Fields of the evidence that must be there.
     help : str
         One line for a table.
+    prepare : callable
+        Adds to the evidence what depends on it alone, for those who judge many encoders.
     """
 
     judge: Judge
     raw: Raw
     needs: tuple[str, ...]
     help: str
+    prepare: Callable[[FittedEncoder, Evidence], Evidence] = lambda _, evidence: evidence
 
 
 def prefix_scores(encoder: FittedEncoder, evidence: Evidence, metric: str, ks: np.ndarray) -> np.ndarray:
@@ -104,10 +116,15 @@ def pair_metric(evidence: Evidence) -> str:
     return "spearman" if scores_differ(evidence) else "positive_recall@10"
 
 
+def check_metric(metric: Any, evidence: Evidence) -> str:
+    """Return the name of a metric for which the evidence suffices."""
+    name = check_choice(metric, METRICS, "metric", "curve")
+    _check_needs(evidence, METRICS[name].needs, name)
+    return name
+
+
 def _tally(encoder: FittedEncoder, evidence: Evidence, metric: str, ks: np.ndarray) -> Tally:
-    chosen = METRICS[check_choice(metric, METRICS, "metric", "curve")]
-    _check_needs(evidence, chosen.needs, metric)
-    return chosen.judge(encoder, evidence, ks)
+    return METRICS[check_metric(metric, evidence)].judge(encoder, evidence, ks)
 
 
 def _parts(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> dict[str, list[float]]:
@@ -166,7 +183,13 @@ METRICS: dict[str, Metric] = {
         judges.probe_accuracy, judges.raw_probe_accuracy, _WITH_REFERENCE, "accuracy of the best least-squares probe"
     ),
     "head_accuracy": Metric(judges.head_accuracy, _none, ("X", "y"), "accuracy of the encoder's own head"),
-    "recall@10": Metric(judges.recall, _one, ("X",), "share of the ten full-width neighbours that are found"),
+    "recall@10": Metric(
+        judges.recall,
+        _one,
+        ("X",),
+        "share of the ten full-width neighbours that are found",
+        prepare=judges.with_neighbours,
+    ),
     "mixture": Metric(judges.mixture, _none, ("X", "y"), "share of targets and vectors explained together"),
     "spearman": Metric(
         judges.spearman, judges.raw_spearman, ("left", "right"), "Spearman correlation of cosine and score"

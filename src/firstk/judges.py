@@ -7,7 +7,7 @@ rows that are read out) goes through ``evidence.store``; what asks does not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Evidence:
     queries, documents : array-like
     relevance : array-like of int of shape (j, 3)
         Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them.
+    neighbours : ndarray of shape (n, 10), optional
+        The ten full-width neighbours of each row, where they were found before.
     store : callable
         What storage does to codes: the identity, or rounding to some precision and back.
     """
@@ -52,6 +54,7 @@ class Evidence:
     queries: Any = None
     documents: Any = None
     relevance: Any = None
+    neighbours: Any = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
 
     @property
@@ -200,16 +203,24 @@ def head_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) ->
     return MeanScore(_at(hits, ks))
 
 
-def recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
-    """Share of the ten full-width neighbours that are found."""
+def with_neighbours(encoder: FittedEncoder, evidence: Evidence) -> Evidence:
+    """Add the ten full-width neighbours of each row, which do not depend on the code."""
+    if evidence.neighbours is not None:
+        return evidence
     alone = evidence.X_ref is None
     reference = evidence.X if alone else evidence.X_ref
-    at, among = 10, np.shape(reference)[0] - alone
-    if among <= at:
-        raise InvalidInput(f"The metric 'recall@10' needs more than {at} rows to look among. Got {among}.")
-    truth = metrics.nearest_neighbours(_plain(encoder, reference), _plain(encoder, evidence.X), at, exclude_self=alone)
-    codes = _kept(encoder, evidence, reference), _codes(encoder, evidence.X)
-    return MeanScore(metrics.neighbour_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=at)
+    if (among := np.shape(reference)[0] - alone) <= 10:
+        raise InvalidInput(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
+    vectors = _plain(encoder, reference), _plain(encoder, evidence.X)
+    return replace(evidence, neighbours=metrics.nearest_neighbours(*vectors, 10, exclude_self=alone))
+
+
+def recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+    """Share of the ten full-width neighbours that are found."""
+    truth = with_neighbours(encoder, evidence).neighbours
+    alone = evidence.X_ref is None
+    codes = _kept(encoder, evidence, evidence.X if alone else evidence.X_ref), _codes(encoder, evidence.X)
+    return MeanScore(metrics.neighbour_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 
 
 def mixture(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
