@@ -1,9 +1,10 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbours` and
-`ranking` return one score for every prefix length from one encode.
+`ranking` return one score for every prefix length from one encode, `axes` one for every single coordinate.
 """
 
+from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2
 from firstk.metrics.neighbours import (
     nearest_neighbour_accuracy,
     nearest_neighbours,
@@ -17,6 +18,8 @@ from firstk.metrics.task import explained_variance, linear_probe_accuracy, linea
 
 __all__ = [
     "axis_distance",
+    "axis_probe_accuracy",
+    "axis_readout_r2",
     "explained_variance",
     "linear_probe_accuracy",
     "linear_readout_r2",

@@ -104,7 +104,7 @@ def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> n
             f"the fit. Got {Z.shape[1]} and {Y.shape[1]}."
         )
     targets_mean = Y_fit.mean(axis=0, dtype=np.float64)
-    readout = _fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
+    readout = fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
     return _readout_scores(readout, targets_mean, Z, Y, owner)
 
 
@@ -143,7 +143,7 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
     classes, codes = np.unique(y_fit, return_inverse=True)
     shares = np.bincount(codes, minlength=len(classes)) / len(codes)
     eye = np.eye(len(classes))
-    readout = _fit_readout(Z_fit, lambda rows: eye[codes[rows]] - shares)
+    readout = fit_readout(Z_fit, lambda rows: eye[codes[rows]] - shares)
     correct = np.zeros(Z.shape[1], dtype=np.int64)
     for rows in _row_blocks(len(Z)):
         scores = np.tile(shares, (rows.stop - rows.start, 1))
@@ -153,7 +153,7 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
     return correct / len(Z)
 
 
-class _Readout(NamedTuple):
+class Readout(NamedTuple):
     """Least-squares readouts of all prefixes: row j of C belongs to the j-th orthonormal coordinate."""
 
     mean: np.ndarray  # (d,)
@@ -170,7 +170,7 @@ class _Readout(NamedTuple):
         return coordinates
 
 
-def _fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> _Readout:
+def fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> Readout:
     """Fit on a code and centred targets given by rows: a QR of blocks stacked on the factor so far."""
     d = Z.shape[1]
     mean = Z.mean(axis=0, dtype=np.float64)
@@ -186,12 +186,10 @@ def _fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> _Read
         squares += np.einsum("ij,ij->j", Z[rows], Z[rows], dtype=np.float64)
     B = ordered_basis(R, relative_tolerance(d, Z.dtype), scale=np.sqrt(squares))
     kept = (B != 0).any(axis=0)
-    return _Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
+    return Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
 
 
-def _readout_scores(
-    readout: _Readout, targets_mean: np.ndarray, Z: np.ndarray, Y: np.ndarray, owner: str
-) -> np.ndarray:
+def _readout_scores(readout: Readout, targets_mean: np.ndarray, Z: np.ndarray, Y: np.ndarray, owner: str) -> np.ndarray:
     """R² of all prefixes: a readout is a decoder of the orthonormal coordinates into the targets."""
     variation = float(np.sum((Y - Y.mean(axis=0, dtype=np.float64)) ** 2))
     if variation == 0:

@@ -40,9 +40,9 @@ class Chart:
 
 def frames_for(page: Page) -> tuple[Frame, Frame]:
     """Return the wide and the narrow frame: one pair for all charts, so that they and the slider line up."""
-    names = [shortened(name_of(curve)) for section in page.sections for curve in section.everything]
+    names = [shortened(name_of(curve)) for section in page.curve_sections for curve in section.everything]
     gutter = LEADER + SWATCH + PAD + LETTER * max(map(len, [*names, RAW_NAME]))
-    most = max(len(section.everything) + len(section.input_scores) for section in page.sections)
+    most = max(len(section.everything) + len(section.input_scores) for section in page.curve_sections)
     extra = max(0.0, LINE * most - (WIDE.bottom - WIDE.top))
     wide = replace(WIDE, right=WIDE.width - gutter - 4, height=WIDE.height + extra, bottom=WIDE.bottom + extra)
     return wide, NARROW
