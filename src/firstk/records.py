@@ -249,12 +249,12 @@ class PrefixCurve:
         title = ": ".join(part for part in (self.label, self.metric) if part)
         width = max(3, len(str(self.k[-1])))
         rows = [f"{'k':>{width}}   score"]
-        rows += [f"{k:>{width}}  {score:.4f}" for k, score in self if k in _shown(self.k)]
+        rows += [f"{k:>{width}}  {score:.4f}" for k, score in self if k in shown_lengths(self.k)]
         given = [] if self.input_score is None else [f"input: {self.input_score:.4f}"]
         return "\n".join([title, *rows, *given])
 
 
-def _shown(ks: tuple[int, ...]) -> set[int]:
+def shown_lengths(ks: tuple[int, ...]) -> set[int]:
     """Pick the rows of a short table: all if they are few, else powers of two and the ends."""
     if len(ks) <= 12:
         return set(ks)
