@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 from firstk import metrics
 from firstk._checks import InvalidInput
-from firstk.baselines import baselines_of
+from firstk.baselines import BASELINES, baselines_of
 from firstk.evaluation import Evidence, prefix_curve, settled_metric
 from firstk.fitted import FittedEncoder
 from firstk.fitting import StreamedFit
@@ -79,6 +79,12 @@ def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: No
     return Study(
         dict(source.facts), encoder.p, source.itemsize, source.held_out, comparisons, axes, images, tuple(notes)
     )
+
+
+def steps_of(fit: StreamedFit) -> int:
+    """Return how often a study of this fit will report progress."""
+    judged = len(metrics_for(fit.encoder.encoder_, fit.evidence))
+    return judged * (1 + len(BASELINES)) + 1
 
 
 def prefix_grid(d: int) -> np.ndarray:

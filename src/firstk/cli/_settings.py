@@ -8,7 +8,7 @@ from typing import Any
 from firstk._checks import InvalidInput, bad_parameter, check_choice
 
 
-def objective_of(name: str, given: dict[str, Any]) -> Any:
+def objective_of(name: str, given: dict[str, str | float | None]) -> Any:
     """Return the objective of that name with the settings that were given; None means that one was not.
 
     A setting that the objective does not have is refused, with the objectives that have it.
@@ -16,7 +16,7 @@ def objective_of(name: str, given: dict[str, Any]) -> Any:
     from firstk import objectives
 
     check_choice(name, objectives.PUBLIC, "--objective", "firstk fit")
-    settings = {option: value for option, value in given.items() if value is not None}
+    settings = {option: _MEANINGS.get(option, _as_it_is)(word) for option, word in given.items() if word is not None}
     own = {f.name for f in fields(objectives.PUBLIC[name])}
     for option in settings:
         if option not in own:
@@ -28,17 +28,20 @@ def objective_of(name: str, given: dict[str, Any]) -> Any:
     return objectives.resolve(objectives.PUBLIC[name](**settings))
 
 
-def number_or(word: str | None, words: dict[str, Any], option: str) -> Any:
-    """Return what a word stands for, or the number that it is; None stays None."""
-    if word is None or word in words:
-        return None if word is None else words[word]
-    return _number(word, option, " or ".join([*map(repr, words), "a number"]))
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
-def noise_of(word: str | None) -> Any:
-    """Return the noise that ``masking:0.5`` (share kept) or ``gaussian:0.1`` (sigma) names; None stays None."""
-    if word is None:
-        return None
+def _shrinkage(word: Any) -> Any:
+    return {"auto": "auto", "none": None}[word] if word in ("auto", "none") else _number(word, "shrinkage", _SHRINKAGE)
+
+
+def _neighbours(word: Any) -> Any:
+    return word if word == "auto" else _number(word, "neighbours", "'auto' or a number in [0, 1]")
+
+
+def noise_of(word: str) -> Any:
+    """Return the noise that ``masking:0.5`` (share kept) or ``gaussian:0.1`` (sigma) names."""
     from firstk.objectives import GaussianNoise, Masking
 
     name, _, value = word.partition(":")
@@ -78,6 +81,11 @@ def image_of(word: str | None) -> tuple[int, ...] | None:
     if len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,)):
         raise bad_parameter("--image", "firstk fit", allowed, word)
     return shape
+
+
+_SHRINKAGE = "'auto', 'none' or a number in [0, 1]"
+# What the words of an option stand for, where they are not taken as they are.
+_MEANINGS: dict[str, Any] = {"shrinkage": _shrinkage, "neighbours": _neighbours, "noise": noise_of}
 
 
 def _number(word: str, option: str, allowed: str) -> float:

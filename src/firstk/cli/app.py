@@ -11,6 +11,8 @@ import typer
 from firstk import __version__
 from firstk._checks import FirstkError
 from firstk.cli.demo import demo
+from firstk.cli.fit import fit
+from firstk.cli.report import report
 
 app = typer.Typer(
     name="firstk",
@@ -25,7 +27,11 @@ app = typer.Typer(
 REFUSED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
-COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = ((demo, "firstk demo --out my-demo"),)
+COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (demo, "firstk demo --out my-demo"),
+    (fit, "firstk fit digits.parquet --objective fisher --label label -o model"),
+    (report, "firstk report model -o report.html --rows 10000000"),
+)
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)
 
