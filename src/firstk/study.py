@@ -41,8 +41,8 @@ class Source:
     ----------
     facts : mapping
         Shown as they are, in this order.
-    itemsize : int
-        Bytes of a number in the file.
+    rows, itemsize : int
+        How many rows or pairs the file holds, and bytes of a number in it.
     held_out : str
         A sentence: which rows were held out.
     image_shape : tuple of int, optional
@@ -50,6 +50,7 @@ class Source:
     """
 
     facts: Mapping[str, str | int | float]
+    rows: int
     itemsize: int
     held_out: str
     image_shape: tuple[int, ...] | None = None
@@ -77,7 +78,15 @@ def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: No
     axes = _axes(encoder, evidence, notes)
     images = None if source.image_shape is None else _images(encoder, fit, source.image_shape, notes)
     return Study(
-        dict(source.facts), encoder.p, source.itemsize, source.held_out, comparisons, axes, images, tuple(notes)
+        facts=source.facts,
+        rows=source.rows,
+        columns=encoder.p,
+        itemsize=source.itemsize,
+        held_out=source.held_out,
+        comparisons=comparisons,
+        axes=axes,
+        images=images,
+        notes=tuple(notes),
     )
 
 
@@ -204,11 +213,11 @@ def _usefulness(encoder: FittedEncoder, Z: np.ndarray, evidence: Evidence) -> tu
         return np.empty(0), "", None
     y, Z_ref = np.asarray(evidence.y)[:PROBED_ROWS], encoder.coordinates(evidence.X_ref)
     if _metric_of(y) == "r2":
-        return metrics.axis_readout_r2(Z_ref, evidence.y_ref, Z[:PROBED_ROWS], y), "1-D readout R²", 0.0
+        return metrics.axis_readout_r2(Z_ref, evidence.y_ref, Z[:PROBED_ROWS], y), "1‑D readout R²", 0.0
     labels, counts = np.unique(np.asarray(evidence.y_ref), return_counts=True)
     chance = float(np.mean(y == labels[counts.argmax()]))
     accuracy = metrics.axis_probe_accuracy(Z_ref, evidence.y_ref, Z[:PROBED_ROWS], y)
-    return accuracy, "1-D probe accuracy", chance
+    return accuracy, "1‑D probe accuracy", chance
 
 
 def _rank_correlation(magnitude: np.ndarray, useful: np.ndarray) -> float | None:

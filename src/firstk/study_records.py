@@ -184,8 +184,8 @@ class Study:
     ----------
     facts : mapping
         Plain facts in the order in which a page shows them: objective, file, rows.
-    columns, itemsize : int
-        Width of the raw vectors and bytes of each number, as they are stored.
+    rows, columns, itemsize : int
+        How many vectors the file holds, their width, and bytes of each number, as they are stored.
     held_out : str
         A sentence: on which rows everything was judged.
     comparisons : tuple of Comparison
@@ -197,6 +197,7 @@ class Study:
     """
 
     facts: Mapping[str, str | int | float]
+    rows: int
     columns: int
     itemsize: int
     held_out: str
@@ -209,8 +210,8 @@ class Study:
         object.__setattr__(self, "facts", dict(self.facts))
         object.__setattr__(self, "comparisons", tuple(self.comparisons))
         object.__setattr__(self, "notes", tuple(self.notes))
-        if not all(is_int(n) and n > 0 for n in (self.columns, self.itemsize)):
-            raise _damaged("'columns' and 'itemsize' are positive ints")
+        if not all(is_int(n) and n > 0 for n in (self.rows, self.columns, self.itemsize)):
+            raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
         if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts)):
             raise _damaged("its sentences are text")
 

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,7 @@ def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, imag
 
     config, judged = done.encoder.encoder_.config, len(next(iter(done.held.values())))
     what = "pairs" if place.pairs is not None else "rows"
-    settings = ", ".join(f"{name} {value}" for name, value in dict(config["settings"]).items() if value is not None)
+    settings = _told(done.encoder.objective_)
     file = Path(str(place.source)).name
     facts: dict[str, Any] = {"file": file, "objective": str(config["objective"])}
     facts |= {"settings": settings} if settings else {}
@@ -145,7 +146,13 @@ def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, imag
     held = f"Judged on {judged:,} {what} of {where}, on which nothing was fitted."
     if len(next(iter(done.reference.values()))) < done.rows:
         held += f" Neighbours are looked for, and probes fitted, among {len(done.reference['X']):,} training rows."
-    return Source(facts, stream.itemsize, held, image or image_of(stream.metadata.get("image")))
+    return Source(facts, stream.rows, stream.itemsize, held, image or image_of(stream.metadata.get("image")))
+
+
+def _told(objective: Any) -> str:
+    """Say which settings of an objective are not its usual ones."""
+    own = [(f.name, getattr(objective, f.name)) for f in fields(objective) if getattr(objective, f.name) != f.default]
+    return ", ".join(f"{name} {value}" for name, value in own)
 
 
 # -- progress --------------------------------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firstk._checks import InvalidInput
+
+if TYPE_CHECKING:
+    from firstk.study_records import Study
 
 
 def report(
@@ -33,7 +36,7 @@ def report(
     typer.echo(f"Open the page: {page.resolve().as_uri()}")
 
 
-def read_study(model: Path) -> object:
+def read_study(model: Path) -> Study:
     """Read the study of a model folder, or say why there is none."""
     from firstk._storage import read_extra
     from firstk.study_records import FILE, Study

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from firstk._checks import InvalidInput, bad_parameter
 from firstk.records import PrefixCurve
 from firstk.report.page import Page, Section, name_of
@@ -10,37 +12,45 @@ from firstk.report.reading import score_text, size_of
 from firstk.report.storage import bytes_text
 from firstk.study_records import Comparison, Study
 
-# What a curve of a metric is headed by, and how to read it.
-HEADINGS: dict[str, tuple[str, str]] = {
+# What a page calls a metric, what its curves are headed by, and how to read them.
+METRICS: dict[str, tuple[str, str, str]] = {
     "1nn_accuracy": (
+        "1-NN accuracy",
         "Are classes told apart?",
         "Share of held-out rows whose nearest training row, by cosine of the first k coordinates, has their label.",
     ),
     "probe_accuracy": (
+        "probe accuracy",
         "Does a linear probe find the class?",
         "Accuracy on held-out rows of a least-squares probe that was fitted to the first k coordinates.",
     ),
     "head_accuracy": (
+        "own-head accuracy",
         "Does the encoder's own head find the class?",
         "Accuracy on held-out rows of the head that was trained with the code. Baselines have no such head.",
     ),
     "r2": (
+        "R²",
         "Are the targets predicted?",
         "R² on held-out rows of the best linear readout of the first k coordinates.",
     ),
     "readback_variance": (
+        "variance rebuilt",
         "Are the vectors rebuilt?",
         "Share of the variance of held-out rows that the best linear decoder rebuilds from the first k coordinates.",
     ),
     "recall@10": (
+        "recall@10",
         "Are neighbours kept?",
         "Share of the ten nearest neighbours at full width that are among the ten nearest by the first k coordinates.",
     ),
     "spearman": (
+        "Spearman correlation",
         "Do cosines agree with scores?",
         "Spearman correlation, on held-out pairs, of the cosine of the first k coordinates with the score of the pair.",
     ),
     "positive_recall@10": (
+        "recall@10 of partners",
         "Are partners found?",
         "Share of held-out pairs whose right side is among the ten nearest to the left, by the first k coordinates.",
     ),
@@ -62,17 +72,16 @@ def page_of(study: Study, *, rows: int | None = None, k: int | None = None, keep
     ----------
     study : Study
     rows : int, optional
-        How many vectors are to be stored; as many as the study has seen, if not given.
+        How many vectors are to be stored; as many as the file held, if not given.
     k : int, optional
         The prefix length to recommend; the smallest that keeps `keep` of the full-width score, if not given.
     keep : float in (0, 1]
     """
-    lead = study.lead
-    chosen, promise = _chosen(lead.ours, k, keep)
+    chosen, promise = _chosen(study.lead.ours, k, keep)
     stored = StorageSection(
         "What is saved?",
         "Bytes of the vectors as they are, and of their first k coordinates, stored in the same precision.",
-        _rows(study) if rows is None else rows,
+        study.rows if rows is None else rows,
         study.columns,
         study.itemsize,
     )
@@ -84,7 +93,7 @@ def page_of(study: Study, *, rows: int | None = None, k: int | None = None, keep
         extras.append(ImagesSection("What do k coordinates see?", IMAGES_TEXT, study.images))
     return Page(
         title=f"{study.facts.get('file', 'Vectors')}, cut anywhere",
-        summary=_summary(lead, chosen, stored),
+        summary=_summary(sections[0], chosen, stored),
         sections=(*sections, *extras),
         chosen_k=chosen,
         keep=promise,
@@ -95,13 +104,9 @@ def page_of(study: Study, *, rows: int | None = None, k: int | None = None, keep
 
 def _section(comparison: Comparison) -> Section:
     metric = comparison.ours.metric
-    heading, text = HEADINGS.get(metric, (metric, ""))
-    return Section(heading, text, (comparison.ours,), comparison.baselines)
-
-
-def _rows(study: Study) -> int:
-    found = [study.facts.get(name) for name in ("rows fitted on", "rows held out")]
-    return sum(value for value in found if isinstance(value, int)) or 1
+    name, heading, text = METRICS.get(metric, (metric, metric, ""))
+    ours, *baselines = (replace(curve, metric=name) for curve in (comparison.ours, *comparison.baselines))
+    return Section(heading, text, (ours,), tuple(baselines))
 
 
 def _chosen(curve: PrefixCurve, k: int | None, keep: float) -> tuple[int | None, float | None]:
@@ -120,8 +125,8 @@ def _chosen(curve: PrefixCurve, k: int | None, keep: float) -> tuple[int | None,
         return None, None
 
 
-def _summary(lead: Comparison, k: int | None, stored: StorageSection) -> str:
-    ours = lead.ours
+def _summary(lead: Section, k: int | None, stored: StorageSection) -> str:
+    ours = lead.curves[0]
     if k is None:
         return f"The score of the full width is not positive ({ours.full:.4g}), so that no k can be said to keep it."
     size = size_of(ours)
