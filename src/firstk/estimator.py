@@ -35,6 +35,7 @@ from firstk.contracts import Statistics
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
+from firstk.records import PrefixCurve
 
 
 def _has(part: str) -> Any:

@@ -63,9 +63,10 @@ class StreamedFit:
     @property
     def evidence(self) -> Evidence:
         """The held-out rows, and the reference to judge them by."""
-        if "left" in self.held:
-            return Evidence(**self.held)
-        return Evidence(**self.held, X_ref=self.reference["X"], y_ref=self.reference.get("y"))
+        held = self.held
+        if "left" in held:
+            return Evidence(left=held["left"], right=held["right"], scores=held.get("scores"))
+        return Evidence(X=held["X"], y=held.get("y"), X_ref=self.reference["X"], y_ref=self.reference.get("y"))
 
 
 def draw(n: int, share: float, seed: int = 0) -> Draw:

@@ -27,6 +27,7 @@ ALL_PREFIXES, PER_OCTAVE = 64, 16
 # Rows on which single coordinates are probed, as many as in 000 C.3.
 PROBED_ROWS = 2000
 SAMPLES = 10
+CONFIDENCE = 0.95
 # Entries of the decoder that a page can carry: about 400 kB of text.
 MOST_ENTRIES = 150_000
 
@@ -157,7 +158,7 @@ def _comparison(
 ) -> Comparison:
     ks = prefix_grid(encoder.d)
     progress(f"{metric}, ours")
-    ours = prefix_curve(encoder, evidence, metric, ks)
+    ours = prefix_curve(encoder, evidence, metric, ks, confidence=CONFIDENCE)
     if metric == "head_accuracy":  # baselines have no head
         return Comparison(ours)
     return Comparison(ours, tuple(_judged(baselines, metric, evidence, ks, progress)))

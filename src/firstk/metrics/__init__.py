@@ -1,7 +1,7 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbours` and
-`ranking` return one score for every prefix length from one encode, `tallies` the interval in which it lies, and `axes` a
+`ranking` return one score for every prefix length from one encode, `tallies` the interval in which it lies, `axes` a
 score for every single coordinate.
 """
 

@@ -26,7 +26,7 @@ from firstk.report.parts import AxesSection, ImagesSection, StorageSection
 from firstk.report.reading import read, read_all, score_text, share_text, size_of, value_text
 from firstk.report.storage import bytes_text, storage_data, storage_html
 from firstk.report.svg import chart_for, draw, frames_for, heights
-from firstk.report.tables import full_table, table_at
+from firstk.report.tables import cell_texts, full_table, table_at
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> Path:
@@ -213,7 +213,7 @@ def _curves_data(page: Page, number: int) -> list[dict[str, Any]]:
             "metric": curve.metric,
             "k": curve.k,
             "y": curve_heights,
-            "cells": [reading.cells for reading in read_all(curve)],
+            "cells": [cell_texts(section, reading) for reading in read_all(curve)],
         }
         for curve, curve_heights in zip(section.everything, places, strict=True)
     ]

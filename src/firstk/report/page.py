@@ -64,6 +64,11 @@ class Section:
         return self.curves[0].higher_is_better
 
     @property
+    def confidence(self) -> float | None:
+        """Of the intervals that some curve has; None where none has any."""
+        return next((curve.confidence for curve in self.everything if curve.confidence is not None), None)
+
+    @property
     def input_scores(self) -> tuple[float, ...]:
         """Scores of the raw vectors: one, unless curves were evaluated on different rows."""
         return tuple(dict.fromkeys(c.input_score for c in self.everything if c.input_score is not None))

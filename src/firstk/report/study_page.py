@@ -98,7 +98,7 @@ def page_of(study: Study, *, rows: int | None = None, k: int | None = None, keep
         chosen_k=chosen,
         keep=promise,
         facts=tuple(study.facts.items()),
-        notes=(study.held_out, *_choice_note(chosen, promise), *study.notes),
+        notes=(study.held_out, *_band_note(sections[0]), *_choice_note(chosen, promise), *study.notes),
     )
 
 
@@ -140,6 +140,12 @@ def _summary(lead: Section, k: int | None, stored: StorageSection) -> str:
     text += f". At the same length: {', '.join(beside)}." if beside else "."
     before, after = bytes_text(stored.bytes_at()), bytes_text(stored.bytes_at(k))
     return f"{text} {stored.rows:,} vectors take {after} instead of {before}."
+
+
+def _band_note(lead: Section) -> tuple[str, ...]:
+    if lead.confidence is None:
+        return ()
+    return (f"Bands are {100 * lead.confidence:g} % bootstrap intervals over the held-out data.",)
 
 
 def _choice_note(k: int | None, keep: float | None) -> tuple[str, ...]:

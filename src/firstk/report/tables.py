@@ -16,16 +16,17 @@ FEW_ROWS = 40  # A longer table is printed at powers of two only.
 def table_at(page: Page, number: int, k: int) -> str:
     """Scores at one k, a curve in each row; the script rewrites the cells."""
     section = page.sections[number]
-    raw = bool(section.input_scores)
-    heads = ["score", "of its full width", *(["of the raw vectors"] if raw else [])]
+    confidence = section.confidence
+    banded = [] if confidence is None else [f"{100 * confidence:g} % interval"]
+    heads = ["score", *banded, "of its full width", *(["of the raw vectors"] if section.input_scores else [])]
     rows = [
         f'<tr{" class=ours" if look.ours else ""} data-curve="{i}"><th scope="row">{swatch(look)}'
-        f"<span>{escape(name_of(curve))}</span></th>{_cells(read(curve, k), k, raw)}</tr>"
+        f"<span>{escape(name_of(curve))}</span></th>{_cells(section, read(curve, k), k)}</tr>"
         for i, (curve, look) in enumerate(drawn(section, looks_of(page)))
     ]
     rows += [
         f'<tr class="raw"><th scope="row">{swatch(RAW_LOOK)}<span>{RAW_NAME}</span></th>'
-        f"<td>{score_text(score)}</td><td></td><td>{share_text(1.0)}</td></tr>"
+        f"<td>{score_text(score)}</td>{'<td></td>' * len(banded)}<td></td><td>{share_text(1.0)}</td></tr>"
         for score in section.input_scores
     ]
     return (
@@ -36,11 +37,18 @@ def table_at(page: Page, number: int, k: int) -> str:
     )
 
 
-def _cells(reading: Reading | None, k: int, raw: bool) -> str:
-    texts = list(reading.cells if reading else (NOTHING,) * 3)[: 3 if raw else 2]
+def cell_texts(section: Section, reading: Reading | None) -> list[str]:
+    """Return what the cells of one curve say: score, interval where the section has any, and shares."""
+    score, of_full, of_raw = reading.cells if reading else (NOTHING,) * 3
+    banded = [] if section.confidence is None else [reading.interval if reading else NOTHING]
+    return [score, *banded, of_full, *([of_raw] if section.input_scores else [])]
+
+
+def _cells(section: Section, reading: Reading | None, k: int) -> str:
+    score, *others = cell_texts(section, reading)
     elsewhere = f"k = {reading.k}" if reading and reading.k != k else ""
-    first = f'<td><small>{elsewhere}</small> <span class="value">{texts[0]}</span></td>'
-    return first + "".join(f'<td><span class="value">{text}</span></td>' for text in texts[1:])
+    first = f'<td><small>{elsewhere}</small> <span class="value">{score}</span></td>'
+    return first + "".join(f'<td><span class="value">{text}</span></td>' for text in others)
 
 
 def full_table(section: Section, page: Page) -> str:
