@@ -37,15 +37,15 @@ class Stream:
         Of a vector, and bytes of each of its numbers in the file.
     label : str or None
         What labels or targets are called.
-    metadata : mapping
-        What firstk wrote beside the rows.
+    vectors : str
+        What the vectors are called.
     """
 
     rows: int
     width: int
     itemsize: int
     label: str | None
-    metadata: Any
+    vectors: str
     make: Any
 
     def batches(self) -> Iterator[dict[str, np.ndarray]]:
@@ -72,7 +72,7 @@ def open_stream(place: Place) -> Stream:
                 yield {"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}
 
     label = place.label if place.labels is None else place.labels
-    return Stream(table.rows, table.width, table.dtype.itemsize, label, table.metadata, batches)
+    return Stream(table.rows, table.width, table.dtype.itemsize, label, table.vectors, batches)
 
 
 def _pairs(place: Place) -> Stream:
@@ -83,7 +83,7 @@ def _pairs(place: Place) -> Stream:
     sides = {"left": found.left, "right": found.right}
     whole = sides if found.scores is None else sides | {"scores": found.scores}
     width, itemsize = found.left.shape[1], found.left.dtype.itemsize
-    return Stream(len(found.left), width, itemsize, None, {}, lambda: iter([whole]))
+    return Stream(len(found.left), width, itemsize, None, "", lambda: iter([whole]))
 
 
 def read_held_out(place: Place, file: str, stream: Stream) -> dict[str, np.ndarray]:

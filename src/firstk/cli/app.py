@@ -13,6 +13,8 @@ from firstk._checks import FirstkError
 from firstk.cli.demo import demo
 from firstk.cli.fit import fit
 from firstk.cli.report import report
+from firstk.cli.sample import sample
+from firstk.cli.transform import transform
 
 app = typer.Typer(
     name="firstk",
@@ -29,8 +31,10 @@ REFUSED, INTERRUPTED = 1, 130
 # Each command and the example that ends its --help.
 COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (demo, "firstk demo --out my-demo"),
-    (fit, "firstk fit digits.parquet --objective fisher --label label -o model"),
-    (report, "firstk report model -o report.html --rows 10000000"),
+    (sample, "firstk sample digits -o digits.parquet"),
+    (fit, "firstk fit digits.parquet --objective fisher --label label -o model/"),
+    (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
+    (report, "firstk report model/ -o report.html --rows 10000000"),
 )
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -123,7 +124,6 @@ def _share_of(held_out: str) -> float | None:
 def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, image: Any, seed: int) -> Any:
     """Collect what a page says about where everything came from."""
     from firstk import __version__
-    from firstk.cli._settings import image_of
     from firstk.study import Source
 
     config, judged = done.encoder.encoder_.config, len(next(iter(done.held.values())))
@@ -146,7 +146,13 @@ def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, imag
     held = f"Judged on {judged:,} {what} of {where}, on which nothing was fitted."
     if len(next(iter(done.reference.values()))) < done.rows:
         held += f" Neighbours are looked for, and probes fitted, among {len(done.reference['X']):,} training rows."
-    return Source(facts, stream.rows, stream.itemsize, held, image or image_of(stream.metadata.get("image")))
+    return Source(facts, stream.rows, stream.itemsize, held, image or _known_image(stream))
+
+
+def _known_image(stream: Stream) -> tuple[int, int] | None:
+    """Return the shape of square images in a column of pixels, such as that of 'firstk sample digits'."""
+    side = math.isqrt(stream.width)
+    return (side, side) if stream.vectors == "pixels" and side**2 == stream.width else None
 
 
 def _told(objective: Any) -> str:
