@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from firstk.contracts import Statistics
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
+from firstk.records import PrefixCurve
 
 
 def _has(part: str) -> Any:
@@ -339,13 +341,21 @@ class PrefixEncoder(Judged, FittedAttributes, ClassNamePrefixFeaturesOutMixin, T
 
     # -- storage ---------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> Path:
-        """Write the encoder into the folder `path`: config.json and model.safetensors, whole or not at all."""
+    def save(
+        self,
+        path: str | Path,
+        *,
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write the encoder into the folder `path`, whole or not at all; see :meth:`firstk.FittedEncoder.save`."""
         names = getattr(self, "feature_names_in_", None)
         config = dict(self.encoder_.config) | {
             "feature_names": None if names is None else [str(name) for name in names]
         }
-        return replace(self.encoder_, config=config).save(path)
+        encoder = replace(self.encoder_, config=config)
+        return encoder.save(path, curve=curve, source_model=source_model, extra=extra)
 
     @classmethod
     def load(cls, path: str | Path, module: Any = None) -> PrefixEncoder:

@@ -246,7 +246,7 @@ class PrefixCurve:
         title = ": ".join(part for part in (self.label, self.metric) if part)
         width = max(3, len(str(self.k[-1])))
         rows = [f"{'k':>{width}}   score{self._interval_heading()}"]
-        shown = _shown(self.k)
+        shown = shown_lengths(self.k)
         rows += [f"{k:>{width}}  {score:.4f}{self._interval(i)}" for i, (k, score) in enumerate(self) if k in shown]
         given = [] if self.input_score is None else [f"input: {self.input_score:.4f}"]
         return "\n".join([title, *rows, *given])
@@ -268,7 +268,7 @@ def _intervals(low: Any, high: Any, confidence: Any, n: int) -> dict[str, Any]:
     return ends | {"confidence": confidence}
 
 
-def _shown(ks: tuple[int, ...]) -> set[int]:
+def shown_lengths(ks: tuple[int, ...]) -> set[int]:
     """Pick the rows of a short table: all if they are few, else powers of two and the ends."""
     if len(ks) <= 12:
         return set(ks)

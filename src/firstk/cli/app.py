@@ -11,6 +11,10 @@ import typer
 from firstk import __version__
 from firstk._checks import FirstkError
 from firstk.cli.demo import demo
+from firstk.cli.fit import fit
+from firstk.cli.report import report
+from firstk.cli.sample import sample
+from firstk.cli.transform import transform
 
 app = typer.Typer(
     name="firstk",
@@ -25,7 +29,13 @@ app = typer.Typer(
 REFUSED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
-COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = ((demo, "firstk demo --out my-demo"),)
+COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (demo, "firstk demo --out my-demo"),
+    (sample, "firstk sample digits -o digits.parquet"),
+    (fit, "firstk fit digits.parquet --objective fisher --label label -o model/"),
+    (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
+    (report, "firstk report model/ -o report.html --rows 10000000"),
+)
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)
 

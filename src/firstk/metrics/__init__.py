@@ -1,9 +1,11 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbours` and
-`ranking` return one score for every prefix length from one encode, and `tallies` the interval in which it lies.
+`ranking` return one score for every prefix length from one encode, `tallies` the interval in which it lies, `axes` a
+score for every single coordinate.
 """
 
+from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2
 from firstk.metrics.neighbours import (
     nearest_neighbour_accuracy,
     nearest_neighbours,
@@ -27,6 +29,8 @@ __all__ = [
     "MeanScore",
     "RankAgreement",
     "axis_distance",
+    "axis_probe_accuracy",
+    "axis_readout_r2",
     "bootstrap_interval",
     "explained_variance",
     "linear_probe_accuracy",

@@ -172,7 +172,7 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any, *, per_row: bo
     classes, codes = np.unique(y_fit, return_inverse=True)
     shares = np.bincount(codes, minlength=len(classes)) / len(codes)
     eye = np.eye(len(classes))
-    readout = _fit_readout(Z_fit, lambda rows: eye[codes[rows]] - shares)
+    readout = fit_readout(Z_fit, lambda rows: eye[codes[rows]] - shares)
     hits = np.empty(Z.shape, dtype=bool)
     for rows in _row_blocks(len(Z)):
         scores = np.tile(shares, (rows.stop - rows.start, 1))
@@ -182,7 +182,7 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any, *, per_row: bo
     return hits if per_row else hits.mean(axis=0)
 
 
-class _Readout(NamedTuple):
+class Readout(NamedTuple):
     """Least-squares readouts of all prefixes: row j of C belongs to the j-th orthonormal coordinate."""
 
     mean: np.ndarray  # (d,)
@@ -199,7 +199,7 @@ class _Readout(NamedTuple):
         return coordinates
 
 
-def _fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> _Readout:
+def fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> Readout:
     """Fit on a code and centred targets given by rows: a QR of blocks stacked on the factor so far."""
     d = Z.shape[1]
     mean = Z.mean(axis=0, dtype=np.float64)
@@ -215,7 +215,7 @@ def _fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> _Read
         squares += np.einsum("ij,ij->j", Z[rows], Z[rows], dtype=np.float64)
     B = ordered_basis(R, relative_tolerance(d, Z.dtype), scale=np.sqrt(squares))
     kept = (B != 0).any(axis=0)
-    return _Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
+    return Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
 
 
 def _read_out(
@@ -226,7 +226,7 @@ def _read_out(
     A readout is a decoder of the orthonormal coordinates into the targets.
     """
     targets_mean = Y_fit.mean(axis=0, dtype=np.float64)
-    readout = _fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
+    readout = fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
     errors = Y - targets_mean
     blocks = ((errors[rows], readout.coordinates(Z[rows])) for rows in _row_blocks(len(Z)))
     return blocks, readout.C.T, float(np.sum(errors**2))

@@ -104,4 +104,4 @@ class ArrowWriter:
             self.close()
 
 
-FORMAT = Format("arrow", (".arrow", ".feather", ".ipc"), "anything", ArrowReader, ArrowWriter, load)
+FORMAT = Format("arrow", (".arrow", ".feather", ".ipc"), "anything", True, ArrowReader, ArrowWriter, load)

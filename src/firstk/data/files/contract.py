@@ -32,11 +32,14 @@ class Batch:
         The other columns that were asked for, n entries each.
     rows : ndarray of shape (n,), int64
         Row numbers in the table, from 0; rows that were dropped are missing here.
+    dropped : int
+        How many were.
     """
 
     vectors: np.ndarray
     columns: Mapping[str, Any]
     rows: np.ndarray
+    dropped: int = 0
 
     @property
     def start(self) -> int:
@@ -163,6 +166,8 @@ class Format:
         Of file names, with the dot.
     holds : str
         Which other columns fit beside the vectors: "anything", "arrays", "numbers" or "nothing".
+    notes : bool
+        Whether there is room for metadata.
     read : callable (path, wanted) -> Reader
     create : callable (path, layout) -> Writer
     load : callable (path) -> Loaded
@@ -172,6 +177,7 @@ class Format:
     name: str
     endings: tuple[str, ...]
     holds: str
+    notes: bool
     read: Callable[[Path, Wanted], Reader]
     create: Callable[[Path, Layout], Writer]
     load: Callable[[Path], Loaded]

@@ -42,7 +42,7 @@ def _no_writer(path: Any, layout: Layout) -> Writer:
     raise InvalidInput("A table in memory is not written to. Use write_vectors with the name of a file.")
 
 
-_IN_MEMORY = Format("table", (), "anything", FrameReader, _no_writer, load)
+_IN_MEMORY = Format("table", (), "anything", True, FrameReader, _no_writer, load)
 
 
 def shard_of(frame: Any, wanted: Wanted) -> Shard:

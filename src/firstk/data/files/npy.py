@@ -93,4 +93,4 @@ def _header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
     return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + facts.ljust(room - 1).encode("latin1") + b"\n"
 
 
-FORMAT = Format("npy", (".npy",), "nothing", NpyReader, NpyWriter, load)
+FORMAT = Format("npy", (".npy",), "nothing", False, NpyReader, NpyWriter, load)

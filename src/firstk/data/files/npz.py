@@ -184,4 +184,4 @@ class NpzWriter:
             self._beside.unlink()
 
 
-FORMAT = Format("npz", (".npz",), "arrays", NpzReader, NpzWriter, load)
+FORMAT = Format("npz", (".npz",), "arrays", True, NpzReader, NpzWriter, load)

@@ -5,6 +5,7 @@ What is the same for all formats is done here: which files, which format, one wi
 
 from __future__ import annotations
 
+import copy
 import glob
 import os
 import re
@@ -19,6 +20,7 @@ from firstk._checks import InvalidInput, bad_parameter, check_choice, is_int
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch, Facts, Format, Reader, Wanted, names_of_rows, unreadable
 from firstk.data.files.formats import FORMATS, format_of
+from firstk.data.files.stored import Restoring
 from firstk.data.files.tables import Columns
 
 NAN = ("refuse", "drop")
@@ -65,8 +67,10 @@ class VectorTable:
         self.facts = next((one for _, one in facts if one.width), facts[0][1])
         for shard, one in facts:
             _check_alike(path, self.facts, one, shard)
-        self.vectors, self.members, self.width = self.facts.vectors, self.facts.members, self.facts.width
-        self.dtype, self.columns, self.metadata = self.facts.dtype, self.facts.columns, self.facts.metadata
+        self.vectors, self.members, self.columns = self.facts.vectors, self.facts.members, self.facts.columns
+        self.metadata = self.facts.metadata
+        self._restored = Restoring(path, self.metadata, self.facts.width, self.facts.dtype)
+        self.width, self.dtype = self._restored.width, self._restored.dtype
         self._rows: int | None = None
         if not any(True for shard in self.shards for _ in shard.open().blocks(1, ())):
             raise unreadable(path, "it has no rows")
@@ -79,6 +83,13 @@ class VectorTable:
         if self._rows is None:
             self._rows = sum(shard.open().count() for shard in self.shards)
         return self._rows
+
+    def parts(self) -> Iterator[tuple[Path, VectorTable]]:
+        """Yield each file as a table of its own, of which this one has checked that they are alike."""
+        for shard in self.shards:
+            part = copy.copy(self)
+            part.path, part.shards, part._rows = str(shard.path), (shard,), None
+            yield shard.path, part
 
     def batches(self, size: int = 65536, columns: Sequence[str] = ()) -> Iterator[Batch]:
         """Yield at most `size` rows at a time, in order, with the other columns that are asked for.
@@ -102,12 +113,11 @@ class VectorTable:
 
     def _checked(self, vectors: np.ndarray, columns: Mapping[str, Any], start: int) -> Batch:
         """Return a batch without NaN: refused with the numbers of its rows, or without those rows."""
-        if vectors.shape[1] != self.width:  # a block in which every vector is missing
-            vectors = np.full((len(vectors), self.width), np.nan, self.dtype)
-        vectors, rows = vectors.astype(self.dtype, copy=False), np.arange(start, start + len(vectors))
-        bad = rows_with_nan(vectors)
+        if vectors.shape[1] != self.facts.width:  # a block in which every vector is missing
+            vectors = np.full((len(vectors), self.facts.width), np.nan, self.dtype)
+        rows, bad = np.arange(start, start + len(vectors)), rows_with_nan(vectors)
         if not len(bad):
-            return Batch(vectors, columns, rows)
+            return Batch(self._restored(vectors), columns, rows)
         if self.nan == "refuse":
             raise InvalidInput(
                 f"'{self.path}' has NaN, infinity or nothing in {len(bad)} of the vectors from row {start} to row "
@@ -115,7 +125,7 @@ class VectorTable:
                 "with nan='drop' (--nan drop)."
             )
         kept = np.setdiff1d(np.arange(len(vectors)), bad)
-        return Batch(vectors[kept], _kept(columns, kept), rows[kept])
+        return Batch(self._restored(vectors[kept]), _kept(columns, kept), rows[kept], len(bad))
 
     def read(self, columns: Sequence[str] | None = None) -> Batch:
         """Return everything as one batch; all columns unless some are named."""

@@ -110,4 +110,4 @@ class ParquetWriter:
                 self._writer.close()
 
 
-FORMAT = Format("parquet", (".parquet", ".pq"), "anything", ParquetReader, ParquetWriter, load)
+FORMAT = Format("parquet", (".parquet", ".pq"), "anything", True, ParquetReader, ParquetWriter, load)

@@ -187,4 +187,4 @@ def _fact(dtype: np.dtype, shape: tuple[int, ...], start: int, end: int) -> dict
     return {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [start, end]}
 
 
-FORMAT = Format("safetensors", (".safetensors",), "numbers", TensorReader, TensorWriter, load)
+FORMAT = Format("safetensors", (".safetensors",), "numbers", True, TensorReader, TensorWriter, load)

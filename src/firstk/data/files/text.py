@@ -237,6 +237,7 @@ def _separated(name: str, endings: tuple[str, ...], delimiter: str) -> Format:
         name,
         endings,
         "anything",
+        False,
         partial(TextReader, delimiter=delimiter),
         partial(TextWriter, delimiter=delimiter),
         partial(load, delimiter=delimiter),

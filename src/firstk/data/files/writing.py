@@ -86,11 +86,16 @@ def check_columns(form: Format, path: Any, layout: Layout) -> None:
     """Refuse names that clash, and columns that the format has no room for."""
     if layout.vectors in layout.columns:
         raise InvalidInput(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
+    if layout.metadata and not form.notes:
+        raise InvalidInput(
+            f"A file of format {form.name} has no room for what says how its numbers are to be read ('{path}'). Write "
+            "parquet, arrow, npz or safetensors."
+        )
     if form.holds == "nothing" and layout.columns:
         names = ", ".join(map(repr, layout.columns))
         raise InvalidInput(
-            f"An {form.name} file holds vectors only, and there are other columns: {names}. Leave them out, or write "
-            "parquet, arrow, csv or npz."
+            f"A file of format {form.name} holds vectors only, and there are others: {names}. Leave them out, or "
+            "write parquet, arrow, csv or npz."
         )
 
 
