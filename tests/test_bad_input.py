@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from firstk import Denoising, Fisher, FittedEncoder, FullPrefix, Mixture, PrefixEncoder, Regression, Similarity
 from firstk._checks import CorruptModel, FirstkError, IllegalCombination, InvalidInput, RankWarning
+from sealing import seal
 from slow_reference import correlated, frozen
 
 N, P = 40, 5
@@ -396,16 +397,15 @@ def model(tmp_path):
 
 
 def rewrite(model, change_arrays=None, change_config=None):
-    """Change a model and make its checksum right again, so that only the change itself can be refused."""
+    """Change a model and make its checksums right again, so that only the change itself can be refused."""
     arrays = dict(load((model / "model.safetensors").read_bytes()))
     config = json.loads((model / "config.json").read_text())
     if change_arrays:
         arrays = {name: np.ascontiguousarray(part) for name, part in change_arrays(arrays).items()}
     payload = save(arrays)
-    config["sha256"] = hashlib.sha256(payload).hexdigest()
+    config["files"]["model.safetensors"] = hashlib.sha256(payload).hexdigest()
     (model / "model.safetensors").write_bytes(payload)
-    config = change_config(config) if change_config else config
-    (model / "config.json").write_text(json.dumps(config))
+    seal(model, change_config(config) if change_config else config)
 
 
 def truncate(model):
@@ -423,8 +423,8 @@ def flip(model):
 def foreign_tensors(model):
     payload = b"not safetensors at all"
     config = json.loads((model / "config.json").read_text())
-    config["sha256"] = hashlib.sha256(payload).hexdigest()
-    (model / "config.json").write_text(json.dumps(config))
+    config["files"]["model.safetensors"] = hashlib.sha256(payload).hexdigest()
+    seal(model, config)
     (model / "model.safetensors").write_bytes(payload)
 
 
@@ -460,7 +460,7 @@ CORRUPT = {
         "does not say format 'firstk-encoder'",
     ),
     "config that is a list": (lambda m: (m / "config.json").write_text("[1, 2]"), "does not say format"),
-    "version of the future": (setting(format_version=99), "has format version 99; this firstk reads version 1"),
+    "version of the future": (setting(format_version=99), "has format version 99; this firstk reads versions 1, 2"),
     "no version": (without("format_version"), "has format version None"),
     "no width": (without("d"), "damaged firstk model"),
     "another width": (setting(d=7), "array 'components' is|damaged|do not fit"),

@@ -11,6 +11,7 @@ import pytest
 from firstk import MLP, Gradient, PrefixEncoder
 from firstk._checks import CorruptModel, InvalidInput
 from firstk.data import load_digits
+from sealing import seal
 
 torch = pytest.importorskip("torch")
 SHORT = Gradient(epochs=40)
@@ -81,9 +82,8 @@ def test_damaged_layers_are_refused(mlp, tmp_path):
     import json
 
     mlp.save(tmp_path / "model")
-    file = tmp_path / "model" / "config.json"
-    config = json.loads(file.read_text())
-    file.write_text(json.dumps(config | {"layers": 2}))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    seal(tmp_path / "model", config | {"layers": 2})
     with pytest.raises(CorruptModel, match="do not fit"):
         PrefixEncoder.load(tmp_path / "model")
 

@@ -1,13 +1,13 @@
-"""A model on disk: a folder with config.json and model.safetensors, written whole or not at all.
+"""A model on disk: a folder of config.json, model.safetensors, README.md and named extras, written whole or not at all.
 
-Nothing is ever unpickled. Reading checks the format, the checksum and the shapes before anything is used.
+Nothing is ever unpickled. Reading checks format, version and checksums before anything is used. README.md is for
+people: it is written, never read, and may be edited.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -16,47 +16,71 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import CorruptModel, InvalidInput
-
-FORMAT = "firstk-encoder"
-FORMAT_VERSION = 1
-_CONFIG, _TENSORS = "config.json", "model.safetensors"
+from firstk._checks import CorruptModel, FirstkError, InvalidInput
+from firstk._manifest import CARD, CONFIG, TENSORS, Manifest, check_extra_name, checksum, claims, parse
 
 
-def write_model(path: str | Path, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
+def write_model(
+    path: str | Path,
+    config: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    *,
+    card: str = "",
+    extra: Mapping[str, str] | None = None,
+) -> Path:
     """Write a model folder under a temporary name and rename it into place.
 
     An existing model is replaced; a folder that holds anything else is left alone and refused.
+
+    Parameters
+    ----------
+    path : path
+    config : mapping
+        Facts about the encoder that JSON can hold.
+    arrays : mapping of ndarrays
+    card : str
+        Text of README.md.
+    extra : mapping of str, optional
+        Texts of further files by name, such as ``{"study.json": text}``; `read_extra` reads them.
     """
     from safetensors.numpy import save
 
     target = Path(path).resolve()  # a link stays a link: what it points to is replaced
     check_target(target)
-    payload = save({name: np.ascontiguousarray(part) for name, part in arrays.items()})
-    header = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "sha256": hashlib.sha256(payload).hexdigest(),
-    }
-    text = json.dumps(header | dict(config), indent=2, ensure_ascii=False, allow_nan=False)
+    trusted = {TENSORS: save({name: np.ascontiguousarray(part) for name, part in arrays.items()})}
+    for name, text in (extra or {}).items():
+        check_extra_name(name)
+        if not isinstance(text, str):
+            raise InvalidInput(f"The extra file '{name}' of a model must be a str. Got {type(text).__name__}.")
+        trusted[name] = text.encode("utf-8")
+    manifest = Manifest(dict(config), {name: checksum(payload) for name, payload in trusted.items()})
+    files = trusted | {CARD: card.encode("utf-8"), CONFIG: manifest.text().encode("utf-8")}
+    _write_whole(target, files)
+    return target
+
+
+def _write_whole(target: Path, files: Mapping[str, bytes]) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
         raise InvalidInput(f"Cannot write a model to '{target}': {error.strerror}. Choose another folder.") from None
     try:
-        (draft / _TENSORS).write_bytes(payload)
-        (draft / _CONFIG).write_text(text + "\n", encoding="utf-8")
+        for name, payload in files.items():
+            with (draft / name).open("wb") as file:
+                file.write(payload)
+                file.flush()
+                os.fsync(file.fileno())  # the old model goes only when the new one is on the disk
         draft.chmod(0o755)
         _swap(draft, target)
     except OSError as error:
         raise InvalidInput(f"Could not write the model to '{target}': {error.strerror}. Nothing was changed.") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return target
 
 
 def check_target(target: Path) -> None:
+    """Refuse a place where a model cannot be saved without loss of something else."""
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"A model is a folder, and '{target}' is a file. Choose another name.")
     if target.is_dir() and any(target.iterdir()) and not _holds_only_a_model(target):
@@ -67,12 +91,13 @@ def check_target(target: Path) -> None:
 
 def _holds_only_a_model(folder: Path) -> bool:
     """Tell whether a folder is a firstk model and nothing else: other libraries have a config.json too."""
+    own = {CONFIG, TENSORS, CARD}
     try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    names = {file.name for file in folder.iterdir()}
-    return isinstance(config, dict) and config.get("format") == FORMAT and names <= {_CONFIG, _TENSORS}
+        own |= set(read_manifest(folder).files)
+    except FirstkError:  # a damaged model may be replaced, but what it lists beside its own is not believed
+        if not claims(_bytes_of(folder / CONFIG) or b""):
+            return False
+    return {file.name for file in folder.iterdir()} <= own
 
 
 def _swap(draft: Path, target: Path) -> None:
@@ -95,42 +120,62 @@ def _swap(draft: Path, target: Path) -> None:
             aside.rmdir()
 
 
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
 def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a model folder, or say in a sentence why it is none."""
     folder = Path(path)
-    config = _read_config(folder)
-    try:
-        payload = (folder / _TENSORS).read_bytes()
-    except OSError:
-        raise CorruptModel(f"'{folder}' has no readable {_TENSORS}: the model is incomplete. Save it again.") from None
-    if hashlib.sha256(payload).hexdigest() != config.get("sha256"):
-        raise CorruptModel(
-            f"'{folder / _TENSORS}' does not match the checksum in {_CONFIG}: it is damaged or from another model. "
-            "Copy or save the model again."
-        )
+    manifest = read_manifest(folder)
+    payload = _trusted(folder, TENSORS, manifest)
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        return config, load(payload)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise CorruptModel(f"'{folder / _TENSORS}' is not a safetensors file ({error}).") from None
+        return manifest.config, load(payload)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptModel(f"'{folder / TENSORS}' is not a safetensors file of numbers ({error}).") from None
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    file = folder / _CONFIG
-    if not file.is_file():
-        raise CorruptModel(f"'{folder}' is no firstk model: there is no {_CONFIG} in it.")
+def read_manifest(path: str | Path) -> Manifest:
+    """Read config.json of a model folder."""
+    folder = Path(path)
+    payload = _bytes_of(folder / CONFIG)
+    if payload is None:
+        raise CorruptModel(f"'{folder}' is no firstk model: there is no {CONFIG} in it.")
+    return parse(payload, folder)
+
+
+def read_extra(path: str | Path, name: str) -> str | None:
+    """Return the text of an extra file of a model, its checksum checked; None where the model was saved without it."""
+    folder = Path(path)
+    check_extra_name(name)
+    manifest = read_manifest(folder)
+    if name not in manifest.files:
+        return None
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise CorruptModel(f"'{file}' is not readable JSON ({error}).") from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise CorruptModel(f"'{folder}' is no firstk model: {_CONFIG} does not say format '{FORMAT}'.")
-    version = config.get("format_version")
-    if version != FORMAT_VERSION:
+        return _trusted(folder, name, manifest).decode("utf-8")
+    except UnicodeDecodeError:
+        raise CorruptModel(f"'{folder / name}' is not text.") from None
+
+
+def _trusted(folder: Path, name: str, manifest: Manifest) -> bytes:
+    """Return the bytes of a file if they are those that were saved."""
+    payload = _bytes_of(folder / name)
+    if payload is None:
+        raise CorruptModel(f"'{folder}' has no readable {name}: the model is incomplete. Copy or save it again.")
+    if checksum(payload) != manifest.files.get(name):
         raise CorruptModel(
-            f"'{folder}' has format version {version!r}; this firstk reads version {FORMAT_VERSION}. "
-            "Use the firstk that wrote it, or save it again."
+            f"'{folder / name}' does not match the checksum in {CONFIG}: it is damaged or from another model. "
+            "Copy or save the model again."
         )
-    return config
+    return payload
+
+
+def _bytes_of(file: Path) -> bytes | None:
+    """Return what a file holds; None where there is none. Links are followed, as a cache of models is made of them."""
+    try:
+        return file.read_bytes() if file.is_file() else None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CorruptModel(f"'{file}' cannot be read: {why}.") from None

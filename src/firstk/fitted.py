@@ -13,11 +13,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from firstk._checks import CorruptModel, FirstkError, InvalidInput, check_finite, check_matrix, check_prefix
+from firstk._card import model_card, saved_curve
+from firstk._checks import (
+    CorruptModel,
+    FirstkError,
+    InvalidInput,
+    bad_parameter,
+    check_finite,
+    check_matrix,
+    check_prefix,
+)
 from firstk._linalg import signed
 from firstk._storage import read_model, write_model
 from firstk.bodies import Body, restore_layers
 from firstk.contracts import Head
+from firstk.records import PrefixCurve
 
 # Entries of a block while encoding: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
@@ -169,8 +179,26 @@ class FittedEncoder:
 
     # -- storage ---------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> Path:
-        """Write config.json and model.safetensors into the folder `path`, whole or not at all."""
+    def save(
+        self,
+        path: str | Path,
+        *,
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write the encoder into the folder `path`, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+        curve : PrefixCurve, optional
+            Quality against k, kept with the model and shown on its card.
+        source_model : str, optional
+            Name of the model that made the vectors.
+        extra : mapping of str, optional
+            Texts of further files by name; :func:`firstk._storage.read_extra` reads them.
+        """
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         config = dict(self.config) | {
             "d": self.d,
@@ -178,13 +206,14 @@ class FittedEncoder:
             "pinned": self.pinned,
             "normalised": self.normalised,
         }
+        config |= _provenance(self, curve, source_model)
         if self.head is not None:
             arrays |= {f"head.{name}": getattr(self.head, name) for name in _HEAD_ARRAYS}
             config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
         if self.body is not None:
             arrays |= self.body.arrays()
             config |= self.body.config()
-        return write_model(path, config, arrays)
+        return write_model(path, config, arrays, card=model_card(config), extra=extra)
 
     @classmethod
     def load(cls, path: str | Path, module: Any = None) -> FittedEncoder:
@@ -217,6 +246,22 @@ class FittedEncoder:
             raise CorruptModel(
                 f"'{path}' is a damaged firstk model: config.json and its arrays do not fit ({error!r})."
             ) from None
+
+
+def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model: str | None) -> dict[str, Any]:
+    """Return the curve and the source model to save: those given, else those that came with the encoder."""
+    owner = "save"
+    if curve is not None and not isinstance(curve, PrefixCurve):
+        raise bad_parameter("curve", owner, "a PrefixCurve or None", curve)
+    if curve is not None and curve.k[-1] > encoder.d:
+        raise bad_parameter("curve", owner, f"a curve of prefixes in [1, {encoder.d}] (the width)", curve)
+    if source_model is not None and (not isinstance(source_model, str) or not source_model.strip()):
+        raise bad_parameter("source_model", owner, "the name of a model, or None", source_model)
+    known = curve or saved_curve(encoder.config, encoder.d)
+    return {
+        "curve": None if known is None else known.to_dict(),
+        "source_model": source_model or encoder.config.get("source_model"),
+    }
 
 
 def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
