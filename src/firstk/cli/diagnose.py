@@ -27,30 +27,36 @@ if TYPE_CHECKING:
     from firstk.diagnosis import Gathered
 
 
+KindOption = Annotated[
+    str,
+    typer.Option(
+        help="What stands beside the vectors; auto takes floating-point numbers for targets.",
+        metavar="auto|labels|targets",
+    ),
+]
+ImageOption = Annotated[
+    str | None, typer.Option(help="Shape of flattened images, to mask in patches.", metavar="HxW[xC]")
+]
+OnlyOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Parts to compute, with commas: alignment, subspaces, suitability, denoising, label_noise.",
+        metavar="PARTS",
+    ),
+]
+PlotOption = Annotated[
+    Path | None, typer.Option(help="Figure of alignment and spectrum: .svg, .png or .pdf.", metavar="FILE")
+]
+
+
 def diagnose(
     source: VectorsArgument,
     label: LabelOption = None,
     labels: LabelsOption = None,
-    kind: Annotated[
-        str,
-        typer.Option(
-            help="What stands beside the vectors; auto takes floating-point numbers for targets.",
-            metavar="auto|labels|targets",
-        ),
-    ] = "auto",
-    image: Annotated[
-        str | None, typer.Option(help="Shape of flattened images, to mask in patches.", metavar="HxW[xC]")
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Parts to compute, with commas: alignment, subspaces, suitability, denoising, label_noise.",
-            metavar="PARTS",
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Figure of alignment and spectrum: .svg, .png or .pdf.", metavar="FILE")
-    ] = None,
+    kind: KindOption = "auto",
+    image: ImageOption = None,
+    only: OnlyOption = None,
+    plot: PlotOption = None,
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
     json: JsonOption = False,
