@@ -162,3 +162,70 @@ def test_columns_of_a_table_must_stand_in_the_order_of_the_fit():
         PrefixEncoder(objective="similarity").fit_pairs(table, turned)
     with pytest.raises(InvalidInput, match="column names differ"):
         enc.merge(PrefixEncoder(objective="fisher").fit(turned, y))
+
+
+def test_ndcg_of_judged_documents(data):
+    X, left, _, _ = halves(data, "R", "X")
+    rng = np.random.default_rng(1)
+    relevance = np.array([(q, d, rng.integers(0, 4)) for q in range(0, N, 2) for d in rng.choice(N, 3, replace=False)])
+    enc = PrefixEncoder(objective="similarity").fit_pairs(left, X)
+    curve = enc.curve_search(left, X, relevance, confidence=0.9)
+    assert (curve.metric, curve.n_evaluated) == ("ndcg@10", N // 2)
+
+    def slow(queries, documents):
+        values = []
+        for q in range(0, N, 2):
+            grades = {d: g for query, d, g in relevance if query == q}
+            order = np.argsort(-(unit(documents) @ unit(queries)[q]), kind="stable")[:10]
+            gain = sum(grades.get(d, 0) / np.log2(r + 2) for r, d in enumerate(order))
+            best = sum(g / np.log2(r + 2) for r, g in enumerate(sorted(grades.values(), reverse=True)))
+            values.append(gain / best if best else 0.0)
+        return np.mean(values)
+
+    for k, score in curve:
+        if k > 1:  # the cosine of one coordinate is a sign: all documents tie
+            assert score == pytest.approx(slow(enc.encode_query(left, k), enc.encode_document(X, k)), abs=1e-12)
+    assert curve.input_score == pytest.approx(slow(left, X), abs=1e-12)
+    assert all(low <= score <= high for low, score, high in zip(curve.low, curve.score, curve.high, strict=True))
+
+
+def test_intervals_of_curves_are_those_of_redrawn_rows(data):
+    """Evaluate the metric itself on every draw: nothing but the rows that are judged is drawn."""
+    X, y, new, truth = halves(data, "X", "y")
+    enc = PrefixEncoder(4, objective="fisher").fit(X, y)
+    for metric in ("1nn_accuracy", "probe_accuracy", "head_accuracy", "readback_variance"):
+        reference = (X, y)
+        curve = enc.curve(new, truth, reference=reference, metric=metric, confidence=0.8)
+        rng = np.random.default_rng(0)
+        rows = [rng.integers(N, size=N) for _ in range(1000)]
+        slow = [enc.curve(new[part], truth[part], reference=reference, metric=metric).score for part in rows[:60]]
+        few = np.quantile(slow, [0.1, 0.9], axis=0)
+        # 60 of the same 1000 draws: the same ends, but for the noise of fewer draws.
+        np.testing.assert_allclose([curve.low, curve.high], few, atol=0.04)
+        assert curve.score == enc.curve(new, truth, reference=reference, metric=metric).score
+    assert curve.confidence == 0.8
+
+
+def test_intervals_of_pairs(data):
+    left, right, s, _, _, _ = halves(data, "X", "R", "s")
+    enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, s)
+    curve = enc.curve_pairs(left, right, s, confidence=0.95)
+    assert curve.metric == "spearman"
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(N, size=N) for _ in range(1000)]
+    k = enc.n_components_
+    cosines = np.sum(unit(enc.encode_query(left)) * unit(enc.encode_document(right)), axis=1)
+    slow = [spearmanr(cosines[part], s[part])[0] for part in rows]
+    np.testing.assert_allclose([curve.low[k - 1], curve.high[k - 1]], np.quantile(slow, [0.025, 0.975]), atol=1e-10)
+
+
+def test_bad_confidence_is_refused_before_any_work(data):
+    enc = PrefixEncoder(2).fit(data["X"])
+    with pytest.raises(InvalidInput, match="'confidence' parameter of curve"):
+        enc.curve(data["X"], confidence=95)
+
+
+def test_judged_documents_are_named_when_missing(data):
+    enc = PrefixEncoder(2).fit(data["X"])
+    with pytest.raises(InvalidInput, match="'ndcg@10' needs judged documents: use curve_search"):
+        enc.curve(data["X"], metric="ndcg@10")

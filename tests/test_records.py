@@ -179,7 +179,7 @@ def test_wrong_fields_are_refused(changes, sentence):
     [
         (lambda text: text[:-1], "this is none"),
         (lambda text: "[1, 2]", "of format"),
-        (lambda text: text.replace("PrefixCurve/1", "PrefixCurve/2"), "of format"),
+        (lambda text: text.replace("PrefixCurve/2", "PrefixCurve/3"), "of format"),
         (lambda text: text.replace('"metric"', '"metrik"'), "Missing: metric; unknown: metrik"),
         (lambda text: text.replace("0.92", "NaN"), "this JSON text has NaN"),
         (lambda text: text.replace("0.92", "1e999"), "'input_score'"),
@@ -195,8 +195,44 @@ def test_json_that_is_no_curve_is_refused(edit, sentence):
         PrefixCurve.from_json(edit(text))
 
 
+def test_intervals_go_through_json():
+    made = curve(low=[0.3, 0.6, 0.8, 0.85], high=np.array([0.5, 0.8, 0.95, 0.95]), confidence=0.95)
+    again = PrefixCurve.from_json(made.to_json())
+    assert again == made
+    assert (again.low, again.high, again.confidence) == ((0.3, 0.6, 0.8, 0.85), (0.5, 0.8, 0.95, 0.95), 0.95)
+    assert "  4  0.8900  0.8000 to 0.9500" in str(made).splitlines()
+    assert "0.95 interval" in str(made)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"low": [0, 0, 0, 0]},
+        {"confidence": 0.9},
+        {"low": [0] * 4, "high": [1] * 4, "confidence": 1},
+        {"low": [0] * 4, "high": [1] * 4, "confidence": "most"},
+        {"low": [0] * 3, "high": [1] * 3, "confidence": 0.9},
+        {"low": [0, 0, 0, 2], "high": [1] * 4, "confidence": 0.9},
+        {"low": [0, 0, 0, np.nan], "high": [1] * 4, "confidence": 0.9},
+    ],
+)
+def test_wrong_intervals_are_refused(changes):
+    with pytest.raises(InvalidInput, match=r"low|confidence"):
+        curve(**changes)
+
+
+def test_curves_of_version_1_are_read_as_curves_without_intervals():
+    text = (
+        '{"format": "firstk.PrefixCurve/1", "k": [1, 2, 4, 8], "score": [0.4, 0.7, 0.89, 0.9], "metric": "accuracy", '
+        '"input_score": 0.92, "label": "digits", "higher_is_better": true, "n_evaluated": 100, "details": '
+        '{"similarity": "cosine", "seeds": [1, 2], "nested": {"a": null, "b": true}}}'
+    )
+    assert PrefixCurve.from_json(text) == curve()
+    assert PrefixCurve.from_json(PrefixCurve.from_json(text).to_json()) == curve()
+
+
 def test_json_says_what_it_is():
-    assert json.loads(curve().to_json())["format"] == "firstk.PrefixCurve/1"
+    assert json.loads(curve().to_json())["format"] == "firstk.PrefixCurve/2"
 
 
 def test_tables_are_short_and_hold_the_ends():
@@ -213,7 +249,18 @@ def test_plot_draws_the_scores_and_the_input():
     assert line.get_color() == "red"
     assert set(level.get_ydata()) == {0.92}
     assert (ax.get_ylabel(), line.get_label()) == ("accuracy", "digits")
+    assert [text.get_text() for text in ax.legend().get_texts()] == ["digits", "digits, raw vectors"]
     assert len(curve(input_score=None).plot(ax).get_lines()) == 3
+    mpl.pyplot.close(ax.figure)
+
+
+def test_plot_draws_intervals_as_a_band():
+    made = curve(low=[0.3, 0.6, 0.8, 0.85], high=[0.5, 0.8, 0.95, 0.95], confidence=0.95)
+    ax = made.plot()
+    (band,) = ax.collections
+    edges = band.get_paths()[0].vertices
+    assert {(k, low) for k, low in zip(made.k, made.low, strict=True)} <= {tuple(point) for point in edges}
+    assert {(k, high) for k, high in zip(made.k, made.high, strict=True)} <= {tuple(point) for point in edges}
     mpl.pyplot.close(ax.figure)
 
 

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import check_matrix
+from firstk.contracts import Statistics
 from firstk.fitted import FittedEncoder
-from firstk.problem import pose
+from firstk.moments import Moments
+from firstk.objectives import Similarity
+from firstk.problem import Problem, pose
 
 
 def principal_components(X: Any) -> FittedEncoder:
@@ -23,8 +26,6 @@ def principal_components(X: Any) -> FittedEncoder:
 
 def uncentred_svd(X: Any) -> FittedEncoder:
     """Singular vectors of the data as they stand: best at keeping dot products."""
-    from firstk.objectives import Similarity
-
     return _closed_form(X, Similarity(keep="dot_products"))
 
 
@@ -46,9 +47,29 @@ BASELINES: dict[str, Callable[[Any], FittedEncoder]] = {
 }
 
 
+def baselines_of(X: Any, statistics: Statistics | None = None) -> dict[str, FittedEncoder]:
+    """Return all four, by name.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        Rows to fit on.
+    statistics : Statistics, optional
+        Of more rows than are at hand: the two that are solved are then solved from its moments.
+    """
+    if statistics is None or not isinstance(statistics.moments, Moments):
+        return {name: make(X) for name, make in BASELINES.items()}
+    solved = {principal_components: "reconstruction", uncentred_svd: Similarity(keep="dot_products")}
+    whole = statistics.expanded()
+    return {name: _posed(solved[make]).solve(whole) if make in solved else make(X) for name, make in BASELINES.items()}
+
+
+def _posed(objective: Any) -> Problem:
+    return pose(objective, "full_prefix", "auto", None)
+
+
 def _closed_form(X: Any, objective: Any) -> FittedEncoder:
-    problem = pose(objective, "full_prefix", "auto", None)
-    return problem.fit({"X": check_matrix(X, "baseline")})[0]
+    return _posed(objective).fit({"X": check_matrix(X, "baseline")})[0]
 
 
 def _selection(columns: np.ndarray) -> FittedEncoder:

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
 from firstk._attributes import FittedAttributes
@@ -26,14 +26,23 @@ from firstk._checks import (
     check_weights,
     is_int,
 )
+from firstk._judged import Judged
 from firstk._saving import SavedModels
 from firstk._target import check_target
 from firstk.contracts import Statistics
-from firstk.evaluation import Evidence, pair_metric, prefix_curve
+from firstk.data.files.frames import rows_of
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
-from firstk.records import PrefixCurve
+
+
+def _frame_side(side: Any) -> tuple[Any, Any]:
+    """Return what carries the column names of one side of pairs, and its rows."""
+    found = rows_of(side)
+    if found is None:
+        return side, side
+    rows, named = found
+    return (side if named else rows), rows
 
 
 def _has(part: str) -> Any:
@@ -50,7 +59,9 @@ def _has(part: str) -> Any:
     return available_if(check)
 
 
-class PrefixEncoder(FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(
+    Judged, FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -244,7 +255,8 @@ class PrefixEncoder(FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMix
         return rows
 
     def _checked_pairs(self, left: Any, right: Any, scores: Any, *, reset: bool) -> dict[str, Any]:
-        L, R, s = check_pairs(left, right, scores, "PrefixEncoder.fit_pairs")
+        (left, L), (right, R) = (_frame_side(side) for side in (left, right))
+        L, R, s = check_pairs(L, R, scores, "PrefixEncoder.fit_pairs")
         validate_data(self, left, reset=reset, skip_check_array=True)
         validate_data(self, right, reset=False, skip_check_array=True)
         self._check_width(L.shape[1])
@@ -304,9 +316,15 @@ class PrefixEncoder(FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMix
 
     def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
         """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
-        )
+        settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
+        found = rows_of(X)
+        if found is None:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", **settings)
+        rows, named = found
+        if not named:
+            return validate_data(self, rows, reset=reset, **settings)
+        validate_data(self, X, reset=reset, skip_check_array=True)  # the names of the columns
+        return check_array(rows, estimator=self, **settings)
 
     @_has("decoder")
     def inverse_transform(self, Z: Any) -> np.ndarray:
@@ -336,46 +354,6 @@ class PrefixEncoder(FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMix
         self._encoder, self.n_features_in_ = encoder, p
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-
-    # -- judgement -------------------------------------------------------------------------------------------
-
-    def curve(
-        self, X: Any, y: Any = None, *, reference: Any = None, metric: str = "auto", ks: Any = None
-    ) -> PrefixCurve:
-        """Score every prefix from one encode.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows to judge by; held-out rows, for an honest answer.
-        y : array-like, optional
-            Their labels or targets, where the metric needs them.
-        reference : array-like or tuple (X, y), optional
-            Rows among which neighbours are looked for, or on which readouts are fitted.
-        metric : str
-            "auto": the objective's own. Others: see :data:`firstk.evaluation.METRICS`.
-        ks : sequence of int, optional
-            Prefix lengths; all if not given.
-        """
-        if isinstance(reference, tuple) and len(reference) != 2:
-            raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
-        X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
-        encoder = self.encoder_
-        X, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
-        return prefix_curve(encoder, Evidence(X=X, y=y, X_ref=X_ref, y_ref=y_ref), metric, ks)
-
-    def curve_pairs(
-        self, left: Any, right: Any, scores: Any = None, *, metric: str = "auto", ks: Any = None
-    ) -> PrefixCurve:
-        """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
-        evidence = Evidence(left=left, right=right, scores=scores)
-        return prefix_curve(self.encoder_, evidence, pair_metric(evidence) if metric == "auto" else metric, ks)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
-        own = self.encoder_.config["metric"]
-        metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
-        return self.curve(X, y, metric=metric, ks=[self.encoder_.d]).full
 
     # -- scikit-learn ----------------------------------------------------------------------------------------
 

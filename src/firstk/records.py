@@ -9,21 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
-from firstk._checks import (
-    InvalidInput,
-    bad_parameter,
-    check_choice,
-    check_fraction,
-    is_int,
-    is_real,
-    require,
-)
+from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction, is_int, require
+from firstk._fields import Fields, plain
 
-FORMAT = "firstk.PrefixCurve/1"
+FORMAT = "firstk.PrefixCurve/2"
+# Version 1 had no intervals. Its curves are read as curves without.
+OLDER_FORMATS = ("firstk.PrefixCurve/1",)
+_ADDED = {"low": None, "high": None, "confidence": None}
+_FIELDS = Fields("PrefixCurve")
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +43,10 @@ class PrefixCurve:
         How many rows, queries or pairs the score is a mean of.
     details : mapping
         Anything else that JSON can hold: how the score was taken, and on what.
+    low, high : sequence of float, optional
+        Ends of the interval of each score, where intervals were asked for.
+    confidence : float in (0, 1), optional
+        Of these intervals.
 
     Examples
     --------
@@ -76,24 +75,28 @@ class PrefixCurve:
     higher_is_better: bool = True
     n_evaluated: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
+        check = _FIELDS
         checked = {
-            "k": _lengths(self.k),
-            "score": _numbers(self.score),
-            "metric": _text(self.metric, "metric"),
-            "input_score": None if self.input_score is None else _number(self.input_score, "input_score"),
-            "label": _text(self.label, "label"),
-            "higher_is_better": _flag(self.higher_is_better, "higher_is_better"),
-            "n_evaluated": _count(self.n_evaluated, "n_evaluated"),
-            "details": _frozen(_mapping(self.details), "details"),
+            "k": check.lengths(self.k, "k"),
+            "score": check.numbers(self.score, "score"),
+            "metric": check.text(self.metric, "metric", empty=False),
+            "input_score": None if self.input_score is None else check.number(self.input_score, "input_score"),
+            "label": check.text(self.label, "label"),
+            "higher_is_better": check.flag(self.higher_is_better, "higher_is_better"),
+            "n_evaluated": check.count(self.n_evaluated, "n_evaluated"),
+            "details": check.details(self.details),
         }
         if len(checked["k"]) != len(checked["score"]):
             raise InvalidInput(
                 f"PrefixCurve needs one score for each k. Got {len(checked['k'])} prefix lengths and "
                 f"{len(checked['score'])} scores."
             )
-        for name, value in checked.items():
+        for name, value in (checked | _intervals(self.low, self.high, self.confidence, len(checked["k"]))).items():
             object.__setattr__(self, name, value)
 
     @property
@@ -162,7 +165,7 @@ class PrefixCurve:
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the curve, and the score of the raw vectors as a dashed line.
+        """Draw the curve, its interval as a band, and the score of the raw vectors as a dashed line.
 
         Parameters
         ----------
@@ -180,8 +183,11 @@ class PrefixCurve:
             ax = pyplot.subplots()[1]
         kwargs.setdefault("label", self.label or self.metric)
         (line,) = ax.plot(self.k, self.score, **kwargs)
+        if self.low is not None:
+            ax.fill_between(self.k, self.low, self.high, color=line.get_color(), alpha=0.15, linewidth=0)
         if self.input_score is not None:
-            ax.axhline(self.input_score, linestyle="--", linewidth=1, color=line.get_color())
+            name = f"{kwargs['label']}, raw vectors"
+            ax.axhline(self.input_score, linestyle="--", linewidth=1, color=line.get_color(), label=name)
         if self.k[-1] > 16:
             # Codes are cut at powers of two far more often than at equal steps.
             ax.set_xscale("log", base=2)
@@ -191,7 +197,7 @@ class PrefixCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as plain Python objects, all of which JSON can hold."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     def to_json(self) -> str:
         """Write as JSON text, from which `from_json` makes an equal curve."""
@@ -199,33 +205,18 @@ class PrefixCurve:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrefixCurve:
-        """Make a curve from the fields that `to_dict` gives: all of them, and no others."""
-        names = [f.name for f in fields(cls)]
-        missing = [name for name in names if name not in values]
-        unknown = [str(name) for name in values if name not in names]
-        if missing or unknown:
-            raise InvalidInput(
-                f"A PrefixCurve has the fields {', '.join(names)}. Missing: {', '.join(missing) or 'none'}; "
-                f"unknown: {', '.join(unknown) or 'none'}. Write it with PrefixCurve.to_json."
-            )
+        """Make a curve from the fields that `to_dict` gives: all of them, and no others.
+
+        Fields that version 1 did not have may be missing.
+        """
+        values = _ADDED | dict(values)
+        _FIELDS.complete(values, (f.name for f in fields(cls)))
         return cls(**values)
 
     @classmethod
     def from_json(cls, text: str) -> PrefixCurve:
-        """Read what `to_json` wrote; anything else is refused with a sentence."""
-        try:
-            values = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(
-                f"PrefixCurve.from_json takes JSON text; this is none ({error}). Read a file with "
-                "path.read_text() first."
-            ) from None
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise InvalidInput(
-                f"PrefixCurve.from_json takes an object of format '{FORMAT}'. This is another record, "
-                "or of another version of firstk: write it again with PrefixCurve.to_json."
-            )
-        return cls.from_dict(values)
+        """Read what `to_json` wrote, now or in version 1; anything else is refused with a sentence."""
+        return cls.from_dict(_FIELDS.from_json(text, (*OLDER_FORMATS, FORMAT)))
 
     def __len__(self) -> int:
         return len(self.k)
@@ -245,13 +236,36 @@ class PrefixCurve:
             f"{self.score[0]:.4g} to {self.score[-1]:.4g}{given})"
         )
 
+    def _interval_heading(self) -> str:
+        return "" if self.confidence is None else f"   {self.confidence:.3g} interval"
+
+    def _interval(self, i: int) -> str:
+        return "" if self.low is None or self.high is None else f"  {self.low[i]:.4f} to {self.high[i]:.4f}"
+
     def __str__(self) -> str:
         title = ": ".join(part for part in (self.label, self.metric) if part)
         width = max(3, len(str(self.k[-1])))
-        rows = [f"{'k':>{width}}   score"]
-        rows += [f"{k:>{width}}  {score:.4f}" for k, score in self if k in shown_lengths(self.k)]
+        rows = [f"{'k':>{width}}   score{self._interval_heading()}"]
+        shown = shown_lengths(self.k)
+        rows += [f"{k:>{width}}  {score:.4f}{self._interval(i)}" for i, (k, score) in enumerate(self) if k in shown]
         given = [] if self.input_score is None else [f"input: {self.input_score:.4f}"]
         return "\n".join([title, *rows, *given])
+
+
+def _intervals(low: Any, high: Any, confidence: Any, n: int) -> dict[str, Any]:
+    """Check the ends of intervals: all three fields, or none."""
+    given = [part is not None for part in (low, high, confidence)]
+    if not any(given):
+        return dict(_ADDED)
+    if not all(given):
+        raise InvalidInput("PrefixCurve takes 'low', 'high' and 'confidence' together, or none of them.")
+    ends = {"low": _FIELDS.numbers(low, "low"), "high": _FIELDS.numbers(high, "high")}
+    if any(len(end) != n for end in ends.values()) or any(a > b for a, b in zip(*ends.values(), strict=False)):
+        raise InvalidInput(f"PrefixCurve needs an interval for each of {n} prefix lengths, with 'low' up to 'high'.")
+    confidence = _FIELDS.number(confidence, "confidence")
+    if not 0 < confidence < 1:
+        raise _FIELDS.wrong("confidence", "a number between 0 and 1", confidence)
+    return ends | {"confidence": confidence}
 
 
 def shown_lengths(ks: tuple[int, ...]) -> set[int]:
@@ -263,95 +277,3 @@ def shown_lengths(ks: tuple[int, ...]) -> set[int]:
 
 def _shortened(ks: tuple[int, ...]) -> str:
     return ", ".join(map(str, ks)) if len(ks) <= 12 else f"{', '.join(map(str, ks[:10]))}, ..., {ks[-1]}"
-
-
-def _wrong(name: str, allowed: str, got: Any) -> InvalidInput:
-    return bad_parameter(name, "PrefixCurve", allowed, got)
-
-
-def _items(values: Any, name: str, allowed: str) -> list[Any]:
-    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
-        raise _wrong(name, allowed, values)
-    return list(values)
-
-
-def _lengths(values: Any) -> tuple[int, ...]:
-    allowed = "strictly increasing ints from 1 on, at least one"
-    ks = _items(values, "k", allowed)
-    if not ks or not all(is_int(k) for k in ks) or ks[0] < 1:
-        raise _wrong("k", allowed, values)
-    if any(b <= a for a, b in pairwise(ks)):
-        raise _wrong("k", allowed, values)
-    return tuple(int(k) for k in ks)
-
-
-def _numbers(values: Any) -> tuple[float, ...]:
-    scores = _items(values, "score", "finite numbers, one for each k")
-    return tuple(_number(value, "score") for value in scores)
-
-
-def _number(value: Any, name: str) -> float:
-    # An int beyond the range of floats is finite to Python and is no score.
-    if not is_real(value if not is_int(value) or abs(value) < 2**1023 else float("inf")):
-        raise _wrong(name, "finite numbers" if name == "score" else "a finite number or None", value)
-    return float(value)
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str) or (name == "metric" and not value):
-        raise _wrong(name, "a str" if name == "label" else "a str that is not empty", value)
-    return value
-
-
-def _flag(value: Any, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(name, "True or False", value)
-    return value
-
-
-def _count(value: Any, name: str) -> int | None:
-    if value is None:
-        return None
-    if not is_int(value) or value < 1:
-        raise _wrong(name, "an int of at least 1, or None", value)
-    return int(value)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise _wrong("details", "a mapping from names to what JSON can hold", value)
-    return value
-
-
-def _frozen(value: Any, where: str) -> Any:
-    """Copy a JSON value into read-only form, with Python's own numbers."""
-    if isinstance(value, Mapping):
-        if not all(isinstance(name, str) for name in value):
-            raise _wrong(where, "a mapping whose names are str", value)
-        return MappingProxyType({name: _frozen(item, f"{where}[{name!r}]") for name, item in value.items()})
-    if hasattr(value, "tolist"):
-        value = value.tolist()  # numpy arrays and scalars
-    if isinstance(value, (list, tuple)):
-        return tuple(_frozen(item, f"{where}[{i}]") for i, item in enumerate(value))
-    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and is_real(value)):
-        return value
-    raise _wrong(where, "str, bool, int, finite float, None, or lists and mappings of them", value)
-
-
-def _plain(value: Any) -> Any:
-    """Copy what `_frozen` made into lists and dicts."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _no_constant(name: str) -> Any:
-    raise InvalidInput(f"A PrefixCurve holds finite numbers only; this JSON text has {name}. Drop that prefix length.")
-
-
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInput(f"PrefixCurve.from_json takes every field once; {', '.join(twice)} is repeated.")
-    return dict(pairs)

@@ -52,8 +52,11 @@ class RowSample:
     def __contains__(self, name: str) -> bool:
         return name in self.columns
 
-    def update(self, columns: Mapping[str, Any]) -> RowSample:
-        """Take in a batch: a mapping from names to arrays with one row each; None is left out."""
+    def update(self, columns: Mapping[str, Any], priority: np.ndarray | None = None) -> RowSample:
+        """Take in a batch: a mapping from names to arrays with one row each; None is left out.
+
+        `priority` is a hash of each row where one is at hand, always of the same kind; `row_hashes` if not given.
+        """
         present = {name: _dense_rows(part) for name, part in columns.items() if part is not None}
         if not self.capacity:
             return self
@@ -61,7 +64,8 @@ class RowSample:
         for start in range(0, n, _FIRST_PASS):
             rows = slice(start, start + _FIRST_PASS)
             block = {name: part[rows] for name, part in present.items()}
-            self._keep_lowest(_priorities(block), {name: _as_array(part) for name, part in block.items()})
+            hashes = row_hashes(block) if priority is None else priority[rows]
+            self._keep_lowest(hashes, {name: _as_array(part) for name, part in block.items()})
         return self
 
     def merge(self, other: RowSample) -> RowSample:
@@ -116,7 +120,7 @@ def _as_array(part: Any) -> np.ndarray:
     return part.toarray() if sparse.issparse(part) else part
 
 
-def _priorities(block: Mapping[str, Any]) -> np.ndarray:
+def row_hashes(block: Mapping[str, Any]) -> np.ndarray:
     """Hash each row with all that belongs to it, numbers first."""
     parts = sorted((_as_array(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
     rows = np.hstack([numbers(part) for part in parts])
@@ -125,3 +129,9 @@ def _priorities(block: Mapping[str, Any]) -> np.ndarray:
     with np.errstate(over="ignore"):
         hashed = ((words ^ (words >> np.uint64(32))) * odd).sum(axis=1, dtype=np.uint64)
     return mixed(hashed)
+
+
+def joined_hashes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Hash pairs of hashes: what belongs to a row, with the row."""
+    with np.errstate(over="ignore"):
+        return mixed(first * np.uint64(0x9E3779B97F4A7C15) + second)

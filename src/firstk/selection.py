@@ -47,8 +47,9 @@ def choose(
     """Return the best of the objective's candidates.
 
     Rows and scored pairs are judged by cross-validation, pairs on documents that none of the training pairs has, and
-    the best mean score wins; of scored pairs' settings that tie with it, the one that shrinks most. Positives answer to two kinds of queries, for documents that no pair names and for those
-    that one does: of the settings that lose little on the first, the best on the second wins.
+    the best mean score wins; of scored pairs' settings that tie with it, the one that shrinks most. Positives answer to
+    two kinds of queries, for documents that no pair names and for those that one does: of the settings that lose little
+    on the first, the best on the second wins.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbours` and
-`ranking` return one score for every prefix length from one encode.
+`ranking` return one score for every prefix length from one encode, `tallies` the interval in which it lies, `axes` a
+score for every single coordinate.
 """
 
+from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2
 from firstk.metrics.neighbours import (
     nearest_neighbour_accuracy,
     nearest_neighbours,
@@ -11,12 +13,25 @@ from firstk.metrics.neighbours import (
     positive_recall,
 )
 from firstk.metrics.order import max_cosines, paired_cosines
-from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_spearman
+from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_cosines, pair_spearman
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
-from firstk.metrics.task import explained_variance, linear_probe_accuracy, linear_readout_r2
+from firstk.metrics.tallies import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
+from firstk.metrics.task import (
+    explained_variance,
+    linear_probe_accuracy,
+    linear_readout_r2,
+    readout_errors,
+    reconstruction_errors,
+)
 
 __all__ = [
+    "ExplainedShare",
+    "MeanScore",
+    "RankAgreement",
     "axis_distance",
+    "axis_probe_accuracy",
+    "axis_readout_r2",
+    "bootstrap_interval",
     "explained_variance",
     "linear_probe_accuracy",
     "linear_readout_r2",
@@ -27,9 +42,12 @@ __all__ = [
     "nearest_neighbour_accuracy",
     "nearest_neighbours",
     "neighbour_recall",
+    "pair_cosines",
     "pair_spearman",
     "paired_cosines",
     "positive_recall",
     "principal_angles",
+    "readout_errors",
+    "reconstruction_errors",
     "subspace_distance",
 ]

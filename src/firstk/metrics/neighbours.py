@@ -6,6 +6,7 @@ a few evaluations at full width. Ties go to the lowest reference row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from firstk._checks import InvalidInput, check_same_length
 from firstk.metrics._inputs import check_codes, check_count, check_label_pair, check_lengths, check_rows
 from firstk.metrics._sweep import check_similarity, largest, sweep
 
+# Rows of a block, position of the prefix length, hits of each row.
+Hits = Iterator[tuple[slice, int, np.ndarray]]
+
 
 def nearest_neighbour_accuracy(
-    Z_ref: Any, y_ref: Any, Z: Any, y: Any, *, similarity: str = "cosine", ks: Any = None
+    Z_ref: Any, y_ref: Any, Z: Any, y: Any, *, similarity: str = "cosine", ks: Any = None, per_row: bool = False
 ) -> np.ndarray:
     r"""Accuracy of the label of the nearest reference, for every prefix length.
 
@@ -37,6 +41,8 @@ def nearest_neighbour_accuracy(
         What nearest means. A prefix of norm 0 has cosine 0 with everything.
     ks : array-like of int, optional
         Prefix lengths, increasing; all from 1 to d if not given.
+    per_row : bool
+        Return the hits of each query, bool of shape (m, len(ks)), instead of their mean.
 
     Returns
     -------
@@ -54,10 +60,9 @@ def nearest_neighbour_accuracy(
     Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
     y_ref, y = check_label_pair(y_ref, y, (len(Z_ref), len(Z)), owner, ("y_ref", "y"))
     ks = check_lengths(ks, Z.shape[1], owner)
-    correct = np.zeros(len(ks), dtype=np.int64)
-    for rows, i, T in sweep(Z_ref, Z, ks, check_similarity(similarity, owner)):
-        correct[i] += np.count_nonzero(y_ref[T.argmax(axis=1)] == y[rows])
-    return correct / len(Z)
+    blocks = sweep(Z_ref, Z, ks, check_similarity(similarity, owner))
+    hits = ((rows, i, y_ref[T.argmax(axis=1)] == y[rows]) for rows, i, T in blocks)
+    return _by_row(hits, (len(Z), len(ks)), bool) if per_row else _totals(hits, len(ks)) / len(Z)
 
 
 def nearest_neighbours(
@@ -110,6 +115,7 @@ def neighbour_recall(
     similarity: str = "cosine",
     exclude_self: Any = False,
     ks: Any = None,
+    per_row: bool = False,
 ) -> np.ndarray:
     """Share of each query's true neighbours that are among its nearest references, for every prefix length.
 
@@ -130,11 +136,13 @@ def neighbour_recall(
         As in `nearest_neighbours`; use the same for both.
     ks : array-like of int, optional
         Prefix lengths, increasing; all from 1 to d if not given.
+    per_row : bool
+        Return the number of hits of each query, int of shape (m, len(ks)), instead of their share.
 
     Returns
     -------
     recall : ndarray of shape (len(ks),)
-        Mean over queries. Memory stays at a block of queries, whatever m is.
+        Mean over queries. Unless `per_row`, memory stays at a block of queries, whatever m is.
     """
     owner = "neighbour_recall"
     Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
@@ -143,14 +151,13 @@ def neighbour_recall(
     truth = _check_truth(truth, len(Z_ref), len(Z), owner)
     at = truth.shape[1] if at is None else check_count(at, "at", owner)
     at = min(at, len(Z_ref) - (exclude is not None))
-    hits = np.zeros(len(ks), dtype=np.int64)
-    for rows, i, T in sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude):
-        hits[i] += np.count_nonzero(largest(T, at)[:, :, None] == truth[rows, None, :])
-    return hits / truth.size
+    blocks = sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude)
+    hits = ((rows, i, (largest(T, at)[:, :, None] == truth[rows, None, :]).sum(axis=(1, 2))) for rows, i, T in blocks)
+    return _by_row(hits, (len(Z), len(ks)), np.int32) if per_row else _totals(hits, len(ks)) / truth.size
 
 
 def positive_recall(
-    Z_left: Any, Z_right: Any, *, at: int = 10, similarity: str = "cosine", ks: Any = None
+    Z_left: Any, Z_right: Any, *, at: int = 10, similarity: str = "cosine", ks: Any = None, per_row: bool = False
 ) -> np.ndarray:
     """Share of pairs whose right side is among the `at` nearest distinct rights, for every prefix length.
 
@@ -165,6 +172,8 @@ def positive_recall(
         What nearest means; cosine is taken after truncation.
     ks : array-like of int, optional
         Prefix lengths, increasing; all from 1 to d if not given.
+    per_row : bool
+        Return the number of hits of each pair, int of shape (n, len(ks)), instead of their share.
 
     Returns
     -------
@@ -181,7 +190,23 @@ def positive_recall(
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     at = check_count(at, "at", owner)
     distinct, own = _distinct_rows(Z_right)
-    return neighbour_recall(distinct, Z_left, own[:, None], at=at, similarity=similarity, ks=ks)
+    return neighbour_recall(distinct, Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
+
+
+def _totals(hits: Hits, n_lengths: int) -> np.ndarray:
+    """Hits of all rows together at each prefix length."""
+    totals = np.zeros(n_lengths, dtype=np.int64)
+    for _, i, found in hits:
+        totals[i] += found.sum()
+    return totals
+
+
+def _by_row(hits: Hits, shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """Hits of each row at each prefix length."""
+    table = np.empty(shape, dtype=dtype)
+    for rows, i, found in hits:
+        table[rows, i] = found
+    return table
 
 
 def _distinct_rows(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -49,19 +49,29 @@ def explained_variance(X: Any, Z: Any, decoder: Any) -> np.ndarray:
     >>> explained_variance(X, X, np.eye(2))
     array([0.9, 1. ])
     """
-    X = check_matrix(X, "explained_variance", "X")
-    Z = check_matrix(Z, "explained_variance", "Z")
-    check_same_length(X, Z, "X", "Z", "explained_variance")
-    A = check_matrix(decoder, "explained_variance", "decoder", width=Z.shape[1])
-    if len(A) != X.shape[1]:
-        raise InvalidInput(
-            f"explained_variance takes a 'decoder' of shape ({X.shape[1]}, {Z.shape[1]}): one row per column "
-            f"of 'X'. Got {A.shape}; components (axes as rows) are passed transposed."
-        )
+    X, Z, A = _check_decoded(X, Z, decoder, "explained_variance")
     total = sum(float(np.sum(X[rows].astype(np.float64) ** 2)) for rows in _row_blocks(len(X)))
     if total == 0:
         raise InvalidInput("explained_variance needs an 'X' that varies. All of its entries are 0.")
     return _prefix_gains(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A) / total
+
+
+def reconstruction_errors(X: Any, Z: Any, decoder: Any) -> np.ndarray:
+    """Squared error of each row that each prefix leaves; arguments as in `explained_variance`.
+
+    Returns
+    -------
+    errors : ndarray of shape (n, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reconstruction_errors([[3.0, 0.0], [1.0, 2.0]], [[3.0, 0.0], [1.0, 2.0]], np.eye(2))
+    array([[0., 0.],
+           [4., 0.]])
+    """
+    X, Z, A = _check_decoded(X, Z, decoder, "reconstruction_errors")
+    return _row_errors(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A, Z.shape)
 
 
 def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> np.ndarray:
@@ -97,18 +107,35 @@ def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> n
     if (Z is None) != (Y is None):
         raise InvalidInput(f"{owner} takes 'Z' and 'Y' together, or neither for the score in sample.")
     Z_fit, Y_fit = _check_readout(Z_fit, Y_fit, owner, ("Z_fit", "Y_fit"))
-    Z, Y = (Z_fit, Y_fit) if Z is None else _check_readout(Z, Y, owner, ("Z", "Y"))
-    if Z.shape[1] != Z_fit.shape[1] or Y.shape[1] != Y_fit.shape[1]:
-        raise InvalidInput(
-            f"{owner} needs {Z_fit.shape[1]} coordinates and {Y_fit.shape[1]} targets in 'Z' and 'Y', as in "
-            f"the fit. Got {Z.shape[1]} and {Y.shape[1]}."
-        )
-    targets_mean = Y_fit.mean(axis=0, dtype=np.float64)
-    readout = _fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
-    return _readout_scores(readout, targets_mean, Z, Y, owner)
+    Z, Y = (Z_fit, Y_fit) if Z is None else _check_readout(Z, Y, owner, ("Z", "Y"), like=(Z_fit, Y_fit))
+    variation = float(np.sum((Y - Y.mean(axis=0, dtype=np.float64)) ** 2))
+    if variation == 0:
+        raise InvalidInput(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
+    blocks, C, whole = _read_out(Z_fit, Y_fit, Z, Y)
+    return 1.0 - (whole - _prefix_gains(blocks, C)) / variation
 
 
-def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
+def readout_errors(Z_fit: Any, Y_fit: Any, Z: Any, Y: Any) -> np.ndarray:
+    """Squared error, in each row of Y, of the best linear readout of each prefix; arguments as in `linear_readout_r2`.
+
+    Returns
+    -------
+    errors : ndarray of shape (m, d)
+
+    Examples
+    --------
+    >>> readout_errors([[0.0], [2.0]], [0.0, 4.0], [[1.0], [3.0]], [2.0, 5.0])
+    array([[0.],
+           [1.]])
+    """
+    owner = "readout_errors"
+    Z_fit, Y_fit = _check_readout(Z_fit, Y_fit, owner, ("Z_fit", "Y_fit"))
+    Z, Y = _check_readout(Z, Y, owner, ("Z", "Y"), like=(Z_fit, Y_fit))
+    blocks, C, _ = _read_out(Z_fit, Y_fit, Z, Y)
+    return _row_errors(blocks, C, Z.shape)
+
+
+def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any, *, per_row: bool = False) -> np.ndarray:
     """Accuracy of a linear probe of each prefix: least squares on one-hot labels, then the largest score.
 
     The probes of all prefixes come from one QR (docs/theory.md, 4.3), and their scores on new rows from one
@@ -124,6 +151,8 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
         Code to classify.
     y : array-like of shape (m,)
         Its labels; one that is not in `y_fit` counts as wrong.
+    per_row : bool
+        Return the hits of each row, bool of shape (m, d), instead of their mean.
 
     Returns
     -------
@@ -143,17 +172,17 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
     classes, codes = np.unique(y_fit, return_inverse=True)
     shares = np.bincount(codes, minlength=len(classes)) / len(codes)
     eye = np.eye(len(classes))
-    readout = _fit_readout(Z_fit, lambda rows: eye[codes[rows]] - shares)
-    correct = np.zeros(Z.shape[1], dtype=np.int64)
+    readout = fit_readout(Z_fit, lambda rows: eye[codes[rows]] - shares)
+    hits = np.empty(Z.shape, dtype=bool)
     for rows in _row_blocks(len(Z)):
         scores = np.tile(shares, (rows.stop - rows.start, 1))
         for j, (q, c) in enumerate(zip(readout.coordinates(Z[rows]).T, readout.C, strict=True)):
             blas.dger(1.0, c, q, a=scores.T, overwrite_a=True)
-            correct[j] += np.count_nonzero(classes[scores.argmax(axis=1)] == y[rows])
-    return correct / len(Z)
+            hits[rows, j] = classes[scores.argmax(axis=1)] == y[rows]
+    return hits if per_row else hits.mean(axis=0)
 
 
-class _Readout(NamedTuple):
+class Readout(NamedTuple):
     """Least-squares readouts of all prefixes: row j of C belongs to the j-th orthonormal coordinate."""
 
     mean: np.ndarray  # (d,)
@@ -170,7 +199,7 @@ class _Readout(NamedTuple):
         return coordinates
 
 
-def _fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> _Readout:
+def fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> Readout:
     """Fit on a code and centred targets given by rows: a QR of blocks stacked on the factor so far."""
     d = Z.shape[1]
     mean = Z.mean(axis=0, dtype=np.float64)
@@ -186,19 +215,21 @@ def _fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> _Read
         squares += np.einsum("ij,ij->j", Z[rows], Z[rows], dtype=np.float64)
     B = ordered_basis(R, relative_tolerance(d, Z.dtype), scale=np.sqrt(squares))
     kept = (B != 0).any(axis=0)
-    return _Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
+    return Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
 
 
-def _readout_scores(
-    readout: _Readout, targets_mean: np.ndarray, Z: np.ndarray, Y: np.ndarray, owner: str
-) -> np.ndarray:
-    """R² of all prefixes: a readout is a decoder of the orthonormal coordinates into the targets."""
-    variation = float(np.sum((Y - Y.mean(axis=0, dtype=np.float64)) ** 2))
-    if variation == 0:
-        raise InvalidInput(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
+def _read_out(
+    Z_fit: np.ndarray, Y_fit: np.ndarray, Z: np.ndarray, Y: np.ndarray
+) -> tuple[Iterator[tuple[np.ndarray, np.ndarray]], np.ndarray, float]:
+    """Blocks of centred targets with orthonormal coordinates, the decoder that joins them, and the targets' size.
+
+    A readout is a decoder of the orthonormal coordinates into the targets.
+    """
+    targets_mean = Y_fit.mean(axis=0, dtype=np.float64)
+    readout = fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
     errors = Y - targets_mean
     blocks = ((errors[rows], readout.coordinates(Z[rows])) for rows in _row_blocks(len(Z)))
-    return 1.0 - (np.sum(errors**2) - _prefix_gains(blocks, readout.C.T)) / variation
+    return blocks, readout.C.T, float(np.sum(errors**2))
 
 
 def _prefix_gains(blocks: Iterator[tuple[np.ndarray, np.ndarray]], A: np.ndarray) -> np.ndarray:
@@ -210,16 +241,57 @@ def _prefix_gains(blocks: Iterator[tuple[np.ndarray, np.ndarray]], A: np.ndarray
         Z = Z.astype(np.float64)
         H += np.einsum("ij,ij->j", X.astype(np.float64) @ A, Z)
         GZ += Z.T @ Z
-    P = (A.T @ A) * GZ
-    # Coordinate k brings the pairs (i, j) with max(i, j) = k; P is symmetric.
-    return np.cumsum(2 * H - 2 * np.tril(P, -1).sum(axis=1) - np.diagonal(P))
+    # Coordinate k brings the pairs (i, j) with max(i, j) = k.
+    return np.cumsum(2 * H - np.sum(_pairs_up_to(A) * GZ, axis=0))
 
 
-def _check_readout(Z: Any, Y: Any, owner: str, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+def _row_errors(blocks: Iterator[tuple[np.ndarray, np.ndarray]], A: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """|x - A_k z_k|² of every row for every k: what `_prefix_gains` adds up, row by row."""
+    A = A.astype(np.float64)
+    pairs = _pairs_up_to(A)
+    errors = np.empty(shape)
+    start = 0
+    for X, Z in blocks:
+        X, Z = X.astype(np.float64), Z.astype(np.float64)
+        part = errors[start : start + len(X)]
+        np.cumsum(Z * (Z @ pairs - 2 * (X @ A)), axis=1, out=part)
+        part += np.einsum("ij,ij->i", X, X)[:, None]
+        start += len(X)
+    # What is left of a perfect reconstruction is rounding, and no error is negative.
+    return np.maximum(errors, 0.0, out=errors)
+
+
+def _pairs_up_to(A: np.ndarray) -> np.ndarray:
+    """Entry (i, k) is what the pairs (i, k) and (k, i) of A^T A weigh together, for i up to k; 0 below."""
+    G = A.T @ A
+    return 2 * np.triu(G, 1) + np.diag(np.diagonal(G))
+
+
+def _check_decoded(X: Any, Z: Any, decoder: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    X = check_matrix(X, owner, "X")
+    Z = check_matrix(Z, owner, "Z")
+    check_same_length(X, Z, "X", "Z", owner)
+    A = check_matrix(decoder, owner, "decoder", width=Z.shape[1])
+    if len(A) != X.shape[1]:
+        raise InvalidInput(
+            f"{owner} takes a 'decoder' of shape ({X.shape[1]}, {Z.shape[1]}): one row per column "
+            f"of 'X'. Got {A.shape}; components (axes as rows) are passed transposed."
+        )
+    return X, Z, A
+
+
+def _check_readout(
+    Z: Any, Y: Any, owner: str, names: tuple[str, str], like: tuple[np.ndarray, np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     Z = check_matrix(Z, owner, names[0])
     Y = np.asarray(Y)
     Y = check_matrix(Y[:, None] if Y.ndim == 1 else Y, owner, names[1])
     check_same_length(Z, Y, *names, owner)
+    if like is not None and (Z.shape[1], Y.shape[1]) != (like[0].shape[1], like[1].shape[1]):
+        raise InvalidInput(
+            f"{owner} needs {like[0].shape[1]} coordinates and {like[1].shape[1]} targets in 'Z' and 'Y', as in "
+            f"the fit. Got {Z.shape[1]} and {Y.shape[1]}."
+        )
     return Z, Y
 
 

@@ -6,5 +6,6 @@ Everything here reads records only, so a page can be written anywhere, long afte
 from firstk.report.figures import plot_curves
 from firstk.report.html import render_page, write_page
 from firstk.report.page import Page, Section
+from firstk.report.tradeoff import draw_tradeoff, plot_tradeoff
 
-__all__ = ["Page", "Section", "plot_curves", "render_page", "write_page"]
+__all__ = ["Page", "Section", "draw_tradeoff", "plot_curves", "plot_tradeoff", "render_page", "write_page"]

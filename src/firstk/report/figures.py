@@ -56,6 +56,8 @@ def _lines(ax: Any, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[flo
     for curve, look in reversed(drawn):  # Ours last: they lie on top.
         mark = "o" if len(curve) <= FEW_POINTS else ""
         ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
+        if curve.low is not None and curve.high is not None:
+            ax.fill_between(curve.k, curve.low, curve.high, color=look.color, alpha=0.15, linewidth=0)
     for score in raw:
         ax.axhline(score, zorder=1, **_style(RAW_LOOK))
 

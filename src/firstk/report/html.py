@@ -9,19 +9,24 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from firstk._checks import InvalidInput, bad_parameter
+from firstk.report.axes import axes_data, axes_html
+from firstk.report.images import images_data, images_html
 from firstk.report.layout import Octaves
 from firstk.report.page import Page, Section, name_of
 from firstk.report.palette import css_variables
-from firstk.report.reading import read, read_all, score_text, size_of, value_text
+from firstk.report.parts import AxesSection, ImagesSection, StorageSection
+from firstk.report.reading import read, read_all, score_text, share_text, size_of, value_text
+from firstk.report.storage import bytes_text, storage_data, storage_html
 from firstk.report.svg import chart_for, draw, frames_for, heights
-from firstk.report.tables import full_table, table_at
+from firstk.report.tables import cell_texts, full_table, table_at
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> Path:
@@ -119,7 +124,7 @@ def _paragraphs(text: str, kind: str = "") -> str:
 
 
 def _headline(page: Page) -> str:
-    """Show the choice in up to three large figures: k, our score there, and the best baseline's."""
+    """Show the choice in up to four large figures: k, our score there, the best baseline's, and bytes saved."""
     if page.chosen_k is None:
         return ""
     first, k = page.sections[0], page.chosen_k
@@ -131,6 +136,12 @@ def _headline(page: Page) -> str:
     best = _best_baseline(first, k)
     if best:
         figures.append((best[1], f"{first.metric} of the best baseline there, {best[0]}"))
+    if page.storage is not None:
+        rows, saved = page.storage.rows, page.storage.bytes_at() - page.storage.bytes_at(k)
+        share = share_text(saved / page.storage.bytes_at())
+        figures.append(
+            (bytes_text(saved), f"saved on {rows:,} vectors: {share} of {bytes_text(page.storage.bytes_at())}")
+        )
     items = "".join(
         f"<div><dt>{escape(small).replace('k = ', 'k&nbsp;=&nbsp;')}</dt><dd>{escape(big)}</dd></div>"
         for big, small in figures
@@ -151,12 +162,9 @@ def _best_baseline(section: Section, k: int) -> tuple[str, str] | None:
 
 def _section(page: Page, number: int) -> str:
     section = page.sections[number]
-    charts = "\n".join(
-        draw(chart_for(page, section, frame), number, page.start, page.chosen_k) for frame in frames_for(page)
-    )
     return (
         f"<section><h2>{escape(section.heading)}</h2>\n{_paragraphs(section.text)}\n"
-        f"<figure>{charts}</figure>\n{table_at(page, number, page.start)}\n{full_table(section, page)}</section>"
+        f"{_KINDS[type(section)].html(page, number)}</section>"
     )
 
 
@@ -177,30 +185,53 @@ def _notes(page: Page) -> str:
 
 
 def _data(page: Page) -> dict[str, Any]:
-    """Collect what the script looks up: where each k stands, and what each curve says there."""
+    """Collect what the script looks up: where each k stands, and what each section says there."""
     across = Octaves(page.stops[0], page.stops[-1])
-    frame = frames_for(page)[0]
     return {
         "k": page.stops,
         # Six digits, as fine as the steps of the slider: what it is set to is what it gives back.
         "x": [round(across.share(k), 6) for k in page.stops],
         "start": page.stops.index(page.start),
-        "sections": [
-            [
-                {
-                    "name": name_of(curve),
-                    "metric": curve.metric,
-                    "k": curve.k,
-                    "y": curve_heights,
-                    "cells": [reading.cells for reading in read_all(curve)],
-                }
-                for curve, curve_heights in zip(
-                    section.everything, heights(chart_for(page, section, frame)), strict=True
-                )
-            ]
-            for section in page.sections
-        ],
+        "sections": [_KINDS[type(section)].data(page, number) for number, section in enumerate(page.sections)],
     }
+
+
+def _curves_html(page: Page, number: int) -> str:
+    section = page.sections[number]
+    charts = "\n".join(
+        draw(chart_for(page, section, frame), number, page.start, page.chosen_k) for frame in frames_for(page)
+    )
+    return f"<figure>{charts}</figure>\n{table_at(page, number, page.start)}\n{full_table(section, page)}"
+
+
+def _curves_data(page: Page, number: int) -> list[dict[str, Any]]:
+    section = page.sections[number]
+    places = heights(chart_for(page, section, frames_for(page)[0]))
+    return [
+        {
+            "name": name_of(curve),
+            "metric": curve.metric,
+            "k": curve.k,
+            "y": curve_heights,
+            "cells": [cell_texts(section, reading) for reading in read_all(curve)],
+        }
+        for curve, curve_heights in zip(section.everything, places, strict=True)
+    ]
+
+
+class _Kind(NamedTuple):
+    """How a kind of section is written: its HTML, and what the script looks up for it."""
+
+    html: Callable[[Page, int], str]
+    data: Callable[[Page, int], Any]
+
+
+_KINDS: dict[type, _Kind] = {
+    Section: _Kind(_curves_html, _curves_data),
+    AxesSection: _Kind(axes_html, axes_data),
+    ImagesSection: _Kind(images_html, images_data),
+    StorageSection: _Kind(storage_html, storage_data),
+}
 
 
 def _embedded(data: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk.records import PrefixCurve
 from firstk.report.palette import Look, assign
+from firstk.report.parts import AxesSection, ImagesSection, StorageSection, set_field, text_of
 
 # Beyond this, the distance of two scores no longer fits a float.
 LARGEST_DRAWN = 1e100
@@ -41,11 +42,11 @@ class Section:
     baselines: tuple[PrefixCurve, ...] = ()
 
     def __post_init__(self) -> None:
-        _set(self, "heading", _text(self.heading, "heading", "Section", empty=False))
-        _set(self, "text", _text(self.text, "text", "Section"))
+        set_field(self, "heading", text_of(self.heading, "heading", "Section", empty=False))
+        set_field(self, "text", text_of(self.text, "text", "Section"))
         curves, baselines = check_group(self.curves, self.baselines, f"Section '{self.heading}'")
-        _set(self, "curves", curves)
-        _set(self, "baselines", baselines)
+        set_field(self, "curves", curves)
+        set_field(self, "baselines", baselines)
 
     @property
     def everything(self) -> tuple[PrefixCurve, ...]:
@@ -63,6 +64,11 @@ class Section:
         return self.curves[0].higher_is_better
 
     @property
+    def confidence(self) -> float | None:
+        """Of the intervals that some curve has; None where none has any."""
+        return next((curve.confidence for curve in self.everything if curve.confidence is not None), None)
+
+    @property
     def input_scores(self) -> tuple[float, ...]:
         """Scores of the raw vectors: one, unless curves were evaluated on different rows."""
         return tuple(dict.fromkeys(c.input_score for c in self.everything if c.input_score is not None))
@@ -77,8 +83,8 @@ class Page:
     title : str
     summary : str
         One paragraph of plain text: the answer, before the pictures.
-    sections : sequence of Section
-        At least one. The first curve of the first section is the one the page is about.
+    sections : sequence of Section, AxesSection, ImagesSection, StorageSection
+        The first is a Section, and its first curve is the one the page is about.
     chosen_k : int, optional
         The prefix length to recommend, one of those at which that curve was evaluated. The slider starts there.
     keep : float in (0, 1], optional
@@ -100,7 +106,7 @@ class Page:
 
     title: str
     summary: str
-    sections: tuple[Section, ...]
+    sections: tuple[Any, ...]
     chosen_k: int | None = None
     keep: float | None = None
     relative_to: str = "full"
@@ -108,22 +114,32 @@ class Page:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _set(self, "title", _text(self.title, "title", "Page", empty=False))
-        _set(self, "summary", _text(self.summary, "summary", "Page"))
-        _set(self, "sections", _sections(self.sections))
-        _set(self, "facts", _facts(self.facts))
+        set_field(self, "title", text_of(self.title, "title", "Page", empty=False))
+        set_field(self, "summary", text_of(self.summary, "summary", "Page"))
+        set_field(self, "sections", _sections(self.sections))
+        set_field(self, "facts", _facts(self.facts))
         notes = _items(self.notes, "notes", "Page", "a sequence of sentences")
-        _set(self, "notes", tuple(_text(note, "notes", "Page") for note in notes))
+        set_field(self, "notes", tuple(text_of(note, "notes", "Page") for note in notes))
         check_choice(self.relative_to, ("full", "input"), "relative_to", "Page")
         if self.keep is not None:
-            _set(self, "keep", check_fraction(self.keep, "keep", "Page", open_left=True))
+            set_field(self, "keep", check_fraction(self.keep, "keep", "Page", open_left=True))
         if self.chosen_k is not None:
-            _set(self, "chosen_k", _chosen(self.chosen_k, self.lead))
+            set_field(self, "chosen_k", _chosen(self.chosen_k, self.lead))
 
     @property
     def stops(self) -> tuple[int, ...]:
         """Every prefix length that some curve was evaluated at, in order: where the slider can stand."""
-        return tuple(sorted({k for s in self.sections for curve in s.everything for k in curve.k}))
+        return tuple(sorted({k for s in self.curve_sections for curve in s.everything for k in curve.k}))
+
+    @property
+    def curve_sections(self) -> tuple[Section, ...]:
+        """The sections that hold curves."""
+        return tuple(section for section in self.sections if isinstance(section, Section))
+
+    @property
+    def storage(self) -> StorageSection | None:
+        """The section that counts bytes, if there is one."""
+        return next((section for section in self.sections if isinstance(section, StorageSection)), None)
 
     @property
     def lead(self) -> PrefixCurve:
@@ -138,8 +154,8 @@ class Page:
 
 def looks_of(page: Page) -> dict[tuple[bool, str], Look]:
     """Return how each curve of a page looks, by (is it ours, its name)."""
-    ours = [name_of(curve) for section in page.sections for curve in section.curves]
-    return assign(ours, [name_of(curve) for section in page.sections for curve in section.baselines])
+    ours = [name_of(curve) for section in page.curve_sections for curve in section.curves]
+    return assign(ours, [name_of(curve) for section in page.curve_sections for curve in section.baselines])
 
 
 def drawn(section: Section, looks: dict[tuple[bool, str], Look]) -> list[tuple[PrefixCurve, Look]]:
@@ -176,16 +192,6 @@ def check_group(curves: Any, baselines: Any, owner: str) -> tuple[tuple[PrefixCu
     return ours, others
 
 
-def _set(record: Any, name: str, value: Any) -> None:
-    object.__setattr__(record, name, value)
-
-
-def _text(value: Any, name: str, owner: str, *, empty: bool = True) -> str:
-    if not isinstance(value, str) or not (empty or value.strip()):
-        raise bad_parameter(name, owner, "a str" if empty else "a str that is not empty", value)
-    return value
-
-
 def _items(values: Any, name: str, owner: str, allowed: str) -> list[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise bad_parameter(name, owner, allowed, values)
@@ -212,10 +218,11 @@ def _curves(values: Any, name: str, owner: str) -> tuple[PrefixCurve, ...]:
     return tuple(curves)
 
 
-def _sections(values: Any) -> tuple[Section, ...]:
+def _sections(values: Any) -> tuple[Any, ...]:
     sections = _items(values, "sections", "Page", "a sequence of Section")
-    if not sections or not all(isinstance(section, Section) for section in sections):
-        raise bad_parameter("sections", "Page", "a sequence of at least one Section", values)
+    kinds = (Section, AxesSection, ImagesSection, StorageSection)
+    if not sections or not isinstance(sections[0], Section) or not all(isinstance(s, kinds) for s in sections):
+        raise bad_parameter("sections", "Page", "a sequence of at least one Section, which comes first", values)
     return tuple(sections)
 
 

@@ -24,11 +24,14 @@ class Reading:
     score : float
     cells : tuple of str
         The score, its share of the full-width score, and its share of the score of the raw vectors.
+    interval : str
+        Ends of the score's interval; a dash where the curve has none.
     """
 
     k: int
     score: float
     cells: tuple[str, str, str]
+    interval: str = NOTHING
 
 
 def read(curve: PrefixCurve, k: int) -> Reading | None:
@@ -51,7 +54,10 @@ def size_of(curve: PrefixCurve) -> float:
 def _reading(curve: PrefixCurve, position: int, size: float) -> Reading:
     score = curve.score[position]
     of_full, of_raw = (share_text(share_kept(curve, score, whole)) for whole in (curve.full, curve.input_score))
-    return Reading(curve.k[position], score, (score_text(score, size), of_full, of_raw))
+    interval = NOTHING
+    if curve.low is not None and curve.high is not None:
+        interval = f"{score_text(curve.low[position], size)} to {score_text(curve.high[position], size)}"
+    return Reading(curve.k[position], score, (score_text(score, size), of_full, of_raw), interval)
 
 
 def share_kept(curve: PrefixCurve, score: float, whole: float | None) -> float | None:

@@ -40,9 +40,9 @@ class Chart:
 
 def frames_for(page: Page) -> tuple[Frame, Frame]:
     """Return the wide and the narrow frame: one pair for all charts, so that they and the slider line up."""
-    names = [shortened(name_of(curve)) for section in page.sections for curve in section.everything]
+    names = [shortened(name_of(curve)) for section in page.curve_sections for curve in section.everything]
     gutter = LEADER + SWATCH + PAD + LETTER * max(map(len, [*names, RAW_NAME]))
-    most = max(len(section.everything) + len(section.input_scores) for section in page.sections)
+    most = max(len(section.everything) + len(section.input_scores) for section in page.curve_sections)
     extra = max(0.0, LINE * most - (WIDE.bottom - WIDE.top))
     wide = replace(WIDE, right=WIDE.width - gutter - 4, height=WIDE.height + extra, bottom=WIDE.bottom + extra)
     return wide, NARROW
@@ -50,7 +50,8 @@ def frames_for(page: Page) -> tuple[Frame, Frame]:
 
 def chart_for(page: Page, section: Section, frame: Frame) -> Chart:
     """Place a section into a frame. All charts of a page share the horizontal axis."""
-    scores = chain(*(curve.score for curve in section.everything), section.input_scores)
+    ends = chain(*((curve.low or ()) + (curve.high or ()) for curve in section.everything))
+    scores = chain(*(curve.score for curve in section.everything), section.input_scores, ends)
     lines = drawn(section, looks_of(page))
     return Chart(section, lines, frame, Octaves(page.stops[0], page.stops[-1]), Values.covering(scores))
 
@@ -148,9 +149,19 @@ def _curve(chart: Chart, curve: PrefixCurve, look: Look) -> str:
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>' for x, y in marked)
     title = f"<title>{escape(name_of(curve))}</title>"
     return (
-        f'<g class="curve">{title}<polyline points="{steps}" {_stroke(look)}/>'
+        f'<g class="curve">{title}{_band(chart, curve, look)}<polyline points="{steps}" {_stroke(look)}/>'
         f'<g style="fill:var(--{look.name})">{dots}</g></g>'
     )
+
+
+def _band(chart: Chart, curve: PrefixCurve, look: Look) -> str:
+    """Draw the intervals of a curve as one area behind it."""
+    if curve.low is None or curve.high is None:
+        return ""
+    there = _visible(chart.point(k, score) for k, score in zip(curve.k, curve.high, strict=True))
+    back = _visible(chart.point(k, score) for k, score in zip(curve.k, curve.low, strict=True))
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in chain(there, reversed(back)))
+    return f'<polygon class="band" points="{corners}" style="fill:var(--{look.name})"/>'
 
 
 def _visible(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

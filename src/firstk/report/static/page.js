@@ -18,13 +18,13 @@
     const curves = data.sections[svg.dataset.section];
     const edge = (name) => Number(svg.dataset[name]);
     const cursor = svg.querySelector(".cursor");
-    const text = cursor.querySelector("text");
+    const text = cursor.querySelector("text");  // charts of single coordinates have none
     const dots = cursor.querySelectorAll("circle");
     followers.push((stop) => {
       const k = data.k[stop];
       const x = edge("left") + data.x[stop] * (edge("right") - edge("left"));
       cursor.setAttribute("transform", `translate(${x.toFixed(1)} 0)`);
-      text.textContent = `k = ${k}`;
+      if (text) text.textContent = `k = ${k}`;
       for (const dot of dots) {
         const curve = curves[dot.dataset.curve];
         const at = curve.k.indexOf(k);
@@ -42,7 +42,28 @@
     svg.addEventListener("pointermove", (event) => event.buttons & 1 && point(event));
   }
 
-  for (const table of document.querySelectorAll("table.at")) {
+  // Coordinates that are cut off fade.
+  for (const mark of document.querySelectorAll(".stems [data-k], .points circle[data-k]")) {
+    const own = Number(mark.dataset.k);
+    followers.push((stop) => mark.classList.toggle("cut", own > data.k[stop]));
+  }
+  for (const line of document.querySelectorAll("p.follows")) {
+    const { sentences } = data.sections[line.dataset.section];
+    followers.push((stop) => { line.textContent = sentences[stop]; });
+  }
+
+  for (const table of document.querySelectorAll("table.stored")) {
+    const { cells } = data.sections[table.dataset.section];
+    const values = table.querySelectorAll("[data-code] .value");
+    followers.push((stop) => {
+      table.querySelector("caption .k").textContent = data.k[stop];
+      values.forEach((value, column) => { value.textContent = cells[stop][column]; });
+    });
+  }
+
+  for (const group of document.querySelectorAll(".images")) followers.push(rebuilder(group));
+
+  for (const table of document.querySelectorAll("table.at:not(.stored)")) {
     const curves = data.sections[table.dataset.section];
     followers.push((stop) => {
       const k = data.k[stop];
@@ -71,6 +92,51 @@
     );
     if (back) back.hidden = stop === data.start;
   });
+
+  // Sixteen-bit integers in base64, a scale for each row.
+  function unpacked({ shape, scales, data: text }) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    return scales.map((scale, row) =>
+      Float64Array.from({ length: shape[1] }, (_, i) => scale * view.getInt16(2 * (row * shape[1] + i), true)));
+  }
+
+  // An image at k is mean + sum over the first k of code times row of the decoder.
+  function rebuilder(group) {
+    const images = data.sections[group.dataset.section];
+    const [height, width, channels = 1] = images.shape;
+    const [codes, decoder, [mean]] = [images.codes, images.decoder, images.mean].map(unpacked);
+    const canvas = document.createElement("canvas");
+    canvas.width = width;
+    canvas.height = height;
+    const pen = canvas.getContext("2d");
+    const pixels = pen.createImageData(width, height);
+    const drawn = (values) => {
+      for (let i = 0; i < width * height; i += 1) {
+        for (let c = 0; c < 3; c += 1) {
+          const value = values[i * channels + (channels === 3 ? c : 0)];
+          pixels.data[4 * i + c] = Math.round((255 * (value - images.low)) / (images.high - images.low));
+        }
+        pixels.data[4 * i + 3] = 255;
+      }
+      pen.putImageData(pixels, 0, 0);
+      return canvas.toDataURL();
+    };
+    return (stop) => {
+      const k = Math.min(data.k[stop], decoder.length);
+      group.setAttribute("aria-label", `Held-out images, and what k = ${k} coordinates rebuild of them`);
+      for (const picture of group.querySelectorAll(".rebuilt")) {
+        const sample = picture.dataset.sample;
+        const values = Float64Array.from(mean);
+        for (let j = 0; j < k; j += 1) {
+          const z = codes[sample][j];
+          decoder[j].forEach((weight, i) => { values[i] += z * weight; });
+        }
+        picture.src = drawn(values);
+        picture.parentElement.querySelector(".share").textContent = images.shares[stop][sample];
+      }
+    };
+  }
 
   function nearest(x) {
     let best = 0;

@@ -1,0 +1,31 @@
+"""The options of ``firstk fit``: one name each, so that the command's signature reads as a list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+OBJECTIVES = "reconstruction, fisher, classification, regression, similarity, mixture or denoising"
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
+Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVES}.")]
+HeldOut = Annotated[
+    str,
+    typer.Option("--held-out", metavar="SHARE|FILE", help="Rows to judge by: a share (at most 10,000), a file, or 0."),
+]
+Components = Annotated[
+    int | None, typer.Option(min=1, help="Width of the code. Without it: all coordinates that carry signal.")
+]
+Ordering = Annotated[str, typer.Option(help="How coordinates get their order; sparse_prefix:8,16,32 has a list.")]
+Solver = Annotated[str, typer.Option(help="auto, closed_form or gradient.")]
+Network = Annotated[str, typer.Option(help="linear, mlp, or mlp:256,256.")]
+Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or auto.")]
+Lam = Annotated[float | None, typer.Option(help="Of mixture: weight of the vectors.")]
+Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
+Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: neighbours or dot_products.")]
+Neighbours = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined neighbours, or auto.")]
+Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
+SourceModel = Annotated[str | None, typer.Option("--source-model", help="Name of the model that made the vectors.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the held-out part and of training.")]

@@ -1,0 +1,102 @@
+"""From the words of the command line to settings: objective, ordering, network, noise, shape of an image."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from firstk._checks import InvalidInput, bad_parameter, check_choice
+
+
+def objective_of(name: str, given: dict[str, str | float | None]) -> Any:
+    """Return the objective of that name with the settings that were given; None means that one was not.
+
+    A setting that the objective does not have is refused, with the objectives that have it.
+    """
+    from firstk import objectives
+
+    check_choice(name, objectives.PUBLIC, "--objective", "firstk fit")
+    settings = {option: _MEANINGS.get(option, _as_it_is)(word) for option, word in given.items() if word is not None}
+    own = {f.name for f in fields(objectives.PUBLIC[name])}
+    for option in settings:
+        if option not in own:
+            having = [other for other, kind in objectives.PUBLIC.items() if option in {f.name for f in fields(kind)}]
+            raise InvalidInput(
+                f"--{option} is no setting of objective '{name}'. It belongs to {', '.join(having)}: choose one of "
+                f"them with --objective, or leave --{option} out."
+            )
+    return objectives.resolve(objectives.PUBLIC[name](**settings))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _shrinkage(word: Any) -> Any:
+    return {"auto": "auto", "none": None}[word] if word in ("auto", "none") else _number(word, "shrinkage", _SHRINKAGE)
+
+
+def _neighbours(word: Any) -> Any:
+    return word if word == "auto" else _number(word, "neighbours", "'auto' or a number in [0, 1]")
+
+
+def noise_of(word: str) -> Any:
+    """Return the noise that ``masking:0.5`` (share kept) or ``gaussian:0.1`` (sigma) names."""
+    from firstk.objectives import GaussianNoise, Masking
+
+    name, _, value = word.partition(":")
+    kinds = {"masking": Masking, "gaussian": GaussianNoise}
+    allowed = "masking:SHARE_KEPT or gaussian:SIGMA, such as masking:0.5"
+    if name not in kinds:
+        raise bad_parameter("--noise", "firstk fit", allowed, word)
+    return kinds[name](_number(value, "noise", allowed)) if value else kinds[name]()
+
+
+def ordering_of(word: str) -> Any:
+    """Return the ordering that a name stands for; ``sparse_prefix:8,16,32`` brings its list."""
+    from firstk.orderings import SparsePrefix
+
+    name, _, lengths = word.partition(":")
+    if name != SparsePrefix.name:
+        return word
+    return SparsePrefix(_whole_numbers(lengths, ",", "ordering", "sparse_prefix:8,16,32", word))
+
+
+def network_of(word: str) -> Any:
+    """Return the network that a name stands for; ``mlp:256,256`` brings the widths of its hidden layers."""
+    name, _, widths = word.partition(":")
+    if name != "mlp" or not widths:
+        return word
+    from firstk.bodies import MLP
+
+    return MLP(hidden=tuple(_whole_numbers(widths, ",", "network", "linear, mlp or mlp:256,256", word)))
+
+
+def image_of(word: str | None) -> tuple[int, ...] | None:
+    """Return the shape that ``28x28`` or ``32x32x3`` names; None stays None."""
+    if word is None:
+        return None
+    allowed = "ROWSxCOLUMNS or ROWSxCOLUMNSx3, such as 28x28"
+    shape = tuple(_whole_numbers(word, "x", "image", allowed, word))
+    if len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,)):
+        raise bad_parameter("--image", "firstk fit", allowed, word)
+    return shape
+
+
+_SHRINKAGE = "'auto', 'none' or a number in [0, 1]"
+# What the words of an option stand for, where they are not taken as they are.
+_MEANINGS: dict[str, Any] = {"shrinkage": _shrinkage, "neighbours": _neighbours, "noise": noise_of}
+
+
+def _number(word: str, option: str, allowed: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise bad_parameter(f"--{option}", "firstk fit", allowed, word) from None
+
+
+def _whole_numbers(text: str, sign: str, option: str, allowed: str, word: str) -> list[int]:
+    parts = text.split(sign)
+    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise bad_parameter(f"--{option}", "firstk fit", allowed, word)
+    return [int(part) for part in parts]

@@ -1,0 +1,268 @@
+"""``firstk fit``: from a file of vectors to a saved encoder, judged on rows that it has not seen."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from firstk._checks import RankWarning, TrainingWarning
+from firstk.cli import _fit_options as options
+from firstk.cli._inputs import (
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    NanOption,
+    PairsOption,
+    QuietOption,
+    VectorsArgument,
+    VectorsOption,
+)
+
+if TYPE_CHECKING:
+    from firstk.cli._streams import Place, Stream
+    from firstk.estimator import PrefixEncoder
+    from firstk.fitting import StreamedFit
+    from firstk.records import PrefixCurve
+    from firstk.study_records import Study
+
+SHARES = (0.95, 0.99, 0.999)
+
+
+def fit(
+    source: VectorsArgument,
+    out: options.Out,
+    objective: options.Objective = "reconstruction",
+    vectors: VectorsOption = None,
+    label: LabelOption = None,
+    labels: LabelsOption = None,
+    pairs: PairsOption = None,
+    held_out: options.HeldOut = "0.2",
+    components: options.Components = None,
+    ordering: options.Ordering = "full_prefix",
+    solver: options.Solver = "auto",
+    network: options.Network = "linear",
+    shrinkage: options.Shrinkage = None,
+    lam: options.Lam = None,
+    noise: options.Noise = None,
+    keep: options.Keep = None,
+    neighbours: options.Neighbours = None,
+    image: options.Image = None,
+    source_model: options.SourceModel = None,
+    seed: options.Seed = 0,
+    nan: NanOption = "refuse",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fit an encoder on a file of vectors, and save it with a study of its prefixes.
+
+    A fifth of the rows, at most 10,000, is held out: the encoder is fitted on the others, and its curve and those of
+    four baselines are taken on the held-out rows. Closed forms stream; what has to be trained reads all rows.
+    """
+    from firstk.cli._settings import image_of, network_of, objective_of, ordering_of
+    from firstk.cli._streams import Place
+    from firstk.estimator import PrefixEncoder
+
+    settings = {"shrinkage": shrinkage, "lam": lam, "noise": noise, "keep": keep, "neighbours": neighbours}
+    goal, shown = objective_of(objective, settings), not (quiet or as_json) and sys.stderr.isatty()
+    encoder = PrefixEncoder(
+        components, objective=goal, ordering=ordering_of(ordering), solver=solver, network=network_of(network),
+        random_state=seed, verbose=shown,
+    )  # fmt: skip
+    place = Place(source, vectors, label, labels, pairs, nan)
+    with _warnings_as_notes():
+        done, study = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown)
+    typer.echo(_as_json(done, study, out) if as_json else _as_text(done, study, out, place))
+
+
+def _run(
+    encoder: PrefixEncoder,
+    place: Place,
+    out: Path,
+    held_out: str,
+    image: tuple[int, ...] | None,
+    seed: int,
+    source_model: str | None,
+    shown: bool,
+) -> tuple[StreamedFit, Study | None]:
+    """Fit, judge and save; the folder is written at the end, whole or not at all."""
+    from firstk._storage import check_target
+    from firstk.cli._streams import open_stream, read_held_out
+    from firstk.fitting import draw, fit_stream
+    from firstk.study_records import FILE
+
+    check_target(out)  # before the work, not after it
+    stream, share = open_stream(place), _share_of(held_out)
+    own = None if share is not None else read_held_out(place, held_out, stream)
+    done = fit_stream(encoder, _with_bar(stream, shown), draw(stream.rows, share or 0.0, seed), own)
+    if not done.held:
+        encoder.save(out, source_model=source_model)
+        return done, None
+    source = _source(done, place, stream, held_out, image, seed)
+    found = _judged(done, source, shown)
+    curve = found.comparisons[0].ours if found.comparisons else None
+    encoder.save(out, curve=curve, source_model=source_model, extra={FILE: found.to_json()})
+    return done, found
+
+
+def _share_of(held_out: str) -> float | None:
+    """Return the share that was asked for; None where a file was."""
+    try:
+        return float(held_out)
+    except ValueError:
+        return None
+
+
+def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, image: Any, seed: int) -> Any:
+    """Collect what a page says about where everything came from."""
+    from firstk import __version__
+    from firstk.study import Source
+
+    config, judged = done.encoder.encoder_.config, len(next(iter(done.held.values())))
+    what = "pairs" if place.pairs is not None else "rows"
+    settings = _told(done.encoder.objective_)
+    file = Path(str(place.source)).name
+    facts: dict[str, Any] = {"file": file, "objective": str(config["objective"])}
+    facts |= {"settings": settings} if settings else {}
+    facts |= {"labels": stream.label} if stream.label else {}
+    facts |= {
+        "ordering": str(config["ordering"]),
+        "solver": str(config["solver"]),
+        f"{what} fitted on": done.rows,
+        f"{what} held out": judged,
+        "columns": stream.width,
+        "coordinates": done.encoder.encoder_.d,
+        "firstk": __version__,
+    }
+    where = f"{held_out}" if _share_of(held_out) is None else f"{file} (drawn at random, seed {seed})"
+    held = f"Judged on {judged:,} {what} of {where}, on which nothing was fitted."
+    if len(next(iter(done.reference.values()))) < done.rows:
+        held += f" Neighbours are looked for, and probes fitted, among {len(done.reference['X']):,} training rows."
+    return Source(facts, stream.rows, stream.itemsize, held, image or _known_image(stream))
+
+
+def _known_image(stream: Stream) -> tuple[int, int] | None:
+    """Return the shape of square images in a column of pixels, such as that of 'firstk sample digits'."""
+    side = math.isqrt(stream.width)
+    return (side, side) if stream.vectors == "pixels" and side**2 == stream.width else None
+
+
+def _told(objective: Any) -> str:
+    """Say which settings of an objective are not its usual ones."""
+    own = [(f.name, getattr(objective, f.name)) for f in fields(objective) if getattr(objective, f.name) != f.default]
+    return ", ".join(f"{name} {value}" for name, value in own)
+
+
+# -- progress --------------------------------------------------------------------------------------------------
+
+
+def _with_bar(stream: Stream, shown: bool) -> Iterator[dict[str, Any]]:
+    from tqdm import tqdm
+
+    with tqdm(total=stream.rows, desc="reading", unit="row", unit_scale=True, disable=not shown, leave=False) as bar:
+        for batch in stream.batches():
+            yield batch
+            bar.update(len(next(iter(batch.values()))))
+
+
+def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
+    from tqdm import tqdm
+
+    from firstk.study import steps_of, study
+
+    with tqdm(total=steps_of(done), desc="judging", disable=not shown, leave=False) as bar:
+
+        def next_step(what: str) -> None:
+            bar.set_postfix_str(what)
+            bar.update()
+
+        return study(done, source, next_step)
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Say what the library warns of in a sentence each, without the line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        for kind in (RankWarning, TrainingWarning):
+            warnings.simplefilter("always", kind)
+        yield
+    for text in dict.fromkeys(str(one.message) for one in caught):
+        typer.echo(f"firstk: note: {text}", err=True)
+
+
+# -- what is printed -------------------------------------------------------------------------------------------
+
+
+def _smallest(curve: PrefixCurve) -> dict[float, int]:
+    """Smallest k for each share; nothing where a share means nothing."""
+    return {share: curve.smallest(share) for share in SHARES} if curve.full > 0 else {}
+
+
+def _as_json(done: StreamedFit, study: Study | None, out: Path) -> str:
+    encoder = done.encoder.encoder_
+    found: dict[str, Any] = {
+        "model": str(out),
+        "objective": encoder.config["objective"],
+        "settings": encoder.config["settings"],
+        "rows": done.rows,
+        "held_out": len(next(iter(done.held.values()))) if done.held else 0,
+        "width": encoder.p,
+        "components": encoder.d,
+    }
+    if study is not None and study.comparisons:
+        lead = study.comparisons[0]
+        found |= {
+            "metric": lead.ours.metric,
+            "smallest": {f"{share:g}": k for share, k in _smallest(lead.ours).items()},
+            "curve": lead.ours.to_dict(),
+            "baselines": [curve.to_dict() for curve in lead.baselines],
+        }
+    return json.dumps(found | {"notes": list(study.notes) if study else []}, ensure_ascii=False)
+
+
+def _as_text(done: StreamedFit, study: Study | None, out: Path, place: Place) -> str:
+    encoder = done.encoder.encoder_
+    lines = [
+        f"{encoder.config['objective']}: {encoder.d} coordinates of {encoder.p}, fitted on {done.rows:,} "
+        f"{'pairs' if place.pairs else 'rows'} ({encoder.config['solver']})."
+    ]
+    if study is None:
+        lines += [f"Nothing was held out, so nothing was judged. Saved in {out}. Next:", f"  firstk curve {out} TEST"]
+        return "\n".join(lines)
+    lines += [study.held_out, *study.notes, ""]
+    k = None
+    if study.comparisons:
+        lead = study.comparisons[0]
+        lines += [*_table((lead.ours, *lead.baselines), encoder.p), ""]
+        found = _smallest(lead.ours)
+        k = found.get(0.99)
+        if found:
+            shares = ", ".join(f"{100 * share:g} % with k = {own}" for share, own in found.items())
+            lines.append(f"Of the {lead.ours.metric} of all {lead.ours.k[-1]} coordinates, these keep: {shares}.")
+    lines += [f"Saved in {out}. Next:", f"  firstk report {out} -o report.html"]
+    if k is not None and not place.pairs:
+        lines.append(f"  firstk transform {out} {place.source} -k {k} -o short{Path(str(place.source)).suffix}")
+    return "\n".join(lines)
+
+
+def _table(curves: Iterable[PrefixCurve], p: int) -> list[str]:
+    curves = list(curves)
+    lead = curves[0]
+    shown = [k for k in lead.k if k & (k - 1) == 0 or k == lead.k[-1]][-8:]
+    wide = max(len(curve.label) for curve in curves) + 2
+    lines = [f"{lead.metric} at k".ljust(wide + 2) + "".join(f"{k:>8}" for k in shown)]
+    for curve in curves:
+        scores = "".join(f"{curve.at(k):8.3f}" if k in curve.k else " " * 8 for k in shown)
+        lines.append(f"  {curve.label:<{wide}}{scores}")
+    if lead.input_score is not None:
+        lines.append(f"  {'raw vectors':<{wide}}{lead.input_score:8.3f} with all {p} numbers")
+    return lines

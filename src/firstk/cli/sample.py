@@ -1,0 +1,39 @@
+"""``firstk sample``: an embedded data set as a file, so that every example runs anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firstk.cli._inputs import JsonOption
+
+PARTS = ("all", "train", "test")
+
+
+def sample(
+    name: Annotated[str, typer.Argument(help="Which data set: digits.", metavar="NAME")] = "digits",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write; its ending is its format: .parquet, .npz, .csv, ...")
+    ] = Path("digits.npz"),
+    part: Annotated[str, typer.Option(help="Rows to write.", metavar="all|train|test")] = "all",
+    json: JsonOption = False,
+) -> None:
+    """Write an embedded data set to a file: 1,797 handwritten digits of 8 x 8 pixels.
+
+    Columns: pixels (64 numbers), label (0 to 9) and part (train or test). The formats .npz, .npy, .csv, .tsv and
+    .safetensors need no extra.
+    """
+    from firstk._checks import check_choice
+    from firstk.data.samples import SAMPLES, write_sample
+
+    check_choice(name, SAMPLES, "NAME", "sample")
+    check_choice(part, PARTS, "--part", "sample")
+    written = write_sample(name, out, None if part == "all" else part)
+    if json:
+        from json import dumps
+
+        typer.echo(dumps(written))
+    else:
+        typer.echo(f"{written['rows']:,} vectors of {written['width']} in {out}, with columns {written['columns']}.")

@@ -1,0 +1,85 @@
+"""``firstk transform``: a store of vectors re-encoded in one stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
+from firstk.cli._progress import row_progress
+
+if TYPE_CHECKING:
+    from firstk.streaming import Outcome
+
+
+def transform(
+    model: Annotated[Path, typer.Argument(help="Folder of a saved encoder.")],
+    source: VectorsArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, or folder where a folder is read.")],
+    k: Annotated[int | None, typer.Option("-k", help="Coordinates to keep; all if not given.")] = None,
+    side: Annotated[
+        str, typer.Option(help="Encode documents or queries, for pairs.", metavar="document|query")
+    ] = "document",
+    precision: Annotated[
+        str, typer.Option(help="How codes are stored.", metavar="float32|float16|int8|binary")
+    ] = "float32",
+    vectors: VectorsOption = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Other columns that travel along, with commas; all if not given, '' for none.")
+    ] = None,
+    nan: NanOption = "refuse",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a folder that was not finished.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the first k coordinates of every vector of a file, or of a folder of shards.
+
+    Reads, encodes and writes in a stream, in bounded memory. Other columns travel along; the vector column keeps its
+    name. The file appears under its name when it is whole. A folder of shards gives a folder of shards; with
+    --resume, those that an earlier run finished are not done again.
+    """
+    from firstk.data.files import open_vectors
+    from firstk.fitted import FittedEncoder
+    from firstk.streaming import transform_file
+
+    encoder = FittedEncoder.load(model)
+    names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
+        outcome = transform_file(
+            encoder,
+            source,
+            out,
+            k=k,
+            side=side,
+            precision=precision,
+            vectors=vectors,
+            columns=names,
+            nan=nan,
+            resume=resume,
+            progress=progress,
+        )
+    if json:
+        from dataclasses import asdict
+        from json import dumps
+
+        typer.echo(dumps(asdict(outcome)))
+        return
+    for line in _lines(outcome):
+        typer.echo(line)
+
+
+def _lines(outcome: Outcome) -> list[str]:
+    speed = f"{outcome.seconds:.1f} s ({outcome.rows / max(outcome.seconds, 1e-9):,.0f} a second)"
+    lines = [
+        f"{outcome.rows:,} vectors of {outcome.width} written to {outcome.path}: {outcome.k} coordinates as "
+        f"{outcome.precision}, {outcome.bytes_per_vector} bytes each, in {speed}."
+    ]
+    if outcome.finished_before:
+        lines.append(f"{outcome.finished_before} files were finished before and not done again.")
+    if outcome.dropped:
+        lines.append(f"{outcome.dropped:,} vectors with NaN, infinity or missing numbers were left out.")
+    if outcome.left_out:
+        lines.append(f"Columns that this format has no room for were left out: {', '.join(outcome.left_out)}.")
+    return lines

@@ -1,0 +1,133 @@
+"""A folder of shards that is written one by one: which are finished, and of what job.
+
+The folder has another name until its last shard is there, so that whoever finds it under its own name finds all of it.
+A record beside the shards says what was asked for; a run that goes on checks that it was asked for the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from firstk._checks import InvalidInput
+from firstk.data.files.writing import saying
+
+RECORD = "_firstk.json"
+_UNFINISHED = ".partial"
+
+
+@dataclass
+class ShardLog:
+    """The record of a folder.
+
+    Attributes
+    ----------
+    target : Path
+        What the folder will be called.
+    job : mapping
+        What was asked for, as JSON.
+    learned : mapping
+        What the first run took from the data, which all shards share.
+    done : dict
+        Finished inputs by name: their size and time, and the size of what was written.
+    """
+
+    target: Path
+    job: Mapping[str, Any]
+    learned: Mapping[str, Any] = field(default_factory=dict)
+    done: dict[str, dict[str, Any]] = field(default_factory=dict)
+    complete: bool = False
+
+    @classmethod
+    def begin(cls, target: Path, job: Mapping[str, Any], *, resume: bool) -> ShardLog:
+        """Start a folder, or go on with one; refuse one that is of another job, or in the way."""
+        log = cls(target, job)
+        for folder, complete in ((target, True), (log.draft, False)):
+            if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+                continue
+            if not resume or not folder.is_dir():
+                way_out = (
+                    "Go on with it by resume=True (--resume), or remove it" if not complete else "Choose another name"
+                )
+                raise InvalidInput(f"'{folder}' is there already. {way_out}.")
+            return log._taken_up(folder, complete)
+        return log
+
+    @property
+    def draft(self) -> Path:
+        """Return the name of the folder until it is complete."""
+        return self.target.with_name(self.target.name + _UNFINISHED)
+
+    @property
+    def folder(self) -> Path:
+        """Return where the shards are."""
+        return self.target if self.complete else self.draft
+
+    def _taken_up(self, folder: Path, complete: bool) -> ShardLog:
+        try:
+            held = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            job, learned, done = held["job"], held["learned"], dict(held["done"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raise InvalidInput(
+                f"'{folder}' has no readable {RECORD}, so it is not known what its files are. Choose another name."
+            ) from None
+        asked = json.loads(json.dumps(self.job))
+        for key in asked:
+            if job.get(key) != asked[key]:
+                raise InvalidInput(
+                    f"'{folder}' was written for another job: {key} was {job.get(key)!r} and is now {asked[key]!r}. "
+                    "Choose another name, or remove it."
+                )
+        return ShardLog(self.target, self.job, learned, done, complete)
+
+    def finished(self, name: str, source: Path) -> bool:
+        """Tell whether the shard of `source`, as it is now, is there."""
+        entry = self.done.get(name)
+        if entry is None or entry.get("source") != _identity(source):
+            return False
+        written = entry.get("bytes")
+        place = self.folder / name
+        return written is None or (place.is_file() and place.stat().st_size == written)
+
+    def add(self, name: str, source: Path, rows: int) -> None:
+        """Note a shard as finished; one without rows has no file."""
+        place = self.folder / name
+        size = place.stat().st_size if rows else None
+        self.done[name] = {"source": _identity(source), "bytes": size, "rows": rows}
+        self.write()
+
+    def write(self) -> None:
+        """Write the record, whole or not at all."""
+        with saying(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({"job": self.job, "learned": self.learned, "done": self.done}, indent=1)
+            draft = self.folder / f"{RECORD}.new"
+            draft.write_text(text, encoding="utf-8")
+            os.replace(draft, self.folder / RECORD)
+
+    def finish(self) -> None:
+        """Give the folder its name."""
+        if not self.complete:
+            with saying(self.target):
+                if self.target.exists():
+                    self.target.rmdir()  # it was empty
+                os.replace(self.draft, self.target)
+            self.complete = True
+
+
+def shard_names(paths: Sequence[Path]) -> list[str]:
+    """Return a name for each file: its own, or with its folders where two have the same."""
+    names = [path.name for path in paths]
+    if len(set(names)) == len(names):
+        return names
+    root = os.path.commonpath([path.resolve().parent for path in paths])
+    return ["-".join(path.resolve().relative_to(root).parts) for path in paths]
+
+
+def _identity(path: Path) -> list[int]:
+    facts = path.stat()
+    return [facts.st_size, facts.st_mtime_ns]

@@ -1,0 +1,50 @@
+"""Embedded data sets as files of vectors: what examples and first steps stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import check_choice
+from firstk.data.embedded import load_digits
+from firstk.data.files import write_vectors
+from firstk.data.files.choosing import PLAIN_NAME
+from firstk.data.files.formats import format_of
+from firstk.data.files.writing import fitting_columns
+from firstk.data.sets import ImageSet
+
+# Each set, and what its vectors are called.
+SAMPLES: dict[str, tuple[Callable[[], ImageSet], str]] = {"digits": (load_digits, "pixels")}
+
+
+def write_sample(name: str, path: Any, part: str | None = None) -> dict[str, Any]:
+    """Write an embedded data set to a file, and return what was written.
+
+    Parameters
+    ----------
+    name : {"digits"}
+    path : path
+        Its ending is the format.
+    part : {"train", "test"}, optional
+        Only these rows; otherwise all, with a column `part`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> write_sample("digits", tempfile.mkdtemp() + "/digits.npz")["rows"]
+    1797
+    """
+    load, vectors = SAMPLES[check_choice(name, SAMPLES, "name", "write_sample")]
+    if part is not None:
+        check_choice(part, ("train", "test"), "part", "write_sample")
+    data, form = load(), format_of(path)
+    parts = np.repeat(["train", "test"], [len(data.y_train), len(data.y_test)])
+    rows = parts == part if part else np.ones(len(parts), bool)
+    held = {"label": data.y[rows], "part": parts[rows]}
+    names = fitting_columns(form, list(held), held)
+    X, written = data.X[rows], PLAIN_NAME if form.holds == "nothing" else vectors
+    write_vectors(Path(path), X, {key: held[key] for key in names}, name=written)
+    return {"path": str(path), "rows": len(X), "width": X.shape[1], "vectors": written, "columns": list(names)}
