@@ -191,6 +191,19 @@ def test_latency_is_measured_over_the_stated_rows(folder):
     assert "No offer is within 1e-09 ms a search" in done.stderr
 
 
+def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
+    arguments = ("curve", "fisher", "test.npz", "--label", "label", "--keep", "1", "--relative-to", "input")
+    text = firstk(*arguments, folder=folder, check=False)
+    assert text.returncode == 1
+    assert text.stderr.startswith("firstk: No offer within the limits keeps 1 of the input 1nn_accuracy")
+    assert "Smallest k that keeps" in text.stdout
+    record = firstk(*arguments, "--json", folder=folder, check=False)
+    assert record.returncode == 1
+    out = json.loads(record.stdout)
+    assert out["chosen"] is None
+    assert out["refused"] == record.stderr.strip().removeprefix("firstk: ")
+
+
 def test_pairs(folder, digits):
     out = found(folder, "pca", "test.npz", "--pairs", "pairs.csv:left,right,score", "--metric", "spearman")
     left = np.arange(100)
@@ -264,7 +277,6 @@ def test_help_names_every_metric(folder):
         (("fisher", "test.npz", "--label", "label", "--plot", "curve.gif"), "ends in .svg, .png or .pdf"),
         (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "there is no folder 'no'"),
         (("fisher", "test.npy", "--labels", "labels.npy", "--reference", "train.npz"), "--reference-labels"),
-        (("fisher", "test.npz", "--label", "label", "--keep", "1", "--relative-to", "input"), "No offer within"),
         (("pca", "test.npz", "--documents", "documents.npz"), "belong to --relevance"),
         (("pca", "queries.npz", "--documents", "documents.npz", "--relevance", "named.csv"), "with --id"),
         (("pca", "queries.npz", "--relevance", "rows.csv"), "which is not in 'queries.npz'"),

@@ -82,6 +82,7 @@ class Found:
     table: PrecisionTable | None
     chosen: Offer | None
     notes: tuple[str, ...]
+    refusal: InvalidInput | None = None
 
 
 def curve(
@@ -134,6 +135,8 @@ def curve(
         typer.echo(_as_json(found, run))
     else:
         typer.echo("\n".join([*_as_text(found, run), *([] if plot is None else [f"Picture: {plot}"])]))
+    if found.refusal is not None:
+        raise found.refusal
 
 
 def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
@@ -184,8 +187,11 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
         ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
     table = _table(encoder, judging, limits, run.rows, shown) if limits.tabulates else None
-    chosen = _choose(ours, table, limits) if limits.chooses else None
-    return Found(ours, others, table, chosen, notes)
+    found = Found(ours, others, table, None, notes)
+    try:
+        return replace(found, chosen=_choose(ours, table, limits) if limits.chooses else None)
+    except InvalidInput as refusal:  # what was measured is shown all the same
+        return replace(found, refusal=refusal)
 
 
 def _baselines(
@@ -305,6 +311,7 @@ def _as_json(found: Found, run: Run) -> str:
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
             "chosen": as_record(found.chosen, run.input_bytes, run.rows),
+            "refused": None if found.refusal is None else str(found.refusal),
             "notes": list(found.notes),
         },
         ensure_ascii=False,
