@@ -6,7 +6,7 @@ The table is a record: it goes to JSON and back, and needs neither the encoder n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -87,9 +87,9 @@ class PrecisionTable:
     [(8, 'int8'), (16, 'int8')]
     >>> print(table)
     accuracy (bytes per vector)
-      k      float32         int8
-      8  0.8000 (32)  0.7900 (8)*
-     16            -  0.9000 (16)*
+       k      float32         int8
+       8  0.8000 (32)   0.7900 (8)*
+      16            -  0.9000 (16)*
     * no other is better for as few bytes
     input: 0.9100 (256)
     """
@@ -162,7 +162,7 @@ class PrecisionTable:
         bytes_per_vector: int | None = None,
         seconds: float | None = None,
         k: int | None = None,
-        precision: str | None = None,
+        precision: str | Collection[str] | None = None,
     ) -> Offer:
         """Pick an offer: of those within all limits, the cheapest where a share is to be kept, else the best.
 
@@ -176,8 +176,10 @@ class PrecisionTable:
             The most that a stored vector may take.
         seconds : float, optional
             The most that one exact search may take.
-        k, precision : optional
-            One prefix length, one precision.
+        k : int, optional
+            This prefix length.
+        precision : str or collection of str, optional
+            This precision, or these.
 
         Raises
         ------
@@ -206,13 +208,14 @@ class PrecisionTable:
     def _merit(self, offer: Offer) -> float:
         return offer.score if self.higher_is_better else -offer.score
 
-    def _of(self, k: int | None, precision: str | None) -> list[Offer]:
-        left = [o for o in self.offers if k in (None, o.k) and precision in (None, o.precision)]
+    def _of(self, k: int | None, precision: str | Collection[str] | None) -> list[Offer]:
+        names = PRECISIONS if precision is None else (precision,) if isinstance(precision, str) else precision
+        left = [o for o in self.offers if k in (None, o.k) and o.precision in names]
         if not left:
             there = sorted({o.k for o in self.offers})
             raise InvalidInput(
-                f"The table has no k = {k} in precision {precision}: it has k = {', '.join(map(str, there))} in "
-                f"{', '.join(self.precisions)}."
+                f"The table has no {'code' if k is None else f'k = {k}'} in {' or '.join(names)}: it has k = "
+                f"{', '.join(map(str, there))} in {', '.join(self.precisions)}."
             )
         return left
 
@@ -224,7 +227,10 @@ class PrecisionTable:
             raise InvalidInput(f"This table has no {cost}: they were not measured. Make it with latency=True.")
         left = [offer for offer, value in zip(offers, costs, strict=True) if value <= limit]
         if not left:
-            raise InvalidInput(f"No offer has {cost} up to {limit:g}; the least is {min(costs):.4g}. Allow more.")
+            asked, least = (
+                f"{1e3 * c:.4g} ms a search" if cost == "seconds" else f"{c:g} bytes" for c in (limit, min(costs))
+            )
+            raise InvalidInput(f"No offer is within {asked}; the least is {least}. Allow more.")
         return left
 
     def _whole(self, relative_to: str) -> float:
@@ -271,12 +277,13 @@ class PrecisionTable:
 
     def __str__(self) -> str:
         cells = {(o.k, o.precision): f"{o.score:.4f} ({o.bytes})" for o in self.offers}
-        cells |= {(o.k, o.precision): cells[o.k, o.precision] + "*" for o in self.front}
         width = max(len(name) for name in (*cells.values(), *self.precisions))
-        rows = [f"{'k':>3}" + "".join(f"  {name:>{width - 1}}" for name in self.precisions)]
-        for k in sorted({o.k for o in self.offers}):
-            row = (cells.get((k, name), "-") for name in self.precisions)
-            rows.append((f"{k:>3}" + "".join(f"  {_beside_star(cell, width)}" for cell in row)).rstrip())
+        stars = {(o.k, o.precision): "*" for o in self.front}
+        places = [[(k, name) for name in self.precisions] for k in sorted({o.k for o in self.offers})]
+        rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in self.precisions)]
+        for row in places:
+            texts = (f" {cells.get(place, '-'):>{width}}{stars.get(place, ' ')}" for place in row)
+            rows.append(f"{row[0][0]:>4} {''.join(texts)}".rstrip())
         given = "" if self.input_bytes is None else f" ({self.input_bytes})"
         raw = [] if self.input_score is None else [f"input: {self.input_score:.4f}{given}"]
         title = ": ".join(part for part in (self.label, self.metric) if part)
@@ -284,11 +291,6 @@ class PrecisionTable:
 
 
 _MANY = ("offers", "a sequence of Offer, at least one, no k twice in one precision")
-
-
-def _beside_star(cell: str, width: int) -> str:
-    """Write a cell to the right, the star of the front outside the column."""
-    return f"{cell:>{width}}" if cell.endswith("*") else f"{cell:>{width - 1}} "
 
 
 def _offers(values: Any) -> tuple[Offer, ...]:

@@ -13,6 +13,10 @@ from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch
 
 
+# Bytes that are read through one memory map.
+_MAPPED = 1 << 26
+
+
 def _broken() -> tuple[type[BaseException], ...]:
     pa = arrow("Reading Arrow files")
     return (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError)
@@ -33,10 +37,16 @@ def _open(path: Path, columns: Sequence[str] | None = None) -> Any:
 
 def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     reader = _open(path, columns)
-    if hasattr(reader, "num_record_batches"):
-        yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
-    else:
+    if not hasattr(reader, "num_record_batches"):
         yield from reader
+        return
+    passed = 0
+    for i in range(reader.num_record_batches):
+        if passed > _MAPPED:  # the pages of a map stay with the process: a new map begins with none
+            reader, passed = _open(path, columns), 0
+        batch = reader.get_batch(i)
+        passed += batch.nbytes
+        yield batch
 
 
 def load(path: Path) -> Loaded:

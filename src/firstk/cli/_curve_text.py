@@ -1,0 +1,104 @@
+"""What ``firstk curve`` prints: a table of scores, the smallest k, precisions, and what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from firstk._checks import InvalidInput
+
+if TYPE_CHECKING:
+    from firstk.choice import Offer, PrecisionTable
+    from firstk.records import PrefixCurve
+
+SHARES = (0.95, 0.99, 0.999)
+
+
+def smallest(curve: PrefixCurve) -> dict[str, dict[str, int | None]]:
+    """Smallest k for each share, of the full width and of the raw vectors; None where no k reaches it."""
+    return {f"{share:g}": {of: _smallest(curve, share, of) for of in ("full", "input")} for share in SHARES}
+
+
+def _smallest(curve: PrefixCurve, share: float, relative_to: str) -> int | None:
+    try:
+        return curve.smallest(share, relative_to)
+    except InvalidInput:  # out of reach, or a share of nothing
+        return None
+
+
+def score_table(curve: PrefixCurve, baselines: Sequence[PrefixCurve], ks: Sequence[int], p: int) -> Iterator[str]:
+    """Scores at some k, with intervals, beside those of the baselines."""
+    names = [baseline.label for baseline in baselines]
+    interval = "" if curve.confidence is None else f"  {f'{100 * curve.confidence:g} % interval':<16}"
+    yield f"{'k':>5}{curve.label or 'score':>16}{interval}" + "".join(f"{name:>{_wide(name)}}" for name in names)
+    for k in ks:
+        others = (f"{b.at(k):>{_wide(b.label)}.4f}" if k in b.k else " " * _wide(b.label) for b in baselines)
+        yield f"{k:>5}{curve.at(k):>16.4f}{_interval(curve, k)}{''.join(others)}".rstrip()
+    if curve.input_score is not None:
+        yield f"{'raw':>5}{curve.input_score:>16.4f}  with all {p} numbers"
+
+
+def _wide(name: str) -> int:
+    return max(9, len(name) + 2)
+
+
+def _interval(curve: PrefixCurve, k: int) -> str:
+    if curve.low is None or curve.high is None:
+        return ""
+    i = curve.k.index(k)
+    return f"  {f'{curve.low[i]:.4f} to {curve.high[i]:.4f}':<16}"
+
+
+def smallest_lines(curve: PrefixCurve) -> Iterator[str]:
+    """Smallest k that keeps shares of the score."""
+    found = smallest(curve)
+    whole = {"full": f"all {curve.k[-1]} coordinates", "input": "the raw vectors"}
+    for of, name in whole.items():
+        if all(ks[of] is None for ks in found.values()):
+            continue
+        parts = (
+            f"{100 * float(s):g} % {'out of reach' if ks[of] is None else f'k = {ks[of]}'}" for s, ks in found.items()
+        )
+        yield f"Smallest k that keeps a share of the score of {name}: {', '.join(parts)}."
+
+
+def table_lines(table: PrecisionTable) -> Iterator[str]:
+    """Scores and bytes of each k in each precision."""
+    yield from str(table).splitlines()
+    if table.n_searched is not None:
+        times = {offer.k: offer.seconds for offer in table if offer.seconds is not None}
+        shown = ", ".join(f"k = {k}: {1e3 * seconds:.3g}" for k, seconds in sorted(times.items()))
+        yield f"Exact search, float32, one query, {table.n_searched:,} rows, milliseconds on this machine: {shown}."
+
+
+def chosen_lines(chosen: Offer, curve: PrefixCurve, input_bytes: int, rows: int | None, command: str) -> Iterator[str]:
+    """Say what was chosen, what it keeps and what it saves."""
+    from firstk.report.storage import bytes_text
+
+    shares = [
+        f"{100 * chosen.score / whole:.1f} % of {name}"
+        for whole, name in ((curve.full, "all coordinates"), (curve.input_score, "the raw vectors"))
+        if whole is not None and whole > 0
+    ]
+    kept = f" ({', '.join(shares)})" if shares else ""
+    yield f"Chosen: k = {chosen.k} as {chosen.precision}. {curve.metric} {chosen.score:.4f}{kept}."
+    times = input_bytes / chosen.bytes
+    less = f"{times:.3g} times less" if times >= 1 else f"{1 / times:.3g} times as many"
+    yield f"{chosen.bytes:,} bytes per vector instead of {input_bytes:,}: {less}."
+    if rows is not None:
+        before, after = rows * input_bytes, rows * chosen.bytes
+        saved = bytes_text(max(0, before - after))
+        yield f"{rows:,} rows: {bytes_text(after)} instead of {bytes_text(before)}; saved: {saved}."
+    if chosen.seconds is not None:
+        yield f"Exact search: {1e3 * chosen.seconds:.3g} ms a query."
+    yield f"Next: {command}"
+
+
+def as_record(chosen: Offer | None, input_bytes: int, rows: int | None) -> dict[str, Any] | None:
+    """Return what was chosen for JSON."""
+    if chosen is None:
+        return None
+    from dataclasses import asdict
+
+    saved = None if rows is None else rows * (input_bytes - chosen.bytes)
+    return asdict(chosen) | {"input_bytes": input_bytes, "rows": rows, "bytes_saved": saved}

@@ -1,0 +1,281 @@
+"""What ``firstk curve`` judges by: rows, pairs or judged documents read from files, and a sentence that says which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from firstk._checks import InvalidInput
+from firstk.cli._streams import Place, Stream, open_stream
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from firstk.evaluation import Evidence
+    from firstk.fitted import FittedEncoder
+
+# Metrics whose readout or neighbours need rows of their own: without a reference, the file is split.
+SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
+# Share that is held out then: the same draw as that of ``firstk fit``, so that it is new to a model of the same file.
+HELD_OUT, SEED = 0.2, 0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where evidence comes from, in the words of the command's options."""
+
+    place: Place
+    reference: str | None = None
+    reference_labels: str | None = None
+    relevance: str | None = None
+    documents: str | None = None
+    ids: str | None = None
+    most: int = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """Evidence, and what to say about it.
+
+    Attributes
+    ----------
+    evidence : Evidence
+    metric : str
+    said : str
+        A sentence: which rows judge, against which.
+    training : ndarray or None
+        Rows on which baselines may be fitted.
+    itemsize : int
+        Bytes of a number in the file.
+    """
+
+    evidence: Evidence
+    metric: str
+    said: str
+    training: np.ndarray | None
+    itemsize: int
+
+
+def gather(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
+    """Read what the metric needs, or what its options name."""
+    if asked.relevance is not None:
+        return _searches(encoder, asked, metric)
+    if asked.documents is not None or asked.ids is not None:
+        raise InvalidInput("--documents and --id belong to --relevance, which is missing.")
+    if asked.place.pairs is not None:
+        return _pairs(encoder, asked, metric)
+    return _rows(encoder, asked, _metric_of_rows(encoder, asked, metric))
+
+
+def _metric_of_rows(encoder: FittedEncoder, asked: Asked, metric: str) -> str:
+    from firstk.evaluation import METRICS
+
+    own = str(encoder.config["metric"])
+    name = metric if metric != "auto" else "recall@10" if own == "pair_agreement" else own
+    needs = METRICS[name].needs
+    options = {"left": "pairs: --pairs", "relevance": "judged documents: --relevance and --documents"}
+    for need, option in options.items():
+        if need in needs:
+            raise InvalidInput(f"The metric '{name}' needs {option}.")
+    if "y" in needs and asked.place.label is None and asked.place.labels is None:
+        raise InvalidInput(
+            f"The metric '{name}' needs labels or targets: name their column with --label, or their file with "
+            "--labels. Without any, --metric recall@10 or readback_variance will do."
+        )
+    return name
+
+
+def _rows(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
+    from firstk.evaluation import Evidence
+    from firstk.fitting import draw
+
+    stream = _opened(asked.place, encoder)
+    file = _name(asked.place.source)
+    if asked.reference is not None:
+        found, judged = _sample(stream, asked.most)
+        others = _opened(_reference_place(asked), encoder)
+        reference, among = _sample(others, asked.most)
+        said = f"Judged on {judged} of {file}, against {among} of {_name(asked.reference)}."
+    elif metric in SPLIT:
+        parts = draw(stream.rows, HELD_OUT, SEED)
+        found, reference = _taken(stream, [parts.held, parts.reference])
+        _check_some(found, asked.place.source)
+        said = (
+            f"Judged on {len(found['X']):,} rows of {file} that are held out (drawn at random, seed {SEED}, as 'firstk "
+            f"fit' does), against {len(reference['X']):,} others of it. Give rows of their own with --reference."
+        )
+    else:
+        found, judged = _sample(stream, asked.most)
+        reference, said = {}, f"Judged on {judged} of {file}."
+    evidence = Evidence(X=found["X"], y=found.get("y"), X_ref=reference.get("X"), y_ref=reference.get("y"))
+    return Judging(evidence, metric, said, reference.get("X"), stream.itemsize)
+
+
+def _pairs(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
+    from firstk.evaluation import METRICS, Evidence, pair_metric
+
+    if metric != "auto" and "left" not in METRICS[metric].needs:
+        raise InvalidInput(f"The metric '{metric}' is not one of pairs: use spearman or positive_recall@10.")
+    stream = _opened(asked.place, encoder)
+    found, judged = _sample(stream, asked.most, "pairs")
+    evidence = Evidence(left=found["left"], right=found["right"], scores=found.get("scores"))
+    said = f"Judged on {judged} of {_name(asked.place.pairs)}."
+    training = None
+    if asked.reference is not None:
+        training = _sample(_opened(Place(asked.reference, asked.place.vectors), encoder), asked.most)[0]["X"]
+    name = pair_metric(evidence) if metric == "auto" else metric
+    return Judging(evidence, name, said, training, stream.itemsize)
+
+
+def _searches(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
+    from firstk.cli._inputs import read_rows
+    from firstk.evaluation import Evidence
+
+    if metric not in ("auto", "ndcg@10") or asked.place.pairs is not None:
+        raise InvalidInput("--relevance goes with --metric ndcg@10, and not with --pairs.")
+    place = asked.place
+    queries = read_rows(place.source, vectors=place.vectors, label=asked.ids, nan=place.nan)
+    same = asked.documents is None
+    documents = queries if same else read_rows(asked.documents, vectors=place.vectors, label=asked.ids, nan=place.nan)
+    for rows, source in ((queries, place.source), (documents, asked.documents or place.source)):
+        _check_width(rows.X.shape[1], encoder, source)
+    assert asked.relevance is not None
+    relevance = _judgements(asked.relevance, queries, documents)
+    judged = len(set(relevance[:, 0].tolist()))
+    said = (
+        f"Judged on {judged:,} queries of {_name(place.source)} with {len(relevance):,} judgements, among "
+        f"{len(documents.X):,} documents of {_name(asked.documents or place.source)}."
+    )
+    evidence = Evidence(queries=queries.X, documents=documents.X, relevance=relevance)
+    return Judging(evidence, "ndcg@10", said, documents.X, documents.table.dtype.itemsize)
+
+
+def _judgements(spec: str, queries: Any, documents: Any) -> np.ndarray:
+    """Read judgements as rows of (query row, document row, grade); a file without grades says 1."""
+    import numpy as np
+
+    from firstk.cli._inputs import _source_of_pairs, _usual_names
+    from firstk.data.files.beside import load_columns
+    from firstk.data.files.choosing import missing_column
+
+    source, names = _source_of_pairs(None, spec)
+    if source is None:
+        raise InvalidInput(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
+    held = load_columns(source)
+    names = names or _usual_names(source, list(held))
+    for name in names:
+        if name not in held:
+            raise missing_column(source, name, list(held))
+    columns = [held[name] for name in names]
+    grades = np.ones(len(columns[0]), dtype=np.int64) if len(names) == 2 else _grades(columns[2], names[2], source)
+    sides = [
+        _rows_named(column, rows, what, source)
+        for column, rows, what in zip(columns[:2], (queries, documents), ("query", "document"), strict=True)
+    ]
+    return np.column_stack([*sides, grades])
+
+
+def _grades(column: np.ndarray, name: str, source: Any) -> np.ndarray:
+    import numpy as np
+
+    if column.dtype.kind not in "iufb" or (column != np.rint(column.astype(float))).any():
+        raise InvalidInput(f"Grades of relevance are whole numbers, and column '{name}' of '{source}' holds others.")
+    return column.astype(np.int64)
+
+
+def _rows_named(column: np.ndarray, rows: Any, what: str, source: Any) -> np.ndarray:
+    """Turn row numbers of a file, or ids in its --id column, into rows of what was read."""
+    import numpy as np
+
+    if rows.y is None and column.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"'{source}' names a {what} by {str(column[0])!r}, which is no row number. Say which column of "
+            f"'{rows.table.path}' holds such ids with --id."
+        )
+    # As text, because one file may hold "17" and the other 17.
+    known = [str(name) for name in (rows.rows if rows.y is None else rows.y).tolist()]
+    place = {name: i for i, name in enumerate(known)}
+    if len(place) < len(known):
+        raise InvalidInput(
+            f"'{rows.table.path}' has {len(known) - len(place)} ids twice; judgements cannot tell them apart."
+        )
+    wanted = [str(name) for name in column.tolist()]
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        raise InvalidInput(
+            f"'{source}' judges {what} {missing[0]}, which is not in '{rows.table.path}' ({len(known):,} rows); "
+            f"{len(set(missing)):,} are missing in all."
+        )
+    return np.array([place[name] for name in wanted], dtype=np.int64)
+
+
+def _opened(place: Place, encoder: FittedEncoder) -> Stream:
+    stream = open_stream(place)
+    _check_width(stream.width, encoder, place.source)
+    return stream
+
+
+def _check_width(width: int, encoder: FittedEncoder, source: Any) -> None:
+    if width != encoder.p:
+        raise InvalidInput(
+            f"'{source}' has vectors of {width} numbers, and this model takes {encoder.p}. Give the file that goes "
+            "with it, or name the vector column with --vectors."
+        )
+
+
+def _reference_place(asked: Asked) -> Place:
+    place = asked.place
+    if place.labels is not None and asked.reference_labels is None:
+        raise InvalidInput(
+            "--labels is the file of the labels of VECTORS; give that of --reference as --reference-labels."
+        )
+    label = None if asked.reference_labels is not None else place.label
+    return Place(asked.reference, place.vectors, label, asked.reference_labels, nan=place.nan)
+
+
+def _sample(stream: Stream, most: int, what: str = "rows") -> tuple[dict[str, np.ndarray], str]:
+    """Take all rows of a stream, or as many as are wanted at most; and say how many of how many."""
+    import numpy as np
+
+    n = stream.rows
+    if n > most:
+        wanted = np.sort(np.random.default_rng(SEED).choice(n, size=most, replace=False))
+        (found,) = _taken(stream, [wanted])
+        return found, f"{len(next(iter(found.values()))):,} of {n:,} {what} (drawn at random, seed {SEED})"
+    (found,) = _taken(stream, [np.arange(n)])
+    _check_some(found, what)
+    return found, f"{len(next(iter(found.values()))):,} {what}"
+
+
+def _check_some(found: dict[str, np.ndarray], source: Any) -> None:
+    if not found:
+        raise InvalidInput(f"There are no rows to judge by in '{source}'.")
+
+
+def _taken(stream: Stream, wanted: Sequence[np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """Keep the rows with the given numbers, ascending, of a stream: memory for those and one batch."""
+    import numpy as np
+
+    piles: list[dict[str, list[np.ndarray]]] = [{} for _ in wanted]
+    start = 0
+    for batch in stream.batches():
+        count = len(next(iter(batch.values())))
+        for rows, pile in zip(wanted, piles, strict=True):
+            here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + count)] - start
+            for name, part in batch.items():
+                if len(here):
+                    pile.setdefault(name, []).append(_widened(part[here]))
+        start += count
+    return [{name: np.concatenate(parts) for name, parts in pile.items()} for pile in piles]
+
+
+def _widened(part: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    return part.astype(np.float32) if part.dtype == np.float16 else part
+
+
+def _name(path: Any) -> str:
+    return Path(str(path)).name or str(path)

@@ -1,0 +1,329 @@
+"""``firstk curve``: how good is each prefix, and which k will do."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction
+from firstk.cli import _curve_options as options
+from firstk.cli._inputs import (
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    NanOption,
+    PairsOption,
+    QuietOption,
+    VectorsArgument,
+    VectorsOption,
+)
+
+if TYPE_CHECKING:
+    from firstk.choice import Offer, PrecisionTable
+    from firstk.cli._evidence import Judging
+    from firstk.fitted import FittedEncoder
+    from firstk.records import PrefixCurve
+
+OWNER = "firstk curve"
+# Baselines have no head of their own, and no targets.
+OURS_ALONE = ("head_accuracy", "mixture")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is to be chosen by; nothing is chosen where all are None."""
+
+    keep: float | None
+    relative_to: str
+    bytes_per_vector: int | None
+    latency: float | None
+    k: int | None
+    precisions: tuple[str, ...]
+
+    @property
+    def chooses(self) -> bool:
+        """True where a choice was asked for."""
+        return any(limit is not None for limit in (self.keep, self.bytes_per_vector, self.latency, self.k))
+
+    @property
+    def tabulates(self) -> bool:
+        """True where the curve alone does not answer."""
+        return self.latency is not None or set(self.precisions) != {"float32"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Which model is judged, by what."""
+
+    model: Path
+    source: str
+    encoder: FittedEncoder
+    judging: Judging
+    rows: int | None
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of a vector as it came."""
+        return self.encoder.p * self.judging.itemsize
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that the command has found out."""
+
+    curve: PrefixCurve
+    baselines: tuple[PrefixCurve, ...]
+    table: PrecisionTable | None
+    chosen: Offer | None
+    notes: tuple[str, ...]
+
+
+def curve(
+    model: options.Model,
+    source: VectorsArgument,
+    vectors: VectorsOption = None,
+    label: LabelOption = None,
+    labels: LabelsOption = None,
+    reference: options.Reference = None,
+    reference_labels: options.ReferenceLabels = None,
+    pairs: PairsOption = None,
+    relevance: options.Relevance = None,
+    documents: options.Documents = None,
+    ids: options.Ids = None,
+    metric: options.MetricName = "auto",
+    confidence: options.Confidence = 0.95,
+    keep: options.Keep = None,
+    relative_to: options.RelativeTo = "full",
+    bytes_per_vector: options.BytesPerVector = None,
+    latency: options.Latency = None,
+    k: options.Length = None,
+    precision: options.Precisions = None,
+    rows: options.StoreRows = None,
+    plot: options.PlotFile = None,
+    baselines: options.Baselines = True,
+    most: options.Most = 20_000,
+    nan: NanOption = "refuse",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Judge every prefix of a saved encoder on a file of vectors, and choose k.
+
+    Prints the score at each k with its interval, beside four baselines, and the smallest k for 95, 99 and 99.9 %.
+    With --keep, --bytes-per-vector, --latency or -k it chooses, over the precisions that --precision allows.
+    """
+    from firstk.cli._evidence import Asked, gather
+    from firstk.cli._streams import Place
+    from firstk.fitted import FittedEncoder
+
+    _check_early(metric, confidence, plot)
+    limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
+    encoder = FittedEncoder.load(model)
+    place = Place(source, vectors, label, labels, pairs, nan)
+    asked = Asked(place, reference, reference_labels, relevance, documents, ids, most)
+    run = Run(model, source, encoder, gather(encoder, asked, metric), rows)
+    found = _judge(run, limits, confidence or None, baselines, shown=not (quiet or json) and sys.stderr.isatty())
+    if plot is not None:
+        _write_plot(plot, found)
+    if json:
+        typer.echo(_as_json(found, run))
+    else:
+        typer.echo("\n".join([*_as_text(found, run), *([] if plot is None else [f"Picture: {plot}"])]))
+
+
+def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
+    """Refuse what cannot be right before anything is read."""
+    from firstk.evaluation import METRICS
+
+    check_choice(metric, ("auto", *METRICS), "--metric", OWNER)
+    if not 0 <= confidence < 1:
+        raise bad_parameter("--confidence", OWNER, "a number in [0, 1), 0 for no intervals", confidence)
+    if plot is not None:
+        from firstk._checks import require
+
+        require("matplotlib", "report", "--plot")
+        if plot.suffix.lower() not in (".svg", ".png", ".pdf"):
+            raise bad_parameter("--plot", OWNER, "a file name that ends in .svg, .png or .pdf", str(plot))
+        if not plot.parent.is_dir():
+            raise InvalidInput(f"--plot: there is no folder '{plot.parent}'. Make it first, or choose another.")
+
+
+def _limits(
+    keep: float | None, relative_to: str, size: int | None, latency: float | None, k: int | None, names: str | None
+) -> Limits:
+    from firstk.precision import PRECISIONS
+
+    if keep is not None:
+        keep = check_fraction(keep, "--keep", OWNER, open_left=True)
+    check_choice(relative_to, ("full", "input"), "--relative-to", OWNER)
+    if latency is not None and not 0 < latency < float("inf"):
+        raise bad_parameter("--latency", OWNER, "a positive number of milliseconds", latency)
+    asked = tuple(PRECISIONS) if names == "all" else tuple(n.strip() for n in (names or "float32").split(","))
+    for name in asked:
+        check_choice(name, PRECISIONS, "--precision", OWNER)
+    return Limits(keep, relative_to, size, latency, k, asked)
+
+
+# -- judging ---------------------------------------------------------------------------------------------------
+
+
+def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, shown: bool) -> Found:
+    from firstk._checks import check_prefix
+    from firstk.evaluation import METRICS, check_metric, prefix_curve
+
+    encoder, judging = run.encoder, run.judging
+    check_prefix(limits.k, encoder.d, OWNER)
+    name = check_metric(judging.metric, judging.evidence)
+    judging = replace(judging, evidence=METRICS[name].prepare(encoder, judging.evidence))
+    with _bar("judging every prefix", shown):
+        ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
+    others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
+    table = _table(encoder, judging, limits, run.rows, shown) if limits.tabulates else None
+    chosen = _choose(ours, table, limits) if limits.chooses else None
+    return Found(ours, others, table, chosen, notes)
+
+
+def _baselines(
+    encoder: FittedEncoder, judging: Judging, shown: bool
+) -> tuple[tuple[PrefixCurve, ...], tuple[str, ...]]:
+    """Judge the baselines at a few prefix lengths; those that must be fitted, only where there are rows to fit on."""
+    import numpy as np
+
+    from firstk.baselines import BASELINES, plain_truncation, random_dimensions
+    from firstk.costs import ladder
+    from firstk.evaluation import prefix_curve
+
+    if judging.metric in OURS_ALONE:
+        return (), (f"Baselines have no {judging.metric}; --metric probe_accuracy compares them.",)
+    unfitted = (plain_truncation, random_dimensions)
+    rows = np.zeros((1, encoder.p)) if judging.training is None else judging.training
+    chosen = {name: make for name, make in BASELINES.items() if judging.training is not None or make in unfitted}
+    curves, notes = [], []
+    if len(chosen) < len(BASELINES):
+        notes.append("PCA and uncentred SVD are not judged: give rows to fit them on with --reference.")
+    for name, make in _progress(list(chosen.items()), "baselines", shown):
+        baseline = make(rows)
+        if judging.metric == "explained_variance" and baseline.decoder is not None:
+            # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
+            baseline = replace(baseline, mean=encoder.mean, query_mean=encoder.mean)
+        try:
+            ks = [k for k in ladder(encoder.d) if k <= baseline.d]
+            curves.append(replace(prefix_curve(baseline, judging.evidence, judging.metric, ks), label=name))
+        except InvalidInput as error:
+            notes.append(f"{name} is left out: {error}")
+    return tuple(curves), tuple(notes)
+
+
+def _table(encoder: FittedEncoder, judging: Judging, limits: Limits, rows: int | None, shown: bool) -> PrecisionTable:
+    from firstk.costs import ladder, precision_table
+
+    ks = sorted({*ladder(encoder.d), *([] if limits.k is None else [limits.k])})
+    # Float32 is always judged: it is what a share of the full score means.
+    precisions = dict.fromkeys(("float32", *limits.precisions))
+    made = precision_table(
+        encoder, judging.evidence, judging.metric, ks=ks, precisions=precisions,
+        latency=limits.latency is not None, rows=rows,
+        progress=lambda work: _progress(work, "precisions", shown),
+    )  # fmt: skip
+    return replace(made, input_bytes=encoder.p * judging.itemsize)
+
+
+def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) -> Offer:
+    """Choose over every k in float32, and over the k of the table in other precisions and by time."""
+    from firstk.choice import Offer, PrecisionTable
+
+    offers = list(table or ())
+    if limits.latency is None:
+        there = {offer.k for offer in offers}
+        offers += [Offer(k, "float32", 4 * k, score) for k, score in curve if k not in there]
+    candidates = PrecisionTable(tuple(offers), curve.metric, input_score=curve.input_score)
+    return candidates.choose(
+        keep=limits.keep,
+        relative_to=limits.relative_to,
+        bytes_per_vector=limits.bytes_per_vector,
+        seconds=None if limits.latency is None else limits.latency / 1e3,
+        k=limits.k,
+        precision=limits.precisions,
+    )
+
+
+def _progress(work: Sequence[Any], what: str, shown: bool) -> Iterable[Any]:
+    from tqdm import tqdm
+
+    return tqdm(work, desc=what, disable=not shown, leave=False, file=sys.stderr)
+
+
+def _bar(what: str, shown: bool) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(total=1, desc=what, bar_format="{desc} ...", disable=not shown, leave=False, file=sys.stderr)
+
+
+# -- what is written -------------------------------------------------------------------------------------------
+
+
+def _write_plot(path: Path, found: Found) -> None:
+    """Write the curves, and below them the trade-off where precisions were judged; whole or not at all."""
+    import os
+
+    from matplotlib.figure import Figure
+
+    from firstk.report import plot_curves, plot_tradeoff
+
+    figure = Figure(figsize=(7.2, 3.8 * (1 + (found.table is not None))), layout="constrained")
+    axes = figure.subplots(1 + (found.table is not None), squeeze=False)[:, 0]
+    plot_curves([found.curve], found.baselines, ax=axes[0])
+    if found.table is not None:
+        plot_tradeoff(found.table, found.chosen if found.chosen in found.table.offers else None, ax=axes[1])
+    draft = path.with_name(f".firstk-{os.getpid()}{path.suffix}")
+    try:
+        figure.savefig(draft, format=path.suffix[1:].lower())
+        os.replace(draft, path)
+    except OSError as error:
+        raise InvalidInput(f"Cannot write the picture to '{path}': {error.strerror}. Choose another place.") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _as_json(found: Found, run: Run) -> str:
+    from firstk.cli._curve_text import as_record, smallest
+
+    return jsonlib.dumps(
+        {
+            "model": str(run.model),
+            "vectors": run.source,
+            "objective": run.encoder.config.get("objective"),
+            "metric": found.curve.metric,
+            "judged": run.judging.said,
+            "smallest": smallest(found.curve),
+            "curve": found.curve.to_dict(),
+            "baselines": [curve.to_dict() for curve in found.baselines],
+            "precisions": None if found.table is None else found.table.to_dict(),
+            "chosen": as_record(found.chosen, run.input_bytes, run.rows),
+            "notes": list(found.notes),
+        },
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+
+
+def _as_text(found: Found, run: Run) -> list[str]:
+    from firstk.cli import _curve_text as text
+    from firstk.costs import ladder
+
+    encoder, chosen = run.encoder, found.chosen
+    lines = [f"{found.curve.metric} of {run.model}, {encoder.d} coordinates of {encoder.p}.", run.judging.said, ""]
+    lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
+    lines += ["", *text.smallest_lines(found.curve)]
+    if found.table is not None:
+        lines += ["", *text.table_lines(found.table)]
+    if chosen is not None:
+        out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(run.source).suffix}"
+        command = f"firstk transform {run.model} {run.source} {out}"
+        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows, command)]
+    return [*lines, *found.notes]
