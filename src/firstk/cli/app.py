@@ -12,6 +12,7 @@ from firstk import __version__
 from firstk._checks import FirstkError
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
+from firstk.cli.diagnose import diagnose
 from firstk.cli.fit import fit
 from firstk.cli.report import report
 from firstk.cli.sample import sample
@@ -33,6 +34,7 @@ REFUSED, INTERRUPTED = 1, 130
 COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.parquet"),
+    (diagnose, "firstk diagnose digits.parquet --label label --image 8x8"),
     (fit, "firstk fit digits.parquet --objective fisher --label label -o model/"),
     (curve, "firstk curve model/ digits.parquet --label label --keep 0.99 --precision all --plot curve.svg"),
     (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
