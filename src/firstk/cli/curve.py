@@ -323,7 +323,8 @@ def _as_text(found: Found, run: Run) -> list[str]:
     if found.table is not None:
         lines += ["", *text.table_lines(found.table)]
     if chosen is not None:
-        out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(run.source).suffix}"
-        command = f"firstk transform {run.model} {run.source} {out}"
-        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows, command)]
+        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows)]
+        if (store := run.judging.store) is not None:
+            out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(store).suffix}"
+            lines.append(f"Next: firstk transform {run.model} {store} {out}")
     return [*lines, *found.notes]
