@@ -211,7 +211,9 @@ def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
     """Return the parts that these rows cannot answer, each with the reason."""
     task = tuple(part for part in PARTS if part != "denoising")
     if axes.rank == 0:
-        return dict.fromkeys(PARTS, "the vectors do not vary.")
+        differ = bool(np.any(gathered.sums.least < gathered.sums.most))
+        why = "vary too little for their precision: scale them up." if differ else "do not vary."
+        return dict.fromkeys(PARTS, f"the vectors {why}")
     found: dict[str, str] = {}
     if len(gathered.sums.mean) > WIDEST_MASKED:
         found["denoising"] = f"masking is solved in full width, and that is more than {WIDEST_MASKED} columns."
