@@ -176,7 +176,7 @@ def check_finite(X: np.ndarray, owner: str, name: str = "X") -> None:
     """Refuse NaN and infinities, naming the first rows that hold them."""
     # One sum is finite when all entries are (and do not overflow): the slow search runs only on suspicion.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):
+        if np.isfinite(X.sum(dtype=X.dtype if X.dtype == np.float32 else np.float64)):
             return
     bad = np.flatnonzero(~np.isfinite(X).reshape(len(X), -1).all(axis=1))
     if len(bad) == 0:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-# The finaliser of splitmix64 (Steele, Lea and Flood, 2014): every input bit moves every output bit.
-_MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+from firstk.fingerprint import mixed, numbers
+
 _FIRST_PASS = 4096
 # Columns that hold vectors; others hold what belongs to them.
 VECTORS = ("X", "left", "right")
@@ -52,8 +52,11 @@ class RowSample:
     def __contains__(self, name: str) -> bool:
         return name in self.columns
 
-    def update(self, columns: Mapping[str, Any]) -> RowSample:
-        """Take in a batch: a mapping from names to arrays with one row each; None is left out."""
+    def update(self, columns: Mapping[str, Any], priority: np.ndarray | None = None) -> RowSample:
+        """Take in a batch: a mapping from names to arrays with one row each; None is left out.
+
+        `priority` is a hash of each row where one is at hand, always of the same kind; `row_hashes` if not given.
+        """
         present = {name: _dense_rows(part) for name, part in columns.items() if part is not None}
         if not self.capacity:
             return self
@@ -61,7 +64,8 @@ class RowSample:
         for start in range(0, n, _FIRST_PASS):
             rows = slice(start, start + _FIRST_PASS)
             block = {name: part[rows] for name, part in present.items()}
-            self._keep_lowest(_priorities(block), {name: _as_array(part) for name, part in block.items()})
+            hashes = row_hashes(block) if priority is None else priority[rows]
+            self._keep_lowest(hashes, {name: _as_array(part) for name, part in block.items()})
         return self
 
     def merge(self, other: RowSample) -> RowSample:
@@ -116,22 +120,18 @@ def _as_array(part: Any) -> np.ndarray:
     return part.toarray() if sparse.issparse(part) else part
 
 
-def _numbers(part: np.ndarray) -> np.ndarray:
-    """Return a column as float64; text by its characters, padded with zeros, which hash to nothing."""
-    n = len(part)
-    if part.dtype.kind not in "fiub":
-        part = np.ascontiguousarray(np.asarray(part, dtype=str)).view(np.uint32)
-    return np.asarray(part, dtype=np.float64).reshape(n, -1)
-
-
-def _priorities(block: Mapping[str, Any]) -> np.ndarray:
+def row_hashes(block: Mapping[str, Any]) -> np.ndarray:
     """Hash each row with all that belongs to it, numbers first."""
     parts = sorted((_as_array(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
-    rows = np.hstack([_numbers(part) for part in parts])
+    rows = np.hstack([numbers(part) for part in parts])
     words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
     odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     with np.errstate(over="ignore"):
         hashed = ((words ^ (words >> np.uint64(32))) * odd).sum(axis=1, dtype=np.uint64)
-        for shift, factor in _MIX:
-            hashed = (hashed ^ (hashed >> np.uint64(shift))) * np.uint64(factor)
-    return hashed ^ (hashed >> np.uint64(31))
+    return mixed(hashed)
+
+
+def joined_hashes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Hash pairs of hashes: what belongs to a row, with the row."""
+    with np.errstate(over="ignore"):
+        return mixed(first * np.uint64(0x9E3779B97F4A7C15) + second)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -31,7 +32,7 @@ from firstk.fitted import FittedEncoder
 from firstk.precision import Precision, read_precision, resolve_precision
 
 SIDES = ("document", "query")
-# Numbers of a batch. Three batches are in the air (read, encoded, written), so this bounds memory.
+# Numbers of a batch. A few batches are in the air (read, encoded, written), so this bounds memory.
 _BATCH_NUMBERS = 4_000_000
 # Rows from which a precision takes its scale, and files that they come from.
 _SAMPLE_ROWS, _SAMPLED_FILES = 65_536, 16
@@ -290,12 +291,12 @@ def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:
 
 
 def _ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """Yield items while the next one is made by another thread."""
+    """Yield items while the next two are made by another thread."""
     end: Any = object()
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, end)
-        while (item := coming.result()) is not end:
-            coming = pool.submit(next, items, end)
+        coming = deque(pool.submit(next, items, end) for _ in range(2))
+        while (item := coming.popleft().result()) is not end:
+            coming.append(pool.submit(next, items, end))
             yield item
 
 

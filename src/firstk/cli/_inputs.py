@@ -5,7 +5,7 @@ Every command that takes a file of vectors takes it through here, so that the sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -115,6 +115,32 @@ def read_rows(
         y = _labels_of(labels, table)[batch.rows]
     X = batch.vectors if batch.vectors.dtype.itemsize > 2 else batch.vectors.astype("float32")
     return Rows(X, y, table, batch.rows, label if label is not None else labels)
+
+
+def row_batches(
+    path: Any,
+    *,
+    vectors: str | None = None,
+    label: str | None = None,
+    labels: str | None = None,
+    nan: str = "refuse",
+    size: int = 16384,
+) -> tuple[VectorTable, Iterator[tuple[np.ndarray, np.ndarray | None]]]:
+    """Open what `read_rows` reads as a stream of batches (vectors, labels), float16 as stored, in bounded memory."""
+    from firstk.data.files import open_vectors
+
+    if label is not None and labels is not None:
+        raise InvalidInput("Labels come from a column (--label) or from a file (--labels), not from both.")
+    names = _split(label)
+    table = open_vectors(path, vectors, beside=names, nan=nan)
+    beside = None if labels is None else _labels_of(labels, table)
+
+    def batches() -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        for batch in table.batches(size, names):
+            y = _side_by_side([batch.columns[name] for name in names]) if beside is None else beside[batch.rows]
+            yield batch.vectors, y
+
+    return table, batches()
 
 
 def read_pairs(path: Any, pairs: str, *, vectors: str | None = None, nan: str = "refuse") -> PairRows:

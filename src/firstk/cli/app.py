@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -12,7 +13,9 @@ from firstk import __version__
 from firstk._checks import FirstkError
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
+from firstk.cli.diagnose import diagnose
 from firstk.cli.fit import fit
+from firstk.cli.info import info
 from firstk.cli.report import report
 from firstk.cli.sample import sample
 from firstk.cli.transform import transform
@@ -26,17 +29,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# Exit codes: 0 done, 1 refused with a sentence, 2 wrong usage (typer's own), 130 interrupted.
+# Exit codes: 0 done, 1 refused with a sentence, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
 REFUSED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
 COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.parquet"),
+    (diagnose, "firstk diagnose digits.parquet --label label --image 8x8"),
     (fit, "firstk fit digits.parquet --objective fisher --label label -o model/"),
     (curve, "firstk curve model/ digits.parquet --label label --keep 0.99 --precision all --plot curve.svg"),
     (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
+    (info, "firstk info firstk-demo/model"),
 )
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)
@@ -55,8 +60,14 @@ def _root(
     pass
 
 
+def _terminated(number: int, _: Any) -> None:
+    """Leave as Ctrl-C does: what was begun is cleaned up on the way."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Run the command line; a refusal is one sentence on standard error, never a traceback."""
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
     except FirstkError as error:

@@ -92,6 +92,9 @@ class Loaded(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         return self.get_one(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names  # without reading it
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
@@ -205,9 +208,8 @@ def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> It
         raise
     except broken as error:
         said = str(error).strip().splitlines()
-        raise unreadable(
-            path, f"it is damaged or no {name} file ({said[0] if said else type(error).__name__})"
-        ) from None
+        why = said[0][:200] if said else type(error).__name__
+        raise unreadable(path, f"it is damaged or no {name} file ({why})") from None
 
 
 def names_of_rows(rows: Any) -> str:

@@ -39,6 +39,18 @@ def load(path: Path) -> Loaded:
     return Loaded((PLAIN_NAME,), lambda _: array)
 
 
+def fresh_view(array: np.ndarray, start: int, size: int) -> np.ndarray:
+    """Return rows of a memory-mapped array from a map of their own, which goes when they go.
+
+    The pages of one map for the whole file would stay with the process until the last row has been read.
+    """
+    rows = array[start : start + size]
+    if not isinstance(array, np.memmap) or array.filename is None or not array.flags.c_contiguous or not len(rows):
+        return np.asarray(rows)
+    offset = array.offset + start * array.strides[0]
+    return np.asarray(np.memmap(array.filename, array.dtype, "r", offset, rows.shape))
+
+
 class NpyReader:
     """One npy file."""
 
@@ -57,7 +69,7 @@ class NpyReader:
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
         """Yield at most `size` rows at a time, as views of the file."""
         for start in range(0, len(self._array), size):
-            yield np.asarray(self._array[start : start + size]).astype(self.facts.dtype, copy=False), {}
+            yield fresh_view(self._array, start, size).astype(self.facts.dtype, copy=False), {}
 
 
 class NpyWriter:

@@ -33,7 +33,9 @@ class ParquetReader:
         self.path = path
         parquet = require("pyarrow.parquet", "tables", "Reading parquet")
         with reading(path, "parquet", _broken()):
-            self._file = parquet.ParquetFile(path, buffer_size=_FETCH, pre_buffer=False)
+            columns = len(parquet.read_schema(path))
+            fetch = max(_FETCH // 64, min(_FETCH, 16 * _FETCH // max(1, columns)))
+            self._file = parquet.ParquetFile(path, buffer_size=fetch, pre_buffer=False)
             self._view = TableView(path, self._file.schema_arrow, wanted, self._peek)
         self.facts = self._view.facts
 

@@ -14,7 +14,7 @@ import numpy as np
 from firstk._checks import InvalidInput
 from firstk.data.files.choosing import missing_column, several
 from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
-from firstk.data.files.npy import BROKEN, check_vectors
+from firstk.data.files.npy import BROKEN, check_vectors, fresh_view
 
 _FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 _WHOLE = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1"}
@@ -78,9 +78,8 @@ class TensorReader:
             vectors = self._vectors.mapped(self.path)
             beside = {name: tensor.mapped(self.path) for name, tensor in tensors.items()}
         for start in range(0, self._rows, size):
-            part = slice(start, start + size)
-            found = {name: tensor.numbers(beside[name][part]) for name, tensor in tensors.items()}
-            yield self._vectors.numbers(vectors[part]).astype(self.facts.dtype, copy=False), found
+            found = {name: tensor.numbers(fresh_view(beside[name], start, size)) for name, tensor in tensors.items()}
+            yield self._vectors.numbers(fresh_view(vectors, start, size)).astype(self.facts.dtype, copy=False), found
 
 
 def _broken() -> tuple[type[BaseException], ...]:

@@ -1,0 +1,132 @@
+"""``firstk diagnose``: what the order of a file of vectors serves, in sentences first and numbers after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from firstk._checks import InvalidInput, bad_parameter
+from firstk.cli._inputs import (
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    NanOption,
+    QuietOption,
+    VectorsArgument,
+    VectorsOption,
+    row_batches,
+)
+from firstk.cli._progress import row_progress
+
+if TYPE_CHECKING:
+    from firstk.diagnosis import Gathered
+
+
+def diagnose(
+    source: VectorsArgument,
+    label: LabelOption = None,
+    labels: LabelsOption = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="What stands beside the vectors; auto takes floating-point numbers for targets.",
+            metavar="auto|labels|targets",
+        ),
+    ] = "auto",
+    image: Annotated[
+        str | None, typer.Option(help="Shape of flattened images, to mask in patches.", metavar="HxW[xC]")
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Parts to compute, with commas: alignment, subspaces, suitability, denoising, label_noise.",
+            metavar="PARTS",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Figure of alignment and spectrum: .svg, .png or .pdf.", metavar="FILE")
+    ] = None,
+    vectors: VectorsOption = None,
+    nan: NanOption = "refuse",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Say whether the order by variance serves a task, which objective fits, and what stands out in the vectors.
+
+    With labels or targets: alignment of variance with them, the best objective, top against bottom of the spectrum,
+    denoising by masking, label noise. Without: rank, effective dimension, anisotropy, copies, constant columns, and
+    whether any noise could help. Reads the file once, in a stream.
+    """
+    from firstk.diagnosis import diagnose_gathered
+
+    shape = _image_shape(image)
+    parts = None if only is None else [part.strip().replace("-", "_") for part in only.split(",") if part.strip()]
+    if plot is not None:
+        from firstk.report.spectra import check_figure
+
+        check_figure(plot)
+    silent = quiet or json
+    gathered = _gathered(source, vectors, label, labels, nan, kind, silent)
+    with _stages(silent) as say:
+        found = diagnose_gathered(gathered, image_shape=shape, parts=parts, progress=say)
+    if plot is not None:
+        from firstk.report.spectra import write_figure
+
+        write_figure(plot, found.spectrum, () if found.alignment is None else found.alignment.curves)
+    typer.echo(found.to_json() if json else found.render())
+    if plot is not None and not json:
+        typer.echo(f"\nThe figure is in {plot}.")
+
+
+def _gathered(
+    source: str, vectors: str | None, label: str | None, labels: str | None, nan: str, kind: str, quiet: bool
+) -> Gathered:
+    """Read the file once; what its labels are is settled by the first batch."""
+    from firstk.diagnosis import Gathering, settled_kind
+
+    table, batches = row_batches(source, vectors=vectors, label=label, labels=labels, nan=nan)
+    gathering = None
+    with row_progress(lambda: table.rows, quiet=quiet, what="reading") as progress:
+        for X, y in batches:
+            if gathering is None:
+                gathering = Gathering(table.rows, table.width, settled_kind(y, kind))
+            if len(X):
+                gathering.update(X, y)
+            progress(len(X))
+    if gathering is None:
+        raise InvalidInput(f"'{source}' has no rows.")
+    return gathering.finish()
+
+
+@contextmanager
+def _stages(quiet: bool) -> Iterator[Callable[[str], Any]]:
+    """Give a function that is told which part comes next, for a bar on standard error."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from tqdm import tqdm
+
+    from firstk.diagnosis import PARTS
+
+    with tqdm(total=1 + len(PARTS), unit=" parts", leave=False, file=sys.stderr) as bar:
+
+        def say(name: str) -> None:
+            bar.update(int(bool(bar.desc)))
+            bar.set_description(name)
+
+        yield say
+
+
+def _image_shape(text: str | None) -> tuple[int, ...] | None:
+    """Read 28x28 or 32x32x3."""
+    if text is None:
+        return None
+    sides = text.lower().split("x")
+    if len(sides) not in (2, 3) or not all(side.strip().isdecimal() and int(side) > 0 for side in sides):
+        raise bad_parameter("--image", "diagnose", "HEIGHTxWIDTH or HEIGHTxWIDTHxCHANNELS, such as 28x28", text)
+    return tuple(int(side) for side in sides)
