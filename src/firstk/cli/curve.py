@@ -129,6 +129,11 @@ def curve(
     asked = Asked(place, reference, reference_labels, relevance, documents, ids, most)
     run = Run(model, source, encoder, gather(encoder, asked, metric), rows)
     found = _judge(run, limits, confidence or None, baselines, shown=not (quiet or json) and sys.stderr.isatty())
+    _show(found, run, plot, json)
+
+
+def _show(found: Found, run: Run, plot: Path | None, json: bool) -> None:
+    """Write and print what was found; only then say that nothing could be chosen, where that is so."""
     if plot is not None:
         _write_plot(plot, found)
     if json:
