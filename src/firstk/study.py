@@ -15,6 +15,8 @@ from scipy.stats import spearmanr
 from firstk import metrics
 from firstk._checks import InvalidInput
 from firstk.baselines import BASELINES, baselines_of
+from firstk.choice import PrecisionTable
+from firstk.costs import precision_table
 from firstk.evaluation import Evidence, prefix_curve, settled_metric
 from firstk.fitted import FittedEncoder
 from firstk.fitting import StreamedFit
@@ -87,6 +89,7 @@ def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: No
         comparisons=comparisons,
         axes=axes,
         images=images,
+        precisions=_precisions(encoder, evidence, comparisons, progress),
         notes=tuple(notes),
     )
 
@@ -94,7 +97,7 @@ def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: No
 def steps_of(fit: StreamedFit) -> int:
     """Return how often a study of this fit will report progress."""
     judged = len(metrics_for(fit.encoder.encoder_, fit.evidence))
-    return judged * (1 + len(BASELINES)) + 1
+    return judged * (1 + len(BASELINES)) + 2
 
 
 def prefix_grid(d: int) -> np.ndarray:
@@ -184,6 +187,16 @@ def _seen_documents(fit: StreamedFit) -> str:
         f"{seen} of {len(fit.held['right'])} held-out pairs have a right side that is in the training pairs as well: "
         "on those a fit can score by remembering it."
     )
+
+
+def _precisions(
+    encoder: FittedEncoder, evidence: Evidence, comparisons: tuple[Comparison, ...], progress: Progress
+) -> PrecisionTable | None:
+    """Judge prefixes stored in fewer bits by the metric that the study is about."""
+    if not comparisons:
+        return None
+    progress("stored precisions")
+    return precision_table(encoder, evidence, comparisons[0].ours.metric)
 
 
 # -- single coordinates ----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import InvalidInput, is_int, is_real
+from firstk.choice import PrecisionTable
 from firstk.records import PrefixCurve
 
 FORMAT = "firstk.Study/1"
@@ -192,6 +193,8 @@ class Study:
         The first is the one the page is about.
     axes : AxisStatistics or None
     images : ImageSamples or None
+    precisions : PrecisionTable or None
+        What stored prefixes are worth in fewer bits.
     notes : tuple of str
         Sentences: what was left out, and why.
     """
@@ -204,6 +207,7 @@ class Study:
     comparisons: tuple[Comparison, ...] = ()
     axes: AxisStatistics | None = None
     images: ImageSamples | None = None
+    precisions: PrecisionTable | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
@@ -242,7 +246,7 @@ class Study:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, PrefixCurve):
+    if isinstance(value, (PrefixCurve, PrecisionTable)):
         return value.to_dict()
     if hasattr(value, "__dataclass_fields__"):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
@@ -263,6 +267,7 @@ _INSIDE: dict[type, dict[str, Any]] = {
         "comparisons": lambda parts: [_read(Comparison, part) for part in parts],
         "axes": lambda values: values and _read(AxisStatistics, values),
         "images": lambda values: values and _read(ImageSamples, values),
+        "precisions": lambda values: values and PrecisionTable.from_dict(values),
     },
 }
 

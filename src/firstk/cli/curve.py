@@ -82,6 +82,7 @@ class Found:
     table: PrecisionTable | None
     chosen: Offer | None
     notes: tuple[str, ...]
+    refusal: InvalidInput | None = None
 
 
 def curve(
@@ -128,12 +129,19 @@ def curve(
     asked = Asked(place, reference, reference_labels, relevance, documents, ids, most)
     run = Run(model, source, encoder, gather(encoder, asked, metric), rows)
     found = _judge(run, limits, confidence or None, baselines, shown=not (quiet or json) and sys.stderr.isatty())
+    _show(found, run, plot, json)
+
+
+def _show(found: Found, run: Run, plot: Path | None, json: bool) -> None:
+    """Write and print what was found; only then say that nothing could be chosen, where that is so."""
     if plot is not None:
         _write_plot(plot, found)
     if json:
         typer.echo(_as_json(found, run))
     else:
         typer.echo("\n".join([*_as_text(found, run), *([] if plot is None else [f"Picture: {plot}"])]))
+    if found.refusal is not None:
+        raise found.refusal
 
 
 def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
@@ -184,8 +192,11 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
         ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
     table = _table(encoder, judging, limits, run.rows, shown) if limits.tabulates else None
-    chosen = _choose(ours, table, limits) if limits.chooses else None
-    return Found(ours, others, table, chosen, notes)
+    found = Found(ours, others, table, None, notes)
+    try:
+        return replace(found, chosen=_choose(ours, table, limits) if limits.chooses else None)
+    except InvalidInput as refusal:  # what was measured is shown all the same
+        return replace(found, refusal=refusal)
 
 
 def _baselines(
@@ -305,6 +316,7 @@ def _as_json(found: Found, run: Run) -> str:
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
             "chosen": as_record(found.chosen, run.input_bytes, run.rows),
+            "refused": None if found.refusal is None else str(found.refusal),
             "notes": list(found.notes),
         },
         ensure_ascii=False,
@@ -323,7 +335,8 @@ def _as_text(found: Found, run: Run) -> list[str]:
     if found.table is not None:
         lines += ["", *text.table_lines(found.table)]
     if chosen is not None:
-        out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(run.source).suffix}"
-        command = f"firstk transform {run.model} {run.source} {out}"
-        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows, command)]
+        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows)]
+        if (store := run.judging.store) is not None:
+            out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(store).suffix}"
+            lines.append(f"Next: firstk transform {run.model} {store} {out}")
     return [*lines, *found.notes]

@@ -165,12 +165,12 @@ def _told(objective: Any) -> str:
 
 
 def _with_bar(stream: Stream, shown: bool) -> Iterator[dict[str, Any]]:
-    from tqdm import tqdm
+    from firstk.cli._progress import row_progress
 
-    with tqdm(total=stream.rows, desc="reading", unit="row", unit_scale=True, disable=not shown, leave=False) as bar:
+    with row_progress(lambda: stream.rows, quiet=not shown, what="reading") as done:
         for batch in stream.batches():
             yield batch
-            bar.update(len(next(iter(batch.values()))))
+            done(len(next(iter(batch.values()))))
 
 
 def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:

@@ -22,7 +22,8 @@ from firstk.report.images import images_data, images_html
 from firstk.report.layout import Octaves
 from firstk.report.page import Page, Section, name_of
 from firstk.report.palette import css_variables
-from firstk.report.parts import AxesSection, ImagesSection, StorageSection
+from firstk.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
+from firstk.report.precision import precision_data, precision_html
 from firstk.report.reading import read, read_all, score_text, share_text, size_of, value_text
 from firstk.report.storage import bytes_text, storage_data, storage_html
 from firstk.report.svg import chart_for, draw, frames_for, heights
@@ -230,6 +231,7 @@ _KINDS: dict[type, _Kind] = {
     Section: _Kind(_curves_html, _curves_data),
     AxesSection: _Kind(axes_html, axes_data),
     ImagesSection: _Kind(images_html, images_data),
+    PrecisionSection: _Kind(precision_html, precision_data),
     StorageSection: _Kind(storage_html, storage_data),
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk.records import PrefixCurve
 from firstk.report.palette import Look, assign
-from firstk.report.parts import AxesSection, ImagesSection, StorageSection, set_field, text_of
+from firstk.report.parts import KINDS, StorageSection, set_field, text_of
 
 # Beyond this, the distance of two scores no longer fits a float.
 LARGEST_DRAWN = 1e100
@@ -83,7 +83,7 @@ class Page:
     title : str
     summary : str
         One paragraph of plain text: the answer, before the pictures.
-    sections : sequence of Section, AxesSection, ImagesSection, StorageSection
+    sections : sequence of Section, and of those in :mod:`firstk.report.parts`
         The first is a Section, and its first curve is the one the page is about.
     chosen_k : int, optional
         The prefix length to recommend, one of those at which that curve was evaluated. The slider starts there.
@@ -220,8 +220,8 @@ def _curves(values: Any, name: str, owner: str) -> tuple[PrefixCurve, ...]:
 
 def _sections(values: Any) -> tuple[Any, ...]:
     sections = _items(values, "sections", "Page", "a sequence of Section")
-    kinds = (Section, AxesSection, ImagesSection, StorageSection)
-    if not sections or not isinstance(sections[0], Section) or not all(isinstance(s, kinds) for s in sections):
+    known = all(isinstance(section, (Section, *KINDS)) for section in sections)
+    if not sections or not isinstance(sections[0], Section) or not known:
         raise bad_parameter("sections", "Page", "a sequence of at least one Section, which comes first", values)
     return tuple(sections)
 

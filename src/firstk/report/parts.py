@@ -1,4 +1,4 @@
-"""Sections of a page that hold no curves: single coordinates, images, and what is stored. Frozen records, checked.
+"""Sections of a page that hold no curves: coordinates, images, precisions, bytes. Frozen records, checked.
 
 How each is drawn is decided in the module of its name.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstk._checks import bad_parameter, is_int
+from firstk.choice import Offer, PrecisionTable
 from firstk.study_records import AxisStatistics, ImageSamples
 
 
@@ -34,6 +35,19 @@ class ImagesSection:
 
     def __post_init__(self) -> None:
         _check(self, "images", ImageSamples)
+
+
+@dataclass(frozen=True)
+class PrecisionSection:
+    """What a stored code is worth for each k and precision; `chosen` is one of the table's offers, or None."""
+
+    heading: str
+    text: str
+    table: PrecisionTable
+    chosen: Offer | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, "table", PrecisionTable)
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,9 @@ class StorageSection:
     def bytes_at(self, k: int | None = None) -> int:
         """Bytes of all rows: raw, or cut to `k` coordinates."""
         return self.rows * self.itemsize * (self.columns if k is None else k)
+
+
+KINDS = (AxesSection, ImagesSection, PrecisionSection, StorageSection)
 
 
 def set_field(record: Any, name: str, value: Any) -> None:

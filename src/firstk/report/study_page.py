@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from firstk._checks import InvalidInput, bad_parameter
+from firstk.choice import PrecisionTable
 from firstk.records import PrefixCurve
 from firstk.report.page import Page, Section, name_of
-from firstk.report.parts import AxesSection, ImagesSection, StorageSection
+from firstk.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
 from firstk.report.reading import score_text, size_of
 from firstk.report.storage import bytes_text
 from firstk.study_records import Comparison, Study
@@ -59,6 +60,9 @@ AXES_TEXT = (
     "Each coordinate by itself, on the held-out rows. Where mean |z| falls as usefulness falls, the size of a "
     "coordinate tells how much it is worth."
 )
+PRECISION_TEXT = (
+    "A stored code can be cut and rounded. Rows are rounded as they would be stored; what asks for them is not."
+)
 IMAGES_TEXT = (
     "Held-out images above; below, what the best linear decoder rebuilds from their first k coordinates, and the share "
     "of the squared distance from the mean image that is rebuilt."
@@ -87,6 +91,8 @@ def page_of(study: Study, *, rows: int | None = None, k: int | None = None, keep
     )
     sections = [_section(comparison) for comparison in study.comparisons]
     extras: list[object] = [stored]
+    if study.precisions is not None:
+        extras.append(_precision_section(study.precisions, promise))
     if study.axes is not None:
         extras.append(AxesSection("What is each coordinate worth?", AXES_TEXT, study.axes))
     if study.images is not None:
@@ -107,6 +113,19 @@ def _section(comparison: Comparison) -> Section:
     name, heading, text = METRICS.get(metric, (metric, metric, ""))
     ours, *baselines = (replace(curve, metric=name) for curve in (comparison.ours, *comparison.baselines))
     return Section(heading, text, (ours,), tuple(baselines))
+
+
+def _precision_section(table: PrecisionTable, keep: float | None) -> PrecisionSection:
+    """Show the table; where a share is to be kept, ring the cheapest pair of k and precision that keeps it."""
+    chosen = None if keep is None else table.choose(keep=keep)
+    text = PRECISION_TEXT
+    if chosen is not None:
+        text += (
+            f" The fewest bytes that keep {100 * keep:g} %: {chosen.bytes:,} a vector, k = {chosen.k} in "  # type: ignore[operator]
+            f"{chosen.precision}, which scores {score_text(chosen.score)}."
+        )
+    named = replace(table, metric=METRICS.get(table.metric, (table.metric,))[0])
+    return PrecisionSection("What do fewer bits cost?", text, named, chosen)
 
 
 def _chosen(curve: PrefixCurve, k: int | None, keep: float) -> tuple[int | None, float | None]:

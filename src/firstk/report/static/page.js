@@ -61,6 +61,12 @@
     });
   }
 
+  for (const mark of document.querySelectorAll(".offers [data-offer]")) {
+    const { rows } = data.sections[mark.closest(".offers").dataset.section];
+    const own = Number(mark.dataset.offer);
+    followers.push((stop) => mark.classList.toggle("now", own === rows[stop]));
+  }
+
   for (const group of document.querySelectorAll(".images")) followers.push(rebuilder(group));
 
   for (const table of document.querySelectorAll("table.at:not(.stored)")) {

@@ -1,0 +1,397 @@
+"""``firstk fit`` and ``firstk report`` on real files, from the command line, with good and with bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from firstk import PrefixEncoder
+from firstk._storage import read_extra
+from firstk.cli import app
+from firstk.data import load_digits
+from firstk.data.files import open_vectors, write_vectors
+from firstk.fitting import draw
+from firstk.study_records import Study
+
+
+def run(*arguments, code=0):
+    """Run a command in this process; a refusal is returned as its sentence."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if code == 0:
+        assert result.exit_code == 0, result.output + repr(result.exception)
+        return result.output
+    assert result.exit_code != 0
+    assert result.exception is not None
+    return str(result.exception)
+
+
+def firstk(*arguments, cwd=None, script="from firstk.cli import main; main()"):
+    """Run a command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder of files that a user may have."""
+    home = tmp_path_factory.mktemp("files")
+    digits = load_digits()
+    X, y = digits.X, digits.y
+    write_vectors(home / "digits.npz", X, {"label": y, "one": np.ones(len(X), int), "size": X.sum(axis=1)})
+    write_vectors(home / "test.npz", digits.X_test, {"label": digits.y_test})
+    write_vectors(home / "narrow.npz", digits.X_test[:, :9], {"label": digits.y_test})
+    broken = X[:50].copy()
+    broken[7, 3] = np.nan
+    write_vectors(home / "broken.npz", broken, {"label": y[:50]})
+    np.save(home / "labels.npy", y)
+    rng = np.random.default_rng(0)
+    same = [rng.permutation(np.flatnonzero(y == c))[:60] for c in range(10)]
+    pairs = np.concatenate([np.column_stack([rows[::2], rows[1::2]]) for rows in same])
+    cosines = np.sum(X[pairs[:, 0]] * X[pairs[:, 1]], axis=1)
+    np.savez(home / "pairs.npz", left=pairs[:, 0], right=pairs[:, 1], score=cosines)
+    return home
+
+
+@pytest.fixture(scope="module")
+def fisher(folder):
+    out = folder / "model"
+    printed = run(
+        "fit", folder / "digits.npz", "--objective", "fisher", "--label", "label", "--image", "8x8", "-o", out
+    )
+    return out, printed
+
+
+def study_of(model) -> Study:
+    return Study.from_json(read_extra(model, "study.json"))
+
+
+def test_the_saved_encoder_is_fitted_on_the_rows_that_were_not_held_out(fisher):
+    out, _ = fisher
+    digits = load_digits()
+    rest = np.setdiff1d(np.arange(1797), draw(1797, 0.2, 0).held)
+    slow = PrefixEncoder(objective="fisher").fit(digits.X[rest], digits.y[rest])
+    loaded = PrefixEncoder.load(out)
+    np.testing.assert_allclose(loaded.transform(digits.X), slow.transform(digits.X), atol=1e-3)
+
+
+def test_what_is_printed_is_true_of_the_saved_encoder(fisher):
+    out, printed = fisher
+    digits, parts = load_digits(), draw(1797, 0.2, 0)
+    rest = np.setdiff1d(np.arange(1797), parts.held)
+    curve = PrefixEncoder.load(out).curve(
+        digits.X[parts.held], digits.y[parts.held], reference=(digits.X[rest], digits.y[rest])
+    )
+    row = re.search(r"^  fisher +(.*)$", printed, re.MULTILINE)[1].split()
+    assert [float(cell) for cell in row] == pytest.approx([curve.at(k) for k in (1, 2, 4, 8, 9)], abs=6e-4)
+    for name in ("PCA", "uncentred SVD", "plain truncation", "random dimensions", "raw vectors"):
+        assert re.search(rf"^  {name}  +0\.\d", printed, re.MULTILINE)
+    for share, k in ((95, curve.smallest(0.95)), (99, curve.smallest(0.99)), ("99.9", curve.smallest(0.999))):
+        assert f"{share} % with k = {k}" in printed
+    assert "359 rows of digits.npz" in printed
+    assert f"firstk report {out}" in printed
+
+
+def test_the_folder_holds_a_model_its_card_and_its_study(fisher):
+    out, _ = fisher
+    assert {file.name for file in out.iterdir()} == {"config.json", "model.safetensors", "README.md", "study.json"}
+    found = study_of(out)
+    assert found.images.shape == (8, 8)
+    assert found.facts["rows fitted on"] == 1438
+    assert "359 rows of digits.npz" in found.held_out
+
+
+def test_a_second_fit_replaces_the_first(folder):
+    for objective in ("reconstruction", "denoising"):
+        run("fit", folder / "digits.npz", "--objective", objective, "-o", folder / "again")
+    assert PrefixEncoder.load(folder / "again").encoder_.config["objective"] == "denoising"
+
+
+def test_same_seed_same_bytes_and_another_seed_another_part(folder):
+    files = []
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        run("fit", folder / "digits.npz", "--components", 4, "--seed", seed, "-o", folder / name)
+        files.append([(folder / name / file).read_bytes() for file in ("model.safetensors", "study.json")])
+    assert files[0] == files[1]
+    assert files[0][0] != files[2][0]
+
+
+def test_json_is_one_document(folder):
+    printed = run("fit", folder / "digits.npz", "--label", "label", "--json", "-o", folder / "json")
+    found = json.loads(printed)
+    assert found["objective"] == "reconstruction"
+    assert found["rows"] + found["held_out"] == 1797
+    assert found["smallest"]["0.99"] <= found["components"]
+    assert found["baselines"][0]["label"] == "PCA"
+
+
+def test_a_held_out_file_of_ones_own(folder):
+    printed = run(
+        "fit", folder / "digits.npz", "--objective", "fisher", "--label", "label",
+        "--held-out", folder / "test.npz", "-o", folder / "own",
+    )  # fmt: skip
+    assert "fitted on 1,797 rows" in printed
+    assert f"360 rows of {folder / 'test.npz'}" in printed
+
+
+def test_nothing_held_out_is_no_study(folder):
+    printed = run("fit", folder / "digits.npz", "--held-out", 0, "-o", folder / "none")
+    assert "Nothing was held out" in printed
+    assert read_extra(folder / "none", "study.json") is None
+    said = run("report", folder / "none", "-o", folder / "none.html", code=1)
+    assert "without a study" in said
+    assert "firstk fit" in said
+    assert not (folder / "none.html").exists()
+
+
+def test_labels_may_come_from_a_second_file(folder, fisher):
+    run(
+        "fit",
+        folder / "digits.npz",
+        "--objective",
+        "fisher",
+        "--vectors",
+        "vectors",
+        "--labels",
+        folder / "labels.npy",
+        "-o",
+        folder / "second",
+    )
+    assert study_of(folder / "second").lead.ours == study_of(fisher[0]).lead.ours
+
+
+def test_targets_are_predicted(folder):
+    printed = run("fit", folder / "digits.npz", "--objective", "regression", "--target", "size", "-o", folder / "r2")
+    assert "r2 at k" in printed
+    assert study_of(folder / "r2").lead.ours.full > 0.99
+
+
+def test_pairs_by_row_number(folder):
+    spec = f"{folder / 'pairs.npz'}:left,right,score"
+    arguments = ("--objective", "similarity", "--components", 4, "--shrinkage", 0.5, "--neighbours", 0.5)
+    printed = run("fit", folder / "digits.npz", "--pairs", spec, *arguments, "-o", folder / "pairs")
+    assert "spearman at k" in printed
+    assert "60 held-out pairs" in printed
+    run("report", folder / "pairs", "-o", folder / "pairs.html")
+    assert "Do cosines agree with scores?" in (folder / "pairs.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("objective", "options"),
+    [
+        ("reconstruction", []),
+        ("fisher", ["--shrinkage", "0.3"]),
+        ("fisher", ["--shrinkage", "none"]),
+        ("regression", ["--shrinkage", "0.1"]),
+        ("mixture", ["--lam", "0.5"]),
+        ("similarity", ["--keep", "dot_products"]),
+        ("similarity", ["--shrinkage", "0.4"]),
+        ("denoising", ["--noise", "masking:0.7"]),
+        ("denoising", ["--noise", "gaussian:0.2"]),
+        ("reconstruction", ["--ordering", "sparse_prefix:2,4"]),
+    ],
+)
+def test_every_objective_and_its_settings(folder, objective, options):
+    out = folder / "settings"
+    column = "size" if objective == "regression" else "label"
+    run(
+        "fit",
+        folder / "digits.npz",
+        "--objective",
+        objective,
+        "--label",
+        column,
+        "--components",
+        4,
+        *options,
+        "-o",
+        out,
+    )
+    assert PrefixEncoder.load(out).n_components_ == 4
+    found = study_of(out)
+    assert found.lead.baselines
+    run("report", out, "-o", folder / "settings.html")
+
+
+def test_classification_with_a_network(folder):
+    pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
+    out = folder / "mlp"
+    run(
+        "fit", folder / "test.npz", "--objective", "classification", "--label", "label", "--network", "mlp:16",
+        "--components", 3, "--shrinkage", 0.5, "-o", out,
+    )  # fmt: skip
+    metrics = [comparison.ours.metric for comparison in study_of(out).comparisons]
+    assert metrics == ["1nn_accuracy", "head_accuracy"]
+
+
+def test_parquet_with_text_labels(folder):
+    pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'firstk[tables]'")
+    digits = load_digits()
+    names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+    write_vectors(folder / "text.parquet", digits.X, {"name": names[digits.y]})
+    run(
+        "fit",
+        folder / "text.parquet",
+        "--objective",
+        "fisher",
+        "--label",
+        "name",
+        "--image",
+        "8x8",
+        "-o",
+        folder / "text",
+    )
+    assert set(study_of(folder / "text").images.names) <= set(names)
+
+
+# -- refusals --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["digits.npz", "--objective", "fisher", "--label", "nope"], "nope"),
+        (["digits.npz", "--objective", "fisher"], "requires y to be passed"),
+        (["digits.npz", "--objective", "fisher", "--label", "one"], "at least two classes"),
+        (["digits.npz", "--objective", "fishr", "--label", "label"], "'fisher'"),
+        (["digits.npz", "--ordering", "sideways"], "'full_prefix'"),
+        (["digits.npz", "--solver", "magic"], "'closed_form'"),
+        (["digits.npz", "--network", "cnn"], "'linear', 'mlp'"),
+        (["digits.npz", "--lam", "1"], "--lam is no setting of objective 'reconstruction'. It belongs to mixture"),
+        (["digits.npz", "--objective", "denoising", "--noise", "pink"], "masking:SHARE_KEPT"),
+        (["digits.npz", "--objective", "fisher", "--label", "label", "--shrinkage", "much"], "'none' or a number"),
+        (["digits.npz", "--image", "9x9"], "9x9 have 81 values"),
+        (["digits.npz", "--image", "eight"], "28x28"),
+        (["digits.npz", "--image", "4x4x4"], "28x28"),
+        (["digits.npz", "--components", "65"], "an int in [1, 64]"),
+        (["digits.npz", "--held-out", "1.5"], "a share of the rows"),
+        (["digits.npz", "--held-out", "nowhere.npz"], "nowhere.npz"),
+        (["digits.npz", "--label", "label", "--held-out", "narrow.npz"], "vectors of 9 numbers"),
+        (["digits.npz", "--label", "label", "--labels", "labels.npy"], "not from both"),
+        (["digits.npz", "--pairs", "pairs.npz:left,right"], "Fitting objective 'reconstruction' on pairs"),
+        (["broken.npz"], "row 7"),
+        (["missing.npz"], "missing.npz"),
+        (["digits.npz", "--solver", "closed_form", "--network", "mlp"], "closed forms exist for linear encoders only"),
+    ],
+    ids=lambda value: " ".join(value[1:])[:40] if isinstance(value, list) else "",
+)
+def test_bad_input_is_a_sentence_and_leaves_nothing(folder, monkeypatch, arguments, said):
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    assert said in run("fit", *arguments, "-o", "refused", code=1)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_rows_with_nan_are_dropped_on_request(folder):
+    printed = run(
+        "fit",
+        folder / "broken.npz",
+        "--vectors",
+        "vectors",
+        "--nan",
+        "drop",
+        "--components",
+        2,
+        "-o",
+        folder / "dropped",
+    )
+    assert "fitted on 39 rows" in printed
+
+
+def test_a_folder_that_is_no_model_is_left_alone(folder):
+    home = folder / "photos"
+    home.mkdir()
+    (home / "cat.jpg").write_text("meow")
+    assert "not a firstk model" in run("fit", folder / "digits.npz", "-o", home, code=1)
+    assert [file.name for file in home.iterdir()] == ["cat.jpg"]
+
+
+def test_from_outside_a_refusal_is_one_sentence_and_exit_code_1(folder):
+    done = firstk("fit", "digits.npz", "--label", "nope", "-o", "outside", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr.startswith("firstk: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_wrong_usage_is_exit_code_2(folder):
+    assert firstk("fit", "digits.npz", cwd=folder).returncode == 2
+
+
+def test_ctrl_c_leaves_nothing(folder):
+    """The interruption comes when half of the file has been read."""
+    script = (
+        "from firstk.data.files.opening import VectorTable\n"
+        "whole = VectorTable.batches\n"
+        "def half(self, size=65536, columns=()):\n"
+        "    for batch in whole(self, 400, columns):\n"
+        "        yield batch\n"
+        "        if batch.start > 800: raise KeyboardInterrupt\n"
+        "VectorTable.batches = half\n"
+        "from firstk.cli import main; main()"
+    )
+    before = sorted(folder.iterdir())
+    done = firstk("fit", "digits.npz", "--label", "label", "-o", "interrupted", cwd=folder, script=script)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_help_shows_an_example(folder):
+    for command in ("fit", "report"):
+        printed = run(command, "--help")
+        assert f"firstk {command} " in printed.split("Example")[1]
+
+
+# -- report ----------------------------------------------------------------------------------------------------
+
+
+def test_report_writes_one_page_for_the_users_rows(fisher, tmp_path):
+    out, _ = fisher
+    printed = run("report", out, "-o", tmp_path / "deep" / "report.html", "--rows", 10_000_000, "-k", 8)
+    page = (tmp_path / "deep" / "report.html").read_text()
+    assert page.rstrip().endswith("</html>")
+    assert "10,000,000 vectors" in page
+    assert (tmp_path / "deep" / "report.html").resolve().as_uri() in printed
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["report.html"]
+
+
+def test_report_refuses_what_is_no_model(tmp_path):
+    assert "no firstk model" in run("report", tmp_path, "-o", tmp_path / "a.html", code=1)
+
+
+def test_report_refuses_a_model_saved_from_python(tmp_path):
+    PrefixEncoder(4).fit(load_digits().X).save(tmp_path / "model")
+    assert "without a study" in run("report", tmp_path / "model", "-o", tmp_path / "a.html", code=1)
+
+
+def test_report_notices_a_study_that_was_changed(folder, fisher, tmp_path):
+    import shutil
+
+    shutil.copytree(fisher[0], tmp_path / "model")
+    file = tmp_path / "model" / "study.json"
+    file.write_text(file.read_text().replace("0.9", "1.0", 1))
+    assert "checksum" in run("report", tmp_path / "model", "-o", tmp_path / "a.html", code=1)
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_report_refuses_a_k_that_the_model_does_not_have(fisher, tmp_path):
+    assert "up to 9" in run("report", fisher[0], "-k", 10, "-o", tmp_path / "a.html", code=1)
+
+
+def test_report_refuses_a_folder_for_a_page(fisher, tmp_path):
+    assert "is a folder" in run("report", fisher[0], "-o", tmp_path, code=1)
+
+
+def test_a_column_of_pixels_is_known_to_hold_images(tmp_path):
+    run("sample", "digits", "-o", tmp_path / "digits.npz")
+    assert open_vectors(tmp_path / "digits.npz").vectors == "pixels"
+    run("fit", tmp_path / "digits.npz", "--components", 4, "-o", tmp_path / "model")
+    assert study_of(tmp_path / "model").images.shape == (8, 8)
