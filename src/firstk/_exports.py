@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from firstk.fitted import FittedEncoder
+from firstk._attributes import FittedAttributes
 
 
-class Exports:
-    """Methods of an estimator that has an ``encoder_``."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def encoder_(self) -> FittedEncoder:
-            """The fitted encoder."""
+class Exports(FittedAttributes):
+    """Methods that hand the ``encoder_`` of an estimator to other programs."""
 
     def to_onnx(self, path: str | Path) -> Path:
         """Write the encoder as one ONNX file; see :func:`firstk.integrations.onnx.export`."""
         from firstk.integrations import onnx
 
-        return onnx.export(self.encoder_, path)
+        return onnx.export(self, path)
 
     def to_faiss(self, k: int | None = None, index: str = "Flat", **settings: Any) -> Any:
         """Build a faiss index that takes raw vectors; see :func:`firstk.integrations.faiss.to_faiss`."""
         from firstk.integrations import faiss
 
-        return faiss.to_faiss(self.encoder_, k, index, **settings)
+        return faiss.to_faiss(self, k, index, **settings)

@@ -19,7 +19,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from firstk import objectives, orderings
-from firstk._attributes import FittedAttributes
 from firstk._checks import (
     CorruptModel,
     InvalidInput,
@@ -28,6 +27,7 @@ from firstk._checks import (
     check_weights,
     is_int,
 )
+from firstk._exports import Exports
 from firstk._target import check_target
 from firstk.contracts import Statistics
 from firstk.evaluation import Evidence, pair_metric, prefix_curve
@@ -51,7 +51,7 @@ def _has(part: str) -> Any:
     return available_if(check)
 
 
-class PrefixEncoder(FittedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(Exports, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters

@@ -92,7 +92,7 @@ def to_faiss(
         chosen = _settled_side(codes, side)
         return _transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
     if side is not None:
-        raise InvalidInput("With 'documents' to_faiss sees to both sides: they are added as documents. Leave 'side' out.")
+        raise InvalidInput("With 'documents' to_faiss sees to both sides itself. Leave 'side' out.")
     rows = check_matrix(documents, _OWNER, "documents", width=codes.encoder.p)
     numbers = _checked_ids(ids, rows)
     store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)

@@ -112,7 +112,7 @@ class PrefixCollection:
             if client.collection_exists(name):
                 if not replace:
                     raise InvalidInput(
-                        f"There is a collection '{name}' already. Use PrefixCollection.open, or replace=True to delete it."
+                        f"There is a collection '{name}' already. Use PrefixCollection.open, or pass replace=True."
                     )
                 client.delete_collection(name)
             client.create_collection(name, vectors_config=vectors, **settings)
@@ -216,18 +216,19 @@ class PrefixCollection:
         wide = max(100, 10 * limit) if shortlist is None else shortlist
         if not is_int(wide) or wide < limit:
             raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
+        first_stage = {"filter": query_filter, "params": params}
         found = Found([], [], [])
         for start in range(0, len(Q), batch):
             named = self._named(Q[start : start + batch], side="query", owner=owner)
             requests = [
                 models.QueryRequest(
-                    prefetch=models.Prefetch(query=short, using="short", limit=wide, filter=query_filter, params=params),
-                    query=full,
+                    prefetch=models.Prefetch(query=first, using="short", limit=wide, **first_stage),
+                    query=last,
                     using="full",
                     limit=limit,
                     with_payload=True,
                 )
-                for short, full in zip(named["short"], named["full"], strict=True)
+                for first, last in zip(named["short"], named["full"], strict=True)
             ]
             with _answered(self.name):
                 answers = self.client.query_batch_points(self.name, requests)
@@ -262,7 +263,7 @@ def checked_ids(ids: Any, n: int, owner: str) -> list[int | str]:
     twice = [key for key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
     if twice:
         raise InvalidInput(
-            f"The 'ids' of {owner} must differ: {len(set(twice))} occur more than once, the first of them {twice[0]!r}. "
+            f"The 'ids' of {owner} must differ: {len(set(twice))} occur more than once, the first {twice[0]!r}. "
             "Only the last would be kept; drop the rows that were replaced."
         )
     return keys
