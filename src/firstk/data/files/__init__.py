@@ -1,0 +1,10 @@
+"""Files of vectors: readers and writers of npy, npz, parquet, arrow, csv, tsv and safetensors behind one contract.
+
+`contract` is the package on one page; a format is one file and one line in `formats`.
+"""
+
+from firstk.data.files.contract import Batch, Layout
+from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.data.files.writing import creating, write_vectors
+
+__all__ = ["Batch", "Layout", "VectorTable", "creating", "open_vectors", "write_vectors"]

@@ -1,0 +1,107 @@
+"""Arrow files: the IPC file format (also called feather) and the IPC stream, memory-mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
+from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch
+
+
+def _broken() -> tuple[type[BaseException], ...]:
+    pa = arrow("Reading Arrow files")
+    return (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError)
+
+
+def _open(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """Open a file for `columns` (None: all); what does not start as the file format does is a stream."""
+    pa = arrow("Reading Arrow files")
+    options = None
+    if columns is not None:
+        names = _open(path).schema.names
+        options = pa.ipc.IpcReadOptions(included_fields=sorted(names.index(name) for name in set(columns)))
+    source = pa.memory_map(str(path))
+    opened = pa.ipc.open_file if source.read(6) == b"ARROW1" else pa.ipc.open_stream
+    source.seek(0)
+    return opened(source, options=options)
+
+
+def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+    reader = _open(path, columns)
+    if hasattr(reader, "num_record_batches"):
+        yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
+    else:
+        yield from reader
+
+
+def load(path: Path) -> Loaded:
+    """Return the columns of a file."""
+    pa = arrow("Reading Arrow files")
+    with reading(path, "Arrow", _broken()):
+        names = tuple(_open(path).schema.names)
+
+    def one(name: str) -> np.ndarray:
+        with reading(path, "Arrow", _broken()):
+            return as_numpy(pa.Table.from_batches(_record_batches(path, [name])).column(name))
+
+    return Loaded(names, one)
+
+
+class ArrowReader:
+    """One Arrow file, file format or stream."""
+
+    def __init__(self, path: Path, wanted: Wanted):
+        self.path = path
+        with reading(path, "Arrow", _broken()):
+            self._view = TableView(path, _open(path).schema, wanted, lambda names: _record_batches(path, names))
+        self.facts = self._view.facts
+
+    def count(self) -> int:
+        """Return the number of rows, from a pass over one column."""
+        with reading(self.path, "Arrow", _broken()):
+            return sum(len(batch) for batch in _record_batches(self.path, self.facts.members[:1]))
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+        """Yield vectors and other columns of at most `size` rows at a time, views of the file if it is not packed."""
+        start = 0
+        with reading(self.path, "Arrow", _broken()):
+            for whole in _record_batches(self.path, [*self.facts.members, *columns]):
+                for at in range(0, len(whole), size):
+                    batch = whole.slice(at, size)
+                    yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
+                    start += len(batch)
+
+
+class ArrowWriter:
+    """One Arrow file that is being written, unpacked so that it can be memory-mapped."""
+
+    def __init__(self, path: Path, layout: Layout):
+        arrow("Writing Arrow files")
+        self._path, self._layout = path, layout
+        self._writer: Any = None
+
+    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+        """Append rows as one record batch."""
+        pa = arrow("Writing Arrow files")
+        batch = record_batch(self._layout, vectors, columns)
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(str(self._path), batch.schema)
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write the footer."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        with suppress(Exception):
+            self.close()
+
+
+FORMAT = Format("arrow", (".arrow", ".feather", ".ipc"), "anything", ArrowReader, ArrowWriter, load)

@@ -1,0 +1,220 @@
+"""What a format of vectors must be able to do: the whole of `firstk.data.files` on one page.
+
+A file of vectors is a table in which one column is a vector. A format opens such a file for reading in blocks, and
+creates one for writing in blocks; everything else (shards, NaN, whole files or none) is done once for all formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from firstk._checks import FirstkError, InvalidInput
+
+# Numbers that are no floats become the smallest float that holds them all exactly, or float64.
+_SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a table.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n, p)
+        float16, float32 or float64, as stored. It may be a read-only view of the file.
+    columns : mapping of str to ndarray
+        The other columns that were asked for, n entries each.
+    rows : ndarray of shape (n,), int64
+        Row numbers in the table, from 0; rows that were dropped are missing here.
+    """
+
+    vectors: np.ndarray
+    columns: Mapping[str, Any]
+    rows: np.ndarray
+
+    @property
+    def start(self) -> int:
+        """Row number of the first row."""
+        return int(self.rows[0]) if len(self.rows) else 0
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a new file will hold, known before its first row.
+
+    Attributes
+    ----------
+    vectors : str
+        Name of the vector column.
+    width : int
+    dtype : numpy dtype
+        Of the vectors.
+    columns : tuple of str
+        Names of the other columns.
+    metadata : mapping of str to str
+        Facts that travel in the file, where the format has a place for them.
+    """
+
+    vectors: str
+    width: int
+    dtype: np.dtype
+    columns: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller said about the columns of a table: the vectors' name if any, and names that are not vectors."""
+
+    vectors: str | None = None
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loaded(Mapping[str, np.ndarray]):
+    """Columns of a file, each read when it is asked for."""
+
+    names: tuple[str, ...]
+    get_one: Callable[[str], np.ndarray]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.get_one(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a reader knows before it reads rows.
+
+    Attributes
+    ----------
+    vectors : str
+        Name of the vector column.
+    members : tuple of str
+        The columns that make it up: one that holds lists, or one a coordinate.
+    width : int
+        0 where no vector is there to tell.
+    dtype : numpy dtype
+        Of the vectors as they are read: float16, float32 or float64.
+    columns : tuple of str
+        Names of the other columns.
+    metadata : mapping of str to str
+        What firstk wrote beside the rows.
+    """
+
+    vectors: str
+    members: tuple[str, ...]
+    width: int
+    dtype: np.dtype
+    columns: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class Reader(Protocol):
+    """One open file."""
+
+    facts: Facts
+
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+        """Yield vectors and other columns of at most `size` rows at a time, in order, in bounded memory.
+
+        A missing number is NaN. Rows of the wrong length are refused here, as only a reader sees them.
+        """
+
+
+class Writer(Protocol):
+    """One file that is being written, under a name that nobody else reads."""
+
+    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+        """Append rows."""
+
+    def close(self) -> None:
+        """Finish the file; until then it is not one."""
+
+    def abandon(self) -> None:
+        """Let go of the file without finishing it; never fails."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file.
+
+    Attributes
+    ----------
+    name : str
+    endings : tuple of str
+        Of file names, with the dot.
+    holds : str
+        Which other columns fit beside the vectors: "anything", "arrays", "numbers" or "nothing".
+    read : callable (path, wanted) -> Reader
+    create : callable (path, layout) -> Writer
+    load : callable (path) -> Loaded
+        Its columns one by one, for files that need not hold vectors: labels, pairs.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    holds: str
+    read: Callable[[Path, Wanted], Reader]
+    create: Callable[[Path, Layout], Writer]
+    load: Callable[[Path], Loaded]
+
+
+def float_type(dtype: Any) -> np.dtype:
+    """Return the float type in which numbers of `dtype` are read: their own if they are floats."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f" and dtype.itemsize in (2, 4, 8):
+        return dtype.newbyteorder("=")
+    return np.dtype(np.float32 if dtype.name in _SMALL_INTEGERS else np.float64)
+
+
+def unreadable(path: Any, why: str, way_out: str = "Write it again, or give another file") -> InvalidInput:
+    """Build the error for a file that is there and cannot be used."""
+    return InvalidInput(f"Cannot read vectors from '{path}': {why}. {way_out}.")
+
+
+@contextmanager
+def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> Iterator[None]:
+    """Turn what a library says about a damaged file into a sentence."""
+    try:
+        yield
+    except (FirstkError, KeyboardInterrupt):
+        raise
+    except broken as error:
+        said = str(error).strip().splitlines()
+        raise unreadable(
+            path, f"it is damaged or no {name} file ({said[0] if said else type(error).__name__})"
+        ) from None
+
+
+def names_of_rows(rows: Any) -> str:
+    """Return the first row numbers as text, with dots where there are more."""
+    return ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
+
+
+def ragged(path: Any, width: int, rows: Any, lengths: Any) -> InvalidInput:
+    """Build the error for vectors of different lengths."""
+    has = "has" if len(rows) == 1 else "have"
+    return unreadable(
+        path,
+        f"its vectors are ragged: the first has {width} entries, and row {names_of_rows(rows)} {has} "
+        f"{names_of_rows(lengths)}",
+        "All must have one length",
+    )

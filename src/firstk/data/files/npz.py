@@ -1,0 +1,187 @@
+"""npz: arrays of as many rows, of which one matrix is the vectors; read as streams, so that packing costs no room."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from firstk.data.files.choosing import missing_column, several
+from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
+from firstk.data.files.npy import BROKEN, NpyWriter, check_vectors
+
+_BROKEN = (*BROKEN, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+@dataclass(frozen=True)
+class _Member:
+    """An array of the archive, known by its header."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    by_column: bool
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+
+
+class NpzReader:
+    """One npz file."""
+
+    def __init__(self, path: Path, wanted: Wanted):
+        self.path = path
+        with reading(path, "npz", _BROKEN):
+            held = _members(path)
+        name = _choose(path, held, wanted)
+        self._vectors = held[name]
+        check_vectors(path, f"array {name!r}", self._vectors.shape, self._vectors.dtype)
+        if self._vectors.by_column:
+            raise unreadable(path, f"array {name!r} lies column by column", "Save np.ascontiguousarray of it")
+        self._rows = self._vectors.shape[0]
+        self._held = {
+            key: member
+            for key, member in held.items()
+            if key != name and member.shape[:1] == (self._rows,) and member.dtype.kind != "O"
+        }
+        width, dtype = self._vectors.shape[1], float_type(self._vectors.dtype)
+        self.facts = Facts(name, (name,), width, dtype, tuple(self._held), _metadata(path, held))
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+        """Yield at most `size` rows at a time, reading each array once from its beginning to its end."""
+        with reading(self.path, "npz", _BROKEN), ExitStack() as opened:
+            archive = opened.enter_context(zipfile.ZipFile(self.path))
+            beside = {
+                name: opened.enter_context(archive.open(f"{name}.npy"))
+                for name in columns
+                if not self._held[name].by_column
+            }
+            whole = {name: _read_whole(archive, name) for name in columns if name not in beside}
+            vectors = opened.enter_context(archive.open(f"{self.facts.vectors}.npy"))
+            for stream in (vectors, *beside.values()):
+                _read_header(stream)
+            for start in range(0, self._rows, size):
+                n = min(size, self._rows - start)
+                found = {name: _take(stream, self._held[name], n) for name, stream in beside.items()}
+                found |= {name: array[start : start + n] for name, array in whole.items()}
+                yield _take(vectors, self._vectors, n).astype(self.facts.dtype, copy=False), found
+
+
+def _members(path: Path) -> dict[str, _Member]:
+    found = {}
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.namelist():
+            if entry.endswith(".npy"):
+                with archive.open(entry) as stream:
+                    found[entry.removesuffix(".npy")] = _read_header(stream)
+    return found
+
+
+def _read_header(stream: IO[bytes]) -> _Member:
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"an array has format version {version}")
+    shape, by_column, dtype = _HEADERS[version](stream)
+    return _Member(shape, dtype, by_column and len(shape) > 1)
+
+
+def _read_whole(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(f"{name}.npy") as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _take(stream: IO[bytes], member: _Member, n: int) -> np.ndarray:
+    """Read the next `n` rows."""
+    content = stream.read(n * member.row_bytes)
+    if len(content) != n * member.row_bytes:
+        raise ValueError("an array ends before its rows do")
+    return np.frombuffer(content, member.dtype).reshape(n, *member.shape[1:])
+
+
+def load(path: Path) -> Loaded:
+    """Return the arrays of an archive."""
+    with reading(path, "npz", _BROKEN):
+        names = tuple(_members(path))
+
+    def one(name: str) -> np.ndarray:
+        with reading(path, "npz", _BROKEN), zipfile.ZipFile(path) as archive:
+            return _read_whole(archive, name)
+
+    return Loaded(names, one)
+
+
+def _metadata(path: Path, held: Mapping[str, _Member]) -> Mapping[str, str]:
+    """Return our own facts, kept as a text array of no dimension."""
+    member = held.get("firstk")
+    if member is None or member.shape != () or member.dtype.kind != "U":
+        return {}
+    with reading(path, "npz", _BROKEN), zipfile.ZipFile(path) as archive:
+        return {"firstk": str(_read_whole(archive, "firstk"))}
+
+
+def _choose(path: Path, held: Mapping[str, _Member], wanted: Wanted) -> str:
+    if wanted.vectors is not None:
+        if wanted.vectors not in held:
+            raise missing_column(path, wanted.vectors, list(held))
+        return wanted.vectors
+    matrices = {
+        name: member
+        for name, member in held.items()
+        if len(member.shape) == 2 and member.dtype.kind in "fiu" and name not in wanted.beside
+    }
+    floats = [name for name, member in matrices.items() if member.dtype.kind == "f"]
+    candidates = floats or list(matrices)
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise several(path, candidates)
+    names = ", ".join(map(repr, held)) or "none"
+    raise unreadable(path, f"it holds no matrix of numbers (its arrays: {names})", "Vectors are a matrix, a row each")
+
+
+class NpzWriter:
+    """One npz file that is being written: the vectors first beside it, as the archive must know their number."""
+
+    def __init__(self, path: Path, layout: Layout):
+        self._path, self._layout = path, layout
+        self._beside = path.with_name(path.name + ".vectors")
+        self._vectors = NpyWriter(self._beside, layout)
+        self._columns: dict[str, list[np.ndarray]] = {name: [] for name in layout.columns}
+
+    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+        """Append rows; the other columns wait in memory."""
+        self._vectors.write(vectors, columns)
+        for name, parts in self._columns.items():
+            parts.append(np.asarray(columns[name]))
+
+    def close(self) -> None:
+        """Put everything into one archive."""
+        self._vectors.close()
+        with zipfile.ZipFile(self._path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            archive.write(self._beside, f"{self._layout.vectors}.npy")
+            arrays = {name: np.concatenate(parts) for name, parts in self._columns.items()}
+            arrays |= {key: np.array(value) for key, value in self._layout.metadata.items()}
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, array, allow_pickle=False)
+        self._beside.unlink()
+
+    def abandon(self) -> None:
+        """Let go of the file, and of the one beside it."""
+        self._vectors.abandon()
+        with suppress(OSError):
+            self._beside.unlink()
+
+
+FORMAT = Format("npz", (".npz",), "arrays", NpzReader, NpzWriter, load)

@@ -1,0 +1,235 @@
+"""Open a file, a folder of shards or a pattern of names as one table of vectors, whatever its format.
+
+What is the same for all formats is done here: which files, which format, one width throughout, NaN, row numbers.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import InvalidInput, bad_parameter, check_choice, is_int
+from firstk.data.files.choosing import missing_column
+from firstk.data.files.contract import Batch, Facts, Format, Reader, Wanted, names_of_rows, unreadable
+from firstk.data.files.formats import FORMATS, format_of
+from firstk.data.files.tables import Columns
+
+NAN = ("refuse", "drop")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of a table, opened anew for every pass: thousands of shards must not need thousands of open files."""
+
+    path: Any
+    format: Format
+    wanted: Wanted
+
+    def open(self) -> Reader:
+        """Open the file."""
+        return self.format.read(self.path, self.wanted)
+
+
+class VectorTable:
+    """Rows of vectors with their other columns, read in batches.
+
+    Attributes
+    ----------
+    path : str
+        What was opened.
+    shards : tuple of Shard
+    vectors : str
+        Name of the vector column.
+    members : tuple of str
+        The columns that make it up: one that holds lists, or one a coordinate.
+    width : int
+    dtype : numpy dtype
+        Of the vectors as they are read: float16, float32 or float64.
+    columns : tuple of str
+        Names of the other columns.
+    metadata : mapping of str to str
+        What firstk wrote beside the rows.
+    """
+
+    def __init__(self, path: str, shards: Sequence[Shard], nan: str):
+        self.path, self.shards, self.nan = path, tuple(shards), nan
+        facts = [(shard, shard.open().facts) for shard in self.shards]
+        # A shard without rows may not know its width.
+        self.facts = next((one for _, one in facts if one.width), facts[0][1])
+        for shard, one in facts:
+            _check_alike(path, self.facts, one, shard)
+        self.vectors, self.members, self.width = self.facts.vectors, self.facts.members, self.facts.width
+        self.dtype, self.columns, self.metadata = self.facts.dtype, self.facts.columns, self.facts.metadata
+        self._rows: int | None = None
+        if not any(True for shard in self.shards for _ in shard.open().blocks(1, ())):
+            raise unreadable(path, "it has no rows")
+        if not self.width:
+            raise unreadable(path, f"column {self.vectors!r} holds no vectors")
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, those to be dropped included; formats that do not store it are read once to count."""
+        if self._rows is None:
+            self._rows = sum(shard.open().count() for shard in self.shards)
+        return self._rows
+
+    def batches(self, size: int = 65536, columns: Sequence[str] = ()) -> Iterator[Batch]:
+        """Yield at most `size` rows at a time, in order, with the other columns that are asked for.
+
+        Parameters
+        ----------
+        size : int
+        columns : sequence of str
+            Names; ``table.columns`` for all.
+        """
+        if not is_int(size) or size < 1:
+            raise bad_parameter("size", "batches", "a positive int", size)
+        for name in columns:
+            if name not in self.columns:
+                raise missing_column(self.path, name, (self.vectors, *self.columns))
+        start = 0
+        for shard in self.shards:
+            for vectors, held in shard.open().blocks(int(size), tuple(columns)):
+                yield self._checked(vectors, held, start)
+                start += len(vectors)
+
+    def _checked(self, vectors: np.ndarray, columns: Mapping[str, Any], start: int) -> Batch:
+        """Return a batch without NaN: refused with the numbers of its rows, or without those rows."""
+        if vectors.shape[1] != self.width:  # a block in which every vector is missing
+            vectors = np.full((len(vectors), self.width), np.nan, self.dtype)
+        vectors, rows = vectors.astype(self.dtype, copy=False), np.arange(start, start + len(vectors))
+        bad = rows_with_nan(vectors)
+        if not len(bad):
+            return Batch(vectors, columns, rows)
+        if self.nan == "refuse":
+            raise InvalidInput(
+                f"'{self.path}' has NaN, infinity or nothing in {len(bad)} of the vectors from row {start} to row "
+                f"{start + len(vectors) - 1} (row {names_of_rows(bad + start)}). Mend them, or leave those rows out "
+                "with nan='drop' (--nan drop)."
+            )
+        kept = np.setdiff1d(np.arange(len(vectors)), bad)
+        return Batch(vectors[kept], _kept(columns, kept), rows[kept])
+
+    def read(self, columns: Sequence[str] | None = None) -> Batch:
+        """Return everything as one batch; all columns unless some are named."""
+        columns = self.columns if columns is None else tuple(columns)
+        out, rows = np.empty((self.rows, self.width), self.dtype), np.empty(self.rows, np.int64)
+        parts: dict[str, list[np.ndarray]] = {name: [] for name in columns}
+        filled = 0
+        for batch in self.batches(columns=columns):
+            out[filled : filled + len(batch)], rows[filled : filled + len(batch)] = batch.vectors, batch.rows
+            filled += len(batch)
+            for name in columns:
+                parts[name].append(np.asarray(batch.columns[name]))
+        if not filled:
+            raise unreadable(self.path, "none of its vectors is free of NaN")
+        return Batch(out[:filled], {name: np.concatenate(part) for name, part in parts.items()}, rows[:filled])
+
+
+def open_vectors(
+    path: Any, vectors: str | None = None, *, beside: Sequence[str] = (), nan: str = "refuse"
+) -> VectorTable:
+    """Open a table of vectors.
+
+    Parameters
+    ----------
+    path : path, or a pandas, Polars or Arrow table
+        A file, a folder of shards, or a pattern such as ``"shards/*.parquet"``. Formats: npy, npz, parquet, arrow (also
+        feather), csv, tsv, safetensors.
+    vectors : str, optional
+        The vector column. Needed only where there are several: a column of lists, the shared name of numbered columns
+        (``x`` for x0, x1, ...), a pattern (``x*``), or names with commas between them.
+    beside : sequence of str
+        Columns that are not vectors, such as labels. In a table without lists, all other numbers are coordinates.
+    nan : {"refuse", "drop"}
+        What happens to vectors with NaN, infinity or missing entries.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from firstk.data.files import write_vectors
+    >>> path = tempfile.mkdtemp() + "/vectors.csv"
+    >>> _ = write_vectors(path, np.eye(3, dtype=np.float32), {"label": ["a", "b", "c"]})
+    >>> table = open_vectors(path)
+    >>> table.rows, table.width, table.vectors, table.columns
+    (3, 3, 'vectors', ('label',))
+    """
+    check_choice(nan, NAN, "nan", "open_vectors")
+    wanted = Wanted(vectors, tuple(beside))
+    if not isinstance(path, (str, os.PathLike)):
+        from firstk.data.files.frames import shard_of
+
+        return VectorTable(type(path).__name__, [shard_of(path, wanted)], nan)
+    paths = find_files(path)
+    kinds = {format_of(one).name for one in paths}
+    if len(kinds) > 1:
+        raise unreadable(path, f"it holds files of several formats ({', '.join(sorted(kinds))})", "Name one: a pattern")
+    return VectorTable(str(path), [Shard(one, format_of(one), wanted) for one in paths], nan)
+
+
+def find_files(path: Any) -> list[Path]:
+    """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
+    place = Path(path).expanduser()
+    if place.is_dir():
+        endings = tuple(ending for form in FORMATS for ending in form.endings)
+        found = [one for one in place.iterdir() if one.is_file() and one.name.lower().endswith(endings)]
+        found = [one for one in found if not one.name.startswith((".", "_"))]
+        if not found:
+            raise unreadable(path, f"the folder holds no file that ends in {', '.join(endings)}", "Give another folder")
+    elif place.exists():
+        found = [place]
+    else:
+        found = [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
+        if not found:
+            raise InvalidInput(f"There is no file '{path}'. Check the name and the folder.")
+    for one in found:
+        if one.is_file() and one.stat().st_size == 0:
+            raise unreadable(one, "it is empty (0 bytes)")
+    return sorted(found, key=_natural)
+
+
+def _natural(path: Path) -> list[Any]:
+    """Sort shard-2 before shard-10."""
+    parts = re.split(r"(\d+)", str(path))
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _check_alike(path: str, first: Facts, other: Facts, shard: Shard) -> None:
+    """Refuse a shard that does not continue the others; one without rows has no width to compare."""
+    if other.vectors != first.vectors or (other.width and other.width != first.width):
+        raise unreadable(
+            path,
+            f"{shard.path} has {other.width} numbers in {other.vectors!r}, and others have {first.width} in "
+            f"{first.vectors!r}",
+            "All shards must be alike",
+        )
+    if set(other.columns) != set(first.columns) or (other.width and other.dtype != first.dtype):
+        raise unreadable(
+            path, f"{shard.path} has columns {_shown(other)}, and others {_shown(first)}", "All shards must be alike"
+        )
+
+
+def _shown(facts: Facts) -> str:
+    return f"{', '.join((facts.vectors, *sorted(facts.columns)))} ({facts.dtype})"
+
+
+def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
+    """Return the positions of rows that hold NaN or infinity."""
+    # A finite sum has only finite terms; the search, row by row, runs on suspicion.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(vectors, dtype=np.float64 if vectors.dtype.itemsize == 8 else np.float32)):
+            return np.empty(0, np.int64)
+    return np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+
+
+def _kept(columns: Mapping[str, Any], kept: np.ndarray) -> Mapping[str, Any]:
+    if isinstance(columns, Columns):
+        return columns.take(kept)
+    return {name: part[kept] for name, part in columns.items()}

@@ -1,0 +1,113 @@
+"""Parquet: lists or plain columns, read page by page, written in row groups of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import require
+from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
+from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, selected
+
+# Bytes that are fetched at a time. A row group may be the whole file, so it is never fetched at once.
+_FETCH = 1 << 20
+# Numbers of a row group: 8 million float32 are 32 MiB, so that any reader of the file gets by with little memory.
+_GROUP_NUMBERS = 8_000_000
+# Rows that are looked at to learn the length of lists.
+_PEEK = 1024
+
+
+def _broken() -> tuple[type[BaseException], ...]:
+    pa = arrow("Reading parquet")
+    return (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError)
+
+
+class ParquetReader:
+    """One open parquet file."""
+
+    def __init__(self, path: Path, wanted: Wanted):
+        self.path = path
+        parquet = require("pyarrow.parquet", "tables", "Reading parquet")
+        with reading(path, "parquet", _broken()):
+            self._file = parquet.ParquetFile(path, buffer_size=_FETCH, pre_buffer=False)
+            self._view = TableView(path, self._file.schema_arrow, wanted, self._peek)
+        self.facts = self._view.facts
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._file.metadata.num_rows
+
+    def _peek(self, columns: Sequence[str]) -> Iterator[Any]:
+        return self._file.iter_batches(_PEEK, columns=list(columns), use_threads=False)
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+        """Yield vectors and other columns of at most `size` rows at a time."""
+        names, start = selected(self.facts.members, columns), 0
+        with reading(self.path, "parquet", _broken()):
+            for batch in self._file.iter_batches(size, columns=names, use_threads=False):
+                yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
+                start += len(batch)
+
+
+def load(path: Path) -> Loaded:
+    """Return the columns of a file."""
+    parquet = require("pyarrow.parquet", "tables", "Reading parquet")
+    with reading(path, "parquet", _broken()):
+        file = parquet.ParquetFile(path)
+
+    def one(name: str) -> np.ndarray:
+        with reading(path, "parquet", _broken()):
+            return as_numpy(file.read([name]).column(name))
+
+    return Loaded(tuple(file.schema_arrow.names), one)
+
+
+class ParquetWriter:
+    """One parquet file that is being written."""
+
+    def __init__(self, path: Path, layout: Layout):
+        arrow("Writing parquet")
+        self._path, self._layout = path, layout
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+        self._rows = max(1, _GROUP_NUMBERS // layout.width)
+
+    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+        """Append rows; they reach the file a row group at a time."""
+        batch = record_batch(self._layout, vectors, columns)
+        if self._writer is None:
+            parquet = require("pyarrow.parquet", "tables", "Writing parquet")
+            # Floats hardly repeat: a dictionary of them only costs time and space.
+            self._writer = parquet.ParquetWriter(
+                self._path, batch.schema, use_dictionary=list(self._layout.columns), write_statistics=False
+            )
+        self._waiting.append(batch)
+        if sum(map(len, self._waiting)) >= self._rows:
+            self._flush()
+
+    def _flush(self) -> None:
+        pa = arrow("Writing parquet")
+        if self._waiting and self._writer is not None:
+            table = pa.Table.from_batches(self._waiting)
+            self._writer.write_table(table, row_group_size=self._rows)
+            self._waiting = []
+
+    def close(self) -> None:
+        """Write what is waiting, and the footer."""
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        self._waiting = []
+        if self._writer is not None:
+            with suppress(Exception):
+                self._writer.close()
+
+
+FORMAT = Format("parquet", (".parquet", ".pq"), "anything", ParquetReader, ParquetWriter, load)

@@ -1,0 +1,215 @@
+"""Arrow tables as vectors: which columns they are, and how a block of them becomes a matrix without a copy.
+
+Parquet, Arrow files and data frames all arrive here as record batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import require
+from firstk.data.files.choosing import Choice, choose
+from firstk.data.files.contract import Facts, Layout, Wanted, float_type, ragged, unreadable
+
+# The key of our own facts in the metadata of a schema.
+METADATA = b"firstk"
+
+
+def arrow(purpose: str) -> Any:
+    """Import pyarrow, or say which extra brings it."""
+    return require("pyarrow", "tables", purpose)
+
+
+class Columns(Mapping[str, np.ndarray]):
+    """Columns of a record batch: arrays of numpy when they are looked at, Arrow as it was when they are passed on."""
+
+    def __init__(self, arrays: Mapping[str, Any]):
+        self.arrays = dict(arrays)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return as_numpy(self.arrays[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def take(self, kept: np.ndarray) -> Columns:
+        """Return the rows `kept`."""
+        pa = arrow("Reading tables")
+        return Columns({name: part.take(pa.array(kept)) for name, part in self.arrays.items()})
+
+
+class TableView:
+    """The vectors of a schema: which columns they are, how wide, and how a record batch becomes a matrix.
+
+    Parameters
+    ----------
+    path : path
+        For the sentences.
+    schema : pyarrow.Schema
+    wanted : Wanted
+    peek : callable (columns) -> iterable of record batches
+        Called once, when the width is not written in the schema.
+    """
+
+    def __init__(self, path: Any, schema: Any, wanted: Wanted, peek: Any):
+        self.path = path
+        doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        if doubled:
+            raise unreadable(path, f"it has two columns called {doubled[0]!r}", "Rename one")
+        self.choice: Choice = choose(path, {field.name: kind_of(field.type) for field in schema}, wanted)
+        types = [schema.field(name).type for name in self.choice.members]
+        if self.choice.spread:
+            self.width, self.dtype = len(types), np.result_type(*(numpy_type(one) for one in types))
+        else:
+            self.dtype = numpy_type(values_of(types[0]))
+            self.width = fixed_width(types[0]) or self._measured(peek)
+        held = schema.metadata or {}
+        metadata = {METADATA.decode(): held[METADATA].decode()} if METADATA in held else {}
+        columns = tuple(name for name in schema.names if name not in self.choice.members)
+        self.facts = Facts(self.choice.name, self.choice.members, self.width, self.dtype, columns, metadata)
+
+    def _measured(self, peek: Any) -> int:
+        """Return the length of the first list that is not missing; 0 where there is none."""
+        for batch in peek(self.choice.members):
+            lists = batch.column(0).drop_null()
+            if len(lists):
+                if len(lists[0]):
+                    return len(lists[0])
+                raise unreadable(self.path, "its first vector has no entries")
+        return 0
+
+    def matrix(self, batch: Any, start: int) -> np.ndarray:
+        """Return the vectors of a record batch whose first row has the number `start`."""
+        if self.choice.spread:
+            out = np.empty((len(batch), self.width), self.dtype)
+            for j, name in enumerate(self.choice.members):
+                out[:, j] = _numbers(batch.column(name), self.dtype)
+            return out
+        return self._rectangle(_plain_lists(batch.column(self.choice.members[0])), start)
+
+    def _rectangle(self, lists: Any, start: int) -> np.ndarray:
+        missing = np.asarray(lists.is_null()) if lists.null_count else np.zeros(len(lists), bool)
+        if hasattr(lists, "offsets"):
+            self._check_lengths(np.diff(np.asarray(lists.offsets)), ~missing, start)
+        if not self.width:
+            return np.full((len(lists), 0), np.nan, self.dtype)
+        # flatten leaves out the lists that are missing, whatever lies below them.
+        values = _numbers(lists.flatten(), self.dtype).reshape(-1, self.width)
+        if not missing.any():
+            return values
+        out = np.full((len(lists), self.width), np.nan, self.dtype)
+        out[~missing] = values
+        return out
+
+    def _check_lengths(self, lengths: np.ndarray, present: np.ndarray, start: int) -> None:
+        bad = np.flatnonzero(present & (lengths != self.width))
+        if len(bad):
+            raise ragged(self.path, self.width, bad + start, lengths[bad])
+
+
+def kind_of(column: Any) -> str:
+    """Return what `choose` calls a column of this Arrow type."""
+    pa = arrow("Reading tables")
+    inner = values_of(column)
+    if inner is not None:
+        if pa.types.is_floating(inner):
+            return "vector"
+        return "list" if pa.types.is_integer(inner) else "other"
+    numeric = pa.types.is_floating(column) or pa.types.is_integer(column) or pa.types.is_decimal(column)
+    return "number" if numeric else "other"
+
+
+def values_of(column: Any) -> Any:
+    """Return the type inside a list type; None for other types."""
+    pa = arrow("Reading tables")
+    if isinstance(column, pa.FixedShapeTensorType):
+        return column.value_type if len(column.shape) == 1 else None
+    if isinstance(column, pa.BaseExtensionType):
+        return values_of(column.storage_type)
+    if pa.types.is_fixed_size_list(column) or pa.types.is_list(column) or pa.types.is_large_list(column):
+        return column.value_type
+    return None
+
+
+def fixed_width(column: Any) -> int | None:
+    """Return the length of the lists of a fixed-size type; None for others."""
+    pa = arrow("Reading tables")
+    if isinstance(column, pa.BaseExtensionType):
+        return fixed_width(column.storage_type)
+    return column.list_size if pa.types.is_fixed_size_list(column) else None
+
+
+def numpy_type(inner: Any) -> np.dtype:
+    """Return the float type in which an Arrow type of numbers is read."""
+    pa = arrow("Reading tables")
+    return np.dtype(np.float64) if pa.types.is_decimal(inner) else float_type(inner.to_pandas_dtype())
+
+
+def as_numpy(column: Any) -> np.ndarray:
+    """Return an Arrow array as one of numpy: lists of numbers of one length as a matrix, all else as it can be."""
+    pa = arrow("Reading tables")
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    if kind_of(column.type) in ("vector", "list") and not column.null_count:
+        lists = _plain_lists(column)
+        flat, n = lists.flatten(), len(lists)
+        lengths = np.diff(np.asarray(lists.offsets)) if hasattr(lists, "offsets") else None
+        if n and not flat.null_count and (lengths is None or (lengths == lengths[0]).all()):
+            return flat.to_numpy(zero_copy_only=False).reshape(n, -1)
+    found = column.to_numpy(zero_copy_only=False)
+    if found.dtype.kind == "O" and not column.null_count and pa.types.is_string(column.type):
+        return found.astype(str)
+    return found
+
+
+def as_arrow(column: Any) -> Any:
+    """Return an array of numpy (of one or two dimensions) as one of Arrow."""
+    pa = arrow("Writing tables")
+    if isinstance(column, np.ndarray) and column.ndim == 2:
+        return list_array(column)
+    return column if isinstance(column, pa.Array) else pa.array(column)
+
+
+def list_array(matrix: np.ndarray) -> Any:
+    """Return the rows of a matrix as a fixed-size-list array that shares its memory."""
+    pa = arrow("Writing tables")
+    flat = pa.array(np.ascontiguousarray(matrix).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
+
+
+def record_batch(layout: Layout, vectors: np.ndarray, columns: Mapping[str, Any]) -> Any:
+    """Return rows as a record batch: the vectors first, then the other columns, types as they came."""
+    pa = arrow("Writing tables")
+    held = columns.arrays if isinstance(columns, Columns) else columns
+    arrays = [list_array(vectors), *(as_arrow(held[name]) for name in layout.columns)]
+    fields = [pa.field(name, one.type) for name, one in zip((layout.vectors, *layout.columns), arrays, strict=True)]
+    metadata = {key.encode(): value.encode() for key, value in layout.metadata.items()}
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata or None))
+
+
+def _plain_lists(column: Any) -> Any:
+    pa = arrow("Reading tables")
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+
+def _numbers(values: Any, dtype: np.dtype) -> np.ndarray:
+    """Return Arrow numbers as floats: a view where they are floats already, NaN where one is missing."""
+    pa = arrow("Reading tables")
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    return values.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
+
+
+def selected(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the columns to read: the vectors' own and those that were asked for, each once."""
+    return list(dict.fromkeys((*names, *columns)))

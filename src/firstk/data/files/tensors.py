@@ -1,0 +1,190 @@
+"""safetensors: tensors of as many rows, of which one matrix is the vectors; memory-mapped, bfloat16 read as float32."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from firstk._checks import InvalidInput
+from firstk.data.files.choosing import missing_column, several
+from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
+from firstk.data.files.npy import BROKEN, check_vectors
+
+_FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
+_WHOLE = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1"}
+_TYPES = _FLOATS | _WHOLE | {"BOOL": "?"}
+_NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
+_BRAIN = "BF16"
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor as the header describes it."""
+
+    type: str
+    shape: tuple[int, ...]
+    offset: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.float32 if self.type == _BRAIN else _TYPES[self.type])
+
+    def mapped(self, path: Path) -> np.ndarray:
+        """Return the stored numbers as a view of the file; bfloat16 as the bits that they are."""
+        stored = np.uint16 if self.type == _BRAIN else self.dtype
+        return np.memmap(path, stored, "r", self.offset, self.shape)
+
+    def numbers(self, stored: np.ndarray) -> np.ndarray:
+        """Return numbers of numpy: a bfloat16 is the upper half of a float32."""
+        if self.type != _BRAIN:
+            return np.asarray(stored)
+        return (np.asarray(stored).astype(np.uint32) << 16).view(np.float32)
+
+
+class TensorReader:
+    """One safetensors file."""
+
+    def __init__(self, path: Path, wanted: Wanted):
+        self.path = path
+        with reading(path, "safetensors", _broken()):
+            held, metadata = _header(path)
+        name = _choose(path, held, wanted)
+        self._vectors = held[name]
+        check_vectors(path, f"tensor {name!r}", self._vectors.shape, self._vectors.dtype)
+        self._rows, width = self._vectors.shape
+        self._held = {
+            key: tensor
+            for key, tensor in held.items()
+            if key != name and tensor.shape[:1] == (self._rows,) and tensor.type != "unknown"
+        }
+        self.facts = Facts(name, (name,), width, float_type(self._vectors.dtype), tuple(self._held), metadata)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+        """Yield at most `size` rows at a time, as views of the file unless they are bfloat16."""
+        if not self._rows:
+            return
+        tensors = {name: self._held[name] for name in columns}
+        with reading(self.path, "safetensors", _broken()):
+            vectors = self._vectors.mapped(self.path)
+            beside = {name: tensor.mapped(self.path) for name, tensor in tensors.items()}
+        for start in range(0, self._rows, size):
+            part = slice(start, start + size)
+            found = {name: tensor.numbers(beside[name][part]) for name, tensor in tensors.items()}
+            yield self._vectors.numbers(vectors[part]).astype(self.facts.dtype, copy=False), found
+
+
+def _broken() -> tuple[type[BaseException], ...]:
+    from safetensors import SafetensorError
+
+    return (*BROKEN, SafetensorError, KeyError, RecursionError)
+
+
+def _header(path: Path) -> tuple[dict[str, _Tensor], dict[str, str]]:
+    """Return the tensors and the metadata; the library checks the header first, and only then is it believed."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="np"):
+        pass
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    metadata = header.pop("__metadata__", {})
+    return {
+        name: _Tensor(
+            fact["dtype"] if fact["dtype"] in (*_TYPES, _BRAIN) else "unknown",
+            tuple(fact["shape"]),
+            8 + length + fact["data_offsets"][0],
+        )
+        for name, fact in header.items()
+    }, metadata
+
+
+def load(path: Path) -> Loaded:
+    """Return the tensors of a file."""
+    with reading(path, "safetensors", _broken()):
+        held, _ = _header(path)
+    known = {name: tensor for name, tensor in held.items() if tensor.type != "unknown"}
+    return Loaded(tuple(known), lambda name: known[name].numbers(known[name].mapped(path)))
+
+
+def _choose(path: Path, held: Mapping[str, _Tensor], wanted: Wanted) -> str:
+    if wanted.vectors is not None:
+        if wanted.vectors not in held:
+            raise missing_column(path, wanted.vectors, list(held))
+        if held[wanted.vectors].type == "unknown":
+            raise unreadable(
+                path, f"tensor {wanted.vectors!r} has a type that is not read here", "Convert it to floats"
+            )
+        return wanted.vectors
+    matrices = [
+        name
+        for name, tensor in held.items()
+        if len(tensor.shape) == 2 and tensor.type not in ("unknown", "BOOL") and name not in wanted.beside
+    ]
+    candidates = [name for name in matrices if held[name].dtype.kind == "f"] or matrices
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise several(path, candidates)
+    names = ", ".join(map(repr, held)) or "none"
+    raise unreadable(path, f"it holds no matrix of numbers (its tensors: {names})", "Vectors are a matrix, a row each")
+
+
+class TensorWriter:
+    """One safetensors file that is being written; its header is filled in when the number of rows is known."""
+
+    def __init__(self, path: Path, layout: Layout):
+        self._layout, self._rows = layout, 0
+        self._dtype = np.dtype(layout.dtype).newbyteorder("<")
+        self._columns: dict[str, list[np.ndarray]] = {name: [] for name in layout.columns}
+        # Twenty digits a number are more than any shape or offset takes.
+        named = sum(len(json.dumps(name)) + 200 for name in (layout.vectors, *layout.columns))
+        self._room = -(-(named + len(json.dumps(dict(layout.metadata))) + 100) // 8) * 8
+        self._file: BinaryIO = path.open("wb")
+        self._file.write(b" " * (8 + self._room))
+
+    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+        """Append rows; the other columns wait in memory."""
+        self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).data.cast("B"))
+        self._rows += len(vectors)
+        for name, parts in self._columns.items():
+            parts.append(np.asarray(columns[name]))
+
+    def close(self) -> None:
+        """Write the other columns, and fill in the header."""
+        facts: dict[str, Any] = {"__metadata__": dict(self._layout.metadata)} if self._layout.metadata else {}
+        end = self._rows * self._layout.width * self._dtype.itemsize
+        facts[self._layout.vectors] = _fact(self._dtype, (self._rows, self._layout.width), 0, end)
+        for name, parts in self._columns.items():
+            column = np.concatenate(parts)
+            column = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
+            if column.dtype not in _NAMES:
+                raise InvalidInput(f"A safetensors file holds numbers only, and column {name!r} is {column.dtype}.")
+            self._file.write(column.tobytes())
+            facts[name] = _fact(column.dtype, column.shape, end, end + column.nbytes)
+            end += column.nbytes
+        self._file.seek(0)
+        self._file.write(self._room.to_bytes(8, "little") + json.dumps(facts).encode().ljust(self._room))
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        with suppress(Exception):
+            self._file.close()
+
+
+def _fact(dtype: np.dtype, shape: tuple[int, ...], start: int, end: int) -> dict[str, Any]:
+    return {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [start, end]}
+
+
+FORMAT = Format("safetensors", (".safetensors",), "numbers", TensorReader, TensorWriter, load)

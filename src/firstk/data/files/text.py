@@ -1,0 +1,247 @@
+"""csv and tsv: a header line, then a row a line; a vector is a column a coordinate, or one cell that holds a list.
+
+Cells are read by the standard library, so that this format needs no extra. Its numbers are float64: text has no type.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from firstk.data.files.choosing import Choice, choose
+from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, ragged, reading, unreadable
+
+_BROKEN = (OSError, ValueError, csv.Error)
+# Rows from which the kinds of columns are told, and cells that are held as text at one time.
+_PEEK, _CELLS = 256, 400_000
+_MISSING = {"", "nan", "na", "n/a", "null", "none"}
+# A list of numbers in one cell can be long: 16,384 coordinates of 25 characters fit.
+_LONGEST_CELL = 1 << 22
+
+
+class TextReader:
+    """One csv or tsv file."""
+
+    def __init__(self, path: Path, wanted: Wanted, delimiter: str, *, plain: bool = False):
+        self.path, self._delimiter = path, delimiter
+        csv.field_size_limit(_LONGEST_CELL)
+        with reading(path, "text", _BROKEN):
+            rows = self._lines()
+            self._names = next(rows, [])
+            first = list(islice(rows, _PEEK))
+        self._check_header()
+        self._kinds = {name: _kind([row[j] for row in first]) for j, name in enumerate(self._names)}
+        choice = Choice("", (), spread=True) if plain else choose(path, self._kinds, wanted)
+        self._spread, self._members = choice.spread, choice.members
+        width = len(choice.members) if choice.spread else self._measured(first)
+        columns = tuple(name for name in self._names if name not in choice.members)
+        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
+
+    def _check_header(self) -> None:
+        doubled = sorted({name for name in self._names if self._names.count(name) > 1})
+        if doubled:
+            raise unreadable(self.path, f"it has two columns called {doubled[0]!r}", "Rename one")
+        if self._names and all(_is_number(name) for name in self._names) and not _counts(self._names):
+            raise unreadable(
+                self.path,
+                f"its first line holds numbers ({self._names[0]}, ...) where the names of the columns should be",
+                "Put a line of names before the rows",
+            )
+
+    def _lines(self) -> Iterator[list[str]]:
+        """Yield the cells of each line; a line with too few or too many is refused with its row number."""
+        # utf-8-sig: spreadsheets put a mark before the first name.
+        with self.path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, delimiter=self._delimiter)
+            header = next(rows, None)
+            if header is None:
+                return
+            yield header
+            for number, row in enumerate(row for row in rows if row):
+                if len(row) != len(header):
+                    raise unreadable(
+                        self.path,
+                        f"row {number} has {len(row)} cells, and the first line {len(header)}",
+                        "Mend that row",
+                    )
+                yield row
+
+    def _measured(self, first: list[list[str]]) -> int:
+        j = self._names.index(self._members[0])
+        for row in first:
+            if row[j].strip().lower() not in _MISSING:
+                return len(_list_of(row[j]))
+        return 0
+
+    def count(self) -> int:
+        """Return the number of rows, from a pass over the file."""
+        with reading(self.path, "text", _BROKEN):
+            return max(0, sum(1 for _ in self._lines()) - 1)
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+        """Yield vectors and other columns of at most `size` rows at a time."""
+        step = max(1, min(size, _CELLS // len(self._names)))
+        with reading(self.path, "text", _BROKEN):
+            rows, start = self._lines(), 0
+            next(rows)
+            while cells := list(islice(rows, step)):
+                table = np.array(cells, dtype=object)
+                found = {name: self._column(table[:, self._names.index(name)], name, start) for name in columns}
+                yield self._matrix(table, start), found
+                start += len(cells)
+
+    def _matrix(self, table: np.ndarray, start: int) -> np.ndarray:
+        places = [self._names.index(name) for name in self._members]
+        if self._spread:
+            if not places:
+                return np.empty((len(table), 0))
+            return np.column_stack([_floats(self.path, table[:, j], self._names[j], start) for j in places])
+        out = np.full((len(table), self.facts.width), np.nan)
+        for i, cell in enumerate(table[:, places[0]]):
+            if cell.strip().lower() not in _MISSING:
+                out[i] = self._vector(cell, start + i)
+        return out
+
+    def _vector(self, cell: str, row: int) -> np.ndarray:
+        try:
+            entries = _list_of(cell)
+        except (ValueError, TypeError, RecursionError):
+            why = f"row {row} of column {self.facts.vectors!r} is no list of numbers"
+            raise unreadable(self.path, why, "Mend that row") from None
+        if len(entries) != self.facts.width:
+            raise ragged(self.path, self.facts.width, [row], [len(entries)])
+        return entries
+
+    def _column(self, cells: np.ndarray, name: str, start: int) -> np.ndarray:
+        """Return a column as whole numbers, as numbers, or as it stands."""
+        kind = self._kinds[name]
+        if kind != "number":
+            return cells.astype(str)
+        with suppress(ValueError, OverflowError):
+            return cells.astype(np.int64) if all(_is_whole(cell) for cell in cells) else cells.astype(np.float64)
+        return _floats(self.path, cells, name, start)
+
+
+def load(path: Path, delimiter: str) -> Loaded:
+    """Return the columns of a file."""
+    reader = TextReader(path, Wanted(), delimiter, plain=True)
+
+    def one(name: str) -> np.ndarray:
+        parts = [found[name] for _, found in reader.blocks(_CELLS, (name,))]
+        return np.concatenate(parts) if parts else np.empty(0, str)
+
+    return Loaded(reader.facts.columns, one)
+
+
+def _kind(cells: list[str]) -> str:
+    """Tell what a column holds from its first cells; missing ones say nothing."""
+    present = [cell for cell in cells if cell.strip().lower() not in _MISSING]
+    if present and all(_is_number(cell) for cell in present):
+        return "number"
+    lists = present and all(cell.lstrip().startswith("[") and cell.rstrip().endswith("]") for cell in present)
+    if lists:
+        with suppress(ValueError, TypeError):
+            _list_of(present[0])
+            return "vector"
+    return "other"
+
+
+def _is_number(cell: str) -> bool:
+    with suppress(ValueError):
+        float(cell)
+        return "_" not in cell
+    return False
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.strip().removeprefix("-").isdecimal()
+
+
+def _counts(names: Sequence[str]) -> bool:
+    """Tell whether names are 0, 1, 2, ...: the header that pandas gives to a bare matrix."""
+    return list(names) in ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])
+
+
+def _list_of(cell: str) -> np.ndarray:
+    """Return the numbers of a cell such as ``[0.1, 0.2]``; numpy prints them without commas."""
+    entries = json.loads(cell) if "," in cell else cell.strip()[1:-1].split()
+    vector = np.array(entries, dtype=np.float64)
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError("no list of numbers")
+    return vector
+
+
+def _floats(path: Path, cells: np.ndarray, name: str, start: int) -> np.ndarray:
+    """Return cells as numbers, NaN where one is missing; text is refused with its row number."""
+    with suppress(ValueError):
+        return cells.astype(np.float64)
+    out = np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        if cell.strip().lower() in _MISSING:
+            continue
+        if not _is_number(cell):
+            raise unreadable(
+                path, f"row {start + i} of column {name!r} holds {cell[:40]!r}, not a number", "Mend that row"
+            )
+        out[i] = float(cell)
+    return out
+
+
+class TextWriter:
+    """One csv or tsv file that is being written: a column a coordinate, then the other columns."""
+
+    def __init__(self, path: Path, layout: Layout, delimiter: str):
+        self._layout = layout
+        self._file: TextIO = path.open("w", newline="", encoding="utf-8")
+        self._rows = csv.writer(self._file, delimiter=delimiter, lineterminator="\n")
+        digits = len(str(layout.width - 1))
+        coordinates = [f"{layout.vectors}_{j:0{digits}d}" for j in range(layout.width)]
+        self._rows.writerow([*coordinates, *layout.columns])
+
+    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+        """Append rows; a number has the fewest digits that give it back."""
+        # A float16 or float32 turned into a float of Python would show digits that it does not have.
+        cells = vectors.astype(str) if vectors.dtype.itemsize < 8 else vectors
+        beside = [_texts(columns[name]) for name in self._layout.columns]
+        for i, row in enumerate(cells.tolist()):
+            self._rows.writerow([*row, *(column[i] for column in beside)])
+
+    def close(self) -> None:
+        """Finish the last line."""
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        with suppress(Exception):
+            self._file.close()
+
+
+def _texts(column: Any) -> list[Any]:
+    """Return a column as cells; lists as JSON, which the reader takes."""
+    column = np.asarray(column)
+    if column.ndim == 2:
+        return [json.dumps(row) for row in column.tolist()]
+    return (column.astype(str) if column.dtype.kind == "f" else column).tolist()
+
+
+def _separated(name: str, endings: tuple[str, ...], delimiter: str) -> Format:
+    return Format(
+        name,
+        endings,
+        "anything",
+        partial(TextReader, delimiter=delimiter),
+        partial(TextWriter, delimiter=delimiter),
+        partial(load, delimiter=delimiter),
+    )
+
+
+COMMAS = _separated("csv", (".csv",), ",")
+TABS = _separated("tsv", (".tsv", ".tab"), "\t")
