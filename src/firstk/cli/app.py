@@ -11,6 +11,7 @@ import typer
 from firstk import __version__
 from firstk._checks import FirstkError
 from firstk.cli.demo import demo
+from firstk.cli.export import export
 
 app = typer.Typer(
     name="firstk",
@@ -25,7 +26,10 @@ app = typer.Typer(
 REFUSED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
-COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = ((demo, "firstk demo --out my-demo"),)
+COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (demo, "firstk demo --out my-demo"),
+    (export, "firstk export model/ --to onnx -o model.onnx"),
+)
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)
 

@@ -24,18 +24,20 @@ from firstk._checks import (
     InvalidInput,
     bad_parameter,
     check_choice,
-    check_matrix,
     check_prefix,
     check_same_length,
     require,
 )
 from firstk._whole_file import whole_file
 from firstk.integrations._codes import Codes
+from firstk.integrations._documents import Documents
 
 _OWNER = "to_faiss"
 _SIDES = ("document", "query")
 # Rows that are converted to float32 and added at a time.
 _ROWS = 65_536
+# Rows that an index is trained on; faiss takes a sample of its own from these.
+_TRAINING_ROWS = 262_144
 # Before the checksum at the end of a file.
 _MARK = b"firstk-sha256:"
 
@@ -61,8 +63,9 @@ def to_faiss(
         Length of the prefix that is searched; all of it if not given.
     index : str
         What faiss builds on the codes: "Flat", "HNSW32", "IVF256,Flat", any string of its index_factory.
-    documents : array-like of shape (n, p), optional
-        Raw vectors to train the index on and to add. The index that is returned takes queries.
+    documents : array-like of shape (n, p) or table, optional
+        Raw vectors to train the index on and to add; a table of :func:`firstk.data.files.open_vectors` is read in
+        blocks. The index that is returned takes queries.
     ids : array-like of n ints, optional
         What a search returns for the documents; their row numbers if not given. Each may occur once.
     metric : str
@@ -93,7 +96,7 @@ def to_faiss(
         return _transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
     if side is not None:
         raise InvalidInput("With 'documents' to_faiss sees to both sides itself. Leave 'side' out.")
-    rows = check_matrix(documents, _OWNER, "documents", width=codes.encoder.p)
+    rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
     numbers = _checked_ids(ids, rows)
     store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)
     whole = _transformed(faiss, codes, k, store, "document")
@@ -253,14 +256,14 @@ def _taken_apart(faiss: Any, index: Any) -> tuple[list[Any], Any]:
     return chain, faiss.downcast_index(index.index)
 
 
-def _checked_ids(ids: Any, documents: np.ndarray) -> np.ndarray | None:
-    """Return ids as int64, each of them once. -1 is what faiss returns where it found nothing."""
+def _checked_ids(ids: Any, documents: Documents) -> np.ndarray | None:
+    """Return ids as int64, each of them once; None where places will do. -1 is faiss's word for nothing found."""
     if ids is None:
-        return None
+        return None if documents.gapless else np.arange(documents.rows)
     numbers = np.asarray(ids)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise bad_parameter("ids", _OWNER, "a list of ints", ids)
-    check_same_length(numbers, documents, "ids", "documents", _OWNER)
+    check_same_length(numbers, range(documents.rows), "ids", "documents", _OWNER)
     if int(numbers.min()) < 0 or int(numbers.max()) >= 2**63:
         raise InvalidInput(f"The 'ids' of to_faiss must lie in [0, 2^63). Got {numbers.min()} to {numbers.max()}.")
     values, counts = np.unique(numbers, return_counts=True)
@@ -272,24 +275,25 @@ def _checked_ids(ids: Any, documents: np.ndarray) -> np.ndarray | None:
     return numbers.astype(np.int64)
 
 
-def _fill(whole: Any, documents: np.ndarray, ids: np.ndarray | None, description: str, progress: bool) -> None:
+def _fill(whole: Any, documents: Documents, ids: np.ndarray | None, description: str, progress: bool) -> None:
     """Train where the store needs it, then add block by block."""
     from tqdm.auto import tqdm
 
     if not whole.is_trained:
+        sample = documents.sample(_TRAINING_ROWS)
         try:
-            whole.train(np.ascontiguousarray(documents, dtype=np.float32))
+            whole.train(np.ascontiguousarray(sample, dtype=np.float32))
         except RuntimeError as error:
             raise InvalidInput(
-                f"'{description}' cannot be trained on {len(documents)} documents: {_reason(error)}."
+                f"'{description}' cannot be trained on {len(sample)} documents: {_reason(error)}."
             ) from None
-    with tqdm(total=len(documents), desc="adding", unit="row", disable=None if progress else True) as bar:
-        for start in range(0, len(documents), _ROWS):
-            block = np.ascontiguousarray(documents[start : start + _ROWS], dtype=np.float32)
+    with tqdm(total=documents.rows, desc="adding", unit="row", disable=None if progress else True) as bar:
+        for vectors, rows in documents.blocks(_ROWS):
+            block = np.ascontiguousarray(vectors, dtype=np.float32)
             if ids is None:
                 whole.add(block)
             else:
-                whole.add_with_ids(block, ids[start : start + _ROWS])
+                whole.add_with_ids(block, ids[rows])
             bar.update(len(block))
 
 

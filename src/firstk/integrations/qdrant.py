@@ -25,6 +25,7 @@ from firstk._checks import (
     require,
 )
 from firstk.integrations._codes import Codes
+from firstk.integrations._documents import Documents
 
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
 _PURPOSE = "A Qdrant collection"
@@ -147,8 +148,8 @@ class PrefixCollection:
 
         Parameters
         ----------
-        vectors : array-like of shape (n, p)
-            Raw vectors.
+        vectors : array-like of shape (n, p) or table
+            Raw vectors; a table of :func:`firstk.data.files.open_vectors` is read in blocks.
         ids : sequence of int or UUID, optional
             Each may occur once. Row numbers if not given, for a collection that is still empty.
         payloads : sequence of dict, optional
@@ -166,20 +167,24 @@ class PrefixCollection:
 
         owner = "PrefixCollection.upload"
         models = require("qdrant_client.models", "search", _PURPOSE)
-        X = check_matrix(vectors, owner, "vectors", width=self.codes.encoder.p)
+        rows = Documents.of(vectors, self.codes.encoder.p, owner, "vectors")
         batch = _checked_count(batch, "batch", owner)
-        keys = self._new_ids(len(X)) if ids is None else checked_ids(ids, len(X), owner)
-        facts = None if payloads is None else _checked_payloads(payloads, len(X), owner)
+        keys = self._new_ids(rows.rows) if ids is None else checked_ids(ids, rows.rows, owner)
+        facts = None if payloads is None else _checked_payloads(payloads, rows.rows, owner)
         with (
             _answered(self.name),
-            tqdm(total=len(X), desc="uploading", unit="row", disable=None if progress else True) as bar,
+            tqdm(total=rows.rows, desc="uploading", unit="row", disable=None if progress else True) as bar,
         ):
-            for start in range(0, len(X), batch):
-                rows = slice(start, start + batch)
-                named = self._named(X[rows], side="document", owner=owner)
-                part = None if facts is None else facts[rows]
-                self.client.upsert(self.name, models.Batch(ids=keys[rows], vectors=named, payloads=part))
-                bar.update(len(named["full"]))
+            for X, numbers in rows.blocks(batch):
+                self.client.upsert(
+                    self.name,
+                    models.Batch(
+                        ids=[keys[i] for i in numbers],
+                        vectors=self._named(X, side="document", owner=owner),
+                        payloads=None if facts is None else [facts[i] for i in numbers],
+                    ),
+                )
+                bar.update(len(X))
             return self.client.count(self.name, exact=True).count
 
     def search(
