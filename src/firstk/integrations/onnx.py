@@ -16,6 +16,7 @@ never a clipped code.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -84,6 +85,8 @@ def load(path: str | Path) -> OnnxEncoder:
         raise CorruptModel(f"'{file}' is not a readable ONNX model ({_first_line(error)}). Export it again.") from None
     if facts.get("format") != _FORMAT:
         raise CorruptModel(f"'{file}' is an ONNX model that firstk did not write: its metadata name no '{_FORMAT}'.")
+    if facts.get("sha256") != _digest(model):
+        raise CorruptModel(f"'{file}' does not match its own checksum: it is damaged. Copy or export it again.")
     options = runtime.SessionOptions()
     options.log_severity_level = 3  # errors only: the defaults of `k` and `query` are each worth a warning to it
     try:
@@ -171,7 +174,7 @@ def _model(onnx: Any, encoder: FittedEncoder) -> Any:
     model = helper.make_model(
         whole, producer_name="firstk", ir_version=_IR, opset_imports=[helper.make_opsetid("", _OPSET)]
     )
-    helper.set_model_props(model, _facts(encoder))
+    helper.set_model_props(model, _facts(encoder) | {"sha256": _digest(model)})
     if model.ByteSize() > _MOST_BYTES:
         raise InvalidInput(
             f"An ONNX file holds at most 2 GiB, and this encoder of {encoder.p} x {encoder.d} takes more. "
@@ -241,6 +244,15 @@ def _facts(encoder: FittedEncoder) -> dict[str, str]:
         "objective": str(encoder.config.get("objective", "")),
         "config": json.dumps(dict(encoder.config), ensure_ascii=False),
     }
+
+
+def _digest(model: Any) -> str:
+    """Return the SHA-256 of all numbers of a model."""
+    digest = hashlib.sha256()
+    for part in model.graph.initializer:
+        digest.update(part.name.encode())
+        digest.update(part.raw_data)
+    return digest.hexdigest()
 
 
 def _first_line(error: Exception) -> str:
