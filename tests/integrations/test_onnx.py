@@ -80,7 +80,9 @@ def digits():
     return load_digits()
 
 
-@pytest.mark.parametrize("objective", ["reconstruction", "fisher", "similarity", Similarity(keep="dot_products")], ids=str)
+@pytest.mark.parametrize(
+    "objective", ["reconstruction", "fisher", "similarity", Similarity(keep="dot_products")], ids=str
+)
 def test_parity_on_real_data(objective, digits, tmp_path):
     encoder = PrefixEncoder(objective=objective).fit(digits.X_train, digits.y_train)
     X = digits.X_test.astype(np.float32)
@@ -128,7 +130,7 @@ def test_the_bare_graph_refuses_a_wrong_k_or_width(tmp_path):
     for k in (-4, -1, 0, 5, 10**12):
         with pytest.raises(Exception, match="k_must_be_from_1_to_4"):
             run.run(None, {"vectors": X, "k": np.array(k)})
-    with pytest.raises(Exception, match="[Ii]nvalid dimensions"):
+    with pytest.raises(Exception, match=r"[Ii]nvalid dimensions"):
         run.run(None, {"vectors": np.ones((2, 5), np.float32)})
 
 
@@ -178,7 +180,7 @@ def test_a_custom_network_is_refused_with_the_way_out(tmp_path):
 def test_weights_beyond_float32_are_refused(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 3, 2, normalised=False)
     encoder.components[0, 0] = 1e200
-    with pytest.raises(InvalidInput, match="'components'.*float32"):
+    with pytest.raises(InvalidInput, match=r"'components'.*float32"):
         exports.export(encoder, tmp_path / "encoder.onnx")
     assert not list(tmp_path.iterdir())
 
@@ -186,7 +188,7 @@ def test_weights_beyond_float32_are_refused(tmp_path):
 def test_bad_calls_get_sentences(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=False)
     loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
-    with pytest.raises(InvalidInput, match="6 columns. Got 5"):
+    with pytest.raises(InvalidInput, match=r"6 columns\. Got 5"):
         loaded.encode(np.ones((2, 5)))
     with pytest.raises(InvalidInput, match="at least one row"):
         loaded.encode(np.ones((0, 6)))
