@@ -75,12 +75,8 @@ def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, **settings: Any)
 
 
 def _sentence(facts: dict[str, Any]) -> str:
-    size = f"{facts['bytes'] / 1e6:,.1f} MB"
+    width, k, size = facts["input_width"], facts["k"], f"{facts['bytes'] / 1000:,.0f} kB"
     if facts["to"] == "onnx":
-        return (
-            f"{facts['path']}: {facts['input_width']} numbers in, the first 1 to {facts['k']} coordinates out; {size}."
-        )
-    return (
-        f"{facts['path']}: {facts['documents']:,} documents in '{facts['index']}' on {facts['k']} coordinates; raw "
-        f"vectors of {facts['input_width']} in; {size}."
-    )
+        return f"{facts['path']}: {width} numbers in, prefixes of 1 to {k} out; {size}."
+    what = f"{facts['documents']:,} documents in '{facts['index']}' on {k} coordinates"
+    return f"{facts['path']}: {what}; takes raw vectors of {width}; {size}."
