@@ -75,6 +75,24 @@ def test_parity_of_any_encoder(tmp_path_factory, seed, p, d, rows, normalised, w
             assert_same(loaded.encode(X, k, side=side), encoder.encode(X, k, side=side))
 
 
+@pytest.mark.parametrize("p", [384, 385, 768, 1500])
+def test_parity_of_wide_rows_which_are_summed_in_pieces(p, tmp_path):
+    rng = np.random.default_rng(p)
+    encoder = random_encoder(rng, p, 24, normalised=False, offset=3.0)
+    X = (3 + rng.normal(size=(50, p))).astype(np.float32)
+    loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
+    for k in (1, 2, 24):
+        assert_same(loaded.encode(X, k), encoder.encode(X, k))
+
+
+@given(width=st.integers(1, 10_000))
+def test_pieces_cover_the_columns(width):
+    sizes = exports._piece_sizes(width)
+    assert sum(sizes) == width
+    assert 0 < min(sizes)
+    assert max(sizes) <= 384
+
+
 @pytest.fixture(scope="module")
 def digits():
     return load_digits()

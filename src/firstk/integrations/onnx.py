@@ -34,6 +34,8 @@ from firstk.integrations._codes import fitted
 # Old enough for onnxruntime 1.12 and everything since; nothing newer is needed.
 _OPSET, _IR = 17, 8
 _FORMAT = "firstk-encoder"
+# Columns that are summed at a time.
+_PIECE = 384
 # A protobuf file ends at 2 GiB.
 _MOST_BYTES = 2**31 - 2**20
 
@@ -146,6 +148,21 @@ class _Graph:
         self.nodes.append(self._onnx.helper.make_node(operation, inputs, [to], name=name or to, **attributes))
         return to
 
+    def product(self, x: str, weight: str, width: int, to: str) -> str:
+        """Multiply ``x W^T``, adding up pieces of its columns one after the other."""
+        sizes = _piece_sizes(width)
+        if len(sizes) == 1:
+            return self.step("Gemm", x, weight, to=to, transB=1)
+        split = self.constant(f"{to}/sizes", sizes, np.int64)
+        x_pieces, w_pieces = ([f"{to}/{kind}{i}" for i in range(len(sizes))] for kind in ("x", "w"))
+        for whole, pieces in ((x, x_pieces), (weight, w_pieces)):
+            self.nodes.append(self._onnx.helper.make_node("Split", [whole, split], pieces, name=pieces[0], axis=1))
+        total: tuple[str, ...] = ()
+        for i, piece in enumerate(zip(x_pieces, w_pieces, strict=True)):
+            name = to if i == len(sizes) - 1 else f"{to}/sum{i}"
+            total = (self.step("Gemm", *piece, *total, to=name, transB=1),)
+        return to
+
     def unit_rows(self, z: str, to: str) -> str:
         """Divide rows by their norms; a zero row is divided by one."""
         norm = self.step("ReduceL2", z, to=f"{to}/norm", axes=[1], keepdims=1)
@@ -200,9 +217,23 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
     if isinstance(encoder.body, Layers):
         z = _layers(graph, encoder.body, z)
     axes = _cut_axes(graph, encoder)
-    z = graph.step("Gemm", z, axes, to="coordinates" if encoder.normalised else "codes", transB=1)
+    z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalised else "codes")
     if encoder.normalised:
         graph.unit_rows(z, to="codes")
+
+
+def _piece_sizes(width: int) -> list[int]:
+    """Return how many columns are summed at a time: pieces of 384, the rest in halves, as OpenBLAS does under numpy.
+
+    Sums in the same order round alike. Unit codes of few coordinates need that, where a short vector is divided by its
+    norm and rounding grows.
+    """
+    sizes = []
+    while width >= 2 * _PIECE:
+        sizes.append(_PIECE)
+        width -= _PIECE
+    half = -(-width // 2)
+    return sizes + ([width] if width <= _PIECE else [half, width - half])
 
 
 def _layers(graph: _Graph, body: Layers, z: str) -> str:
@@ -210,7 +241,7 @@ def _layers(graph: _Graph, body: Layers, z: str) -> str:
     for i, (W, b) in enumerate(zip(body.weights, body.biases, strict=True)):
         weight, bias = graph.constant(f"layer{i}/weight", W), graph.constant(f"layer{i}/bias", b)
         # The product and then the sum, as numpy does it.
-        z = graph.step("Add", graph.step("Gemm", z, weight, to=f"layer{i}/product", transB=1), bias, to=f"layer{i}")
+        z = graph.step("Add", graph.product(z, weight, W.shape[1], to=f"layer{i}/product"), bias, to=f"layer{i}")
         if i < last:
             z = graph.step("Relu", z, to=f"layer{i}/relu")
     return graph.unit_rows(z, to="body") if body.normalise else z
