@@ -89,7 +89,7 @@ def test_parity_of_wide_rows_which_are_summed_in_pieces(p, tmp_path):
 def test_pieces_cover_the_columns(width):
     sizes = exports._piece_sizes(width)
     assert sum(sizes) == width
-    assert 0 < min(sizes)
+    assert min(sizes) > 0
     assert max(sizes) <= 384
 
 
