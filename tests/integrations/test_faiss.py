@@ -8,7 +8,6 @@ import pytest
 from firstk import FittedEncoder, PrefixEncoder, Similarity
 from firstk._checks import CorruptModel, InvalidInput, MissingExtra
 from firstk.bodies import Layers
-from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
 
 faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
@@ -21,11 +20,6 @@ OBJECTIVES = {
     "neighbours": ("similarity", "cosine"),
     "dot_products": (Similarity(keep="dot_products"), "inner_product"),
 }
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_digits()
 
 
 @pytest.fixture(scope="module")

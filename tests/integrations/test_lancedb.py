@@ -3,23 +3,10 @@
 import numpy as np
 import pytest
 
-from firstk import PrefixEncoder
-from firstk.data import load_digits
-
 lancedb = pytest.importorskip("lancedb", reason="needs the package 'lancedb'")
 pa = pytest.importorskip("pyarrow", reason="needs the extra 'tables'")
 
 SHORT, FULL = 8, 32
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_digits()
-
-
-@pytest.fixture(scope="module")
-def encoder(digits):
-    return PrefixEncoder(objective="similarity").fit(digits.X_train)
 
 
 def column(Z):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from firstk import Classification, FittedEncoder, Gradient, PrefixEncoder, Similarity
 from firstk._checks import CorruptModel, InvalidInput, MissingExtra
 from firstk.bodies import Layers
-from firstk.data import load_digits
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
 ort = pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
@@ -91,11 +90,6 @@ def test_pieces_cover_the_columns(width):
     assert sum(sizes) == width
     assert min(sizes) > 0
     assert max(sizes) <= 384
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_digits()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 
 from firstk import PrefixEncoder, Similarity
 from firstk._checks import InvalidInput, MissingExtra
-from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra 'search'")
@@ -15,16 +14,6 @@ qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra 'se
 from firstk.integrations.qdrant import PrefixCollection  # noqa: E402
 
 models = qdrant_client.models
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_digits()
-
-
-@pytest.fixture(scope="module")
-def encoder(digits):
-    return PrefixEncoder(objective="similarity").fit(digits.X_train)
 
 
 @pytest.fixture
