@@ -225,8 +225,8 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
 def _piece_sizes(width: int) -> list[int]:
     """Return how many columns are summed at a time: pieces of 384, the rest in halves, as OpenBLAS does under numpy.
 
-    Sums in the same order round alike. Unit codes of few coordinates need that, where a short vector is divided by its
-    norm and rounding grows.
+    Sums in the same order round alike. Where unit codes divide by a norm that nearly vanishes, rounding grows all the
+    same: docs/decisions.md has the figures.
     """
     sizes = []
     while width >= 2 * _PIECE:
