@@ -23,12 +23,12 @@ $(VENV)/.base: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need (first run only) ..."
-	@$(PIP) -e '.[report,tables,torch,test]'
+	@$(PIP) -e '.[report,tables,torch,search,onnx,test]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test
 	@echo "installing the peers of the benchmarks (first run only) ..."
-	@$(PIP) -e '.[report,tables,torch,text,test]'
+	@$(PIP) -e '.[report,tables,torch,text,search,onnx,test]'
 	@touch $@
 
 demo: $(VENV)/.base

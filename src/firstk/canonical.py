@@ -107,11 +107,12 @@ def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
     second_moment : ndarray of shape (p, p)
         E[x x^T] of what the encoder sees.
     """
-    assert code.shared is not None
+    shared = code.shared
+    assert shared is not None
     if scale == "noise":
         code = _rows_of_one_length(code)
     elif scale == "head":
-        code = code.scaled(np.linalg.norm(code.shared - code.shared.mean(axis=0), axis=0))
+        code = code.scaled(np.linalg.norm(shared - shared.mean(axis=0), axis=0))
     B = code.components
     size = np.sqrt(max(float(np.sum((B @ second_moment) * B)), np.finfo(float).tiny))
     return code.scaled(np.full(len(B), 1 / size))
