@@ -60,14 +60,14 @@ def transform(
             resume=resume,
             progress=progress,
         )
-    if json:
-        from dataclasses import asdict
-        from json import dumps
+    typer.echo(_document(outcome) if json else "\n".join(_lines(outcome)))
 
-        typer.echo(dumps(asdict(outcome)))
-        return
-    for line in _lines(outcome):
-        typer.echo(line)
+
+def _document(outcome: Outcome) -> str:
+    from dataclasses import asdict
+    from json import dumps
+
+    return dumps(asdict(outcome))
 
 
 def _lines(outcome: Outcome) -> list[str]:
