@@ -77,6 +77,20 @@ def load(typing: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def load_wide(typing: Any, array: Any, row: Any, index: Any) -> Any:
+    """Return the `LANES` float32 of row `row` of a contiguous matrix from `index` on, as float64."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        matrix = make_array(array)(context, builder, args[0])
+        width = builder.extract_value(matrix.shape, 1)
+        data = builder.gep(matrix.data, [builder.add(builder.mul(args[1], width), args[2])])
+        narrow = builder.load(builder.bitcast(data, _vector_of(array.dtype).as_pointer()), align=4)
+        return builder.fpext(narrow, _vector_of(types.float64))
+
+    return Vector(types.float64)(array, types.intp, types.intp), code
+
+
+@intrinsic
 def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
     """Write `vector` to `array` from `index` on."""
 
@@ -130,6 +144,27 @@ def mul(typing: Any, x: Any, y: Any) -> Any:
 def larger(typing: Any, x: Any, y: Any) -> Any:
     """Return the larger of x and y in each lane."""
     return x(x, x), lambda context, builder, signature, args: _larger(builder, *args)
+
+
+@intrinsic
+def above(typing: Any, x: Any, y: Any) -> Any:
+    """Return which lanes of x exceed those of y, as bits: lane i is bit i."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = builder.fcmp_ordered(">", *args)
+        return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), _INT32)
+
+    return types.uint32(x, x), code
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    """Return the place of the lowest bit that is set; at least one must be."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.zext(builder.cttz(args[0], ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
+
+    return types.int64(types.uint32), code
 
 
 def _fold(builder: Any, vector: Any, combine: Any) -> Any:
