@@ -28,7 +28,7 @@ $(VENV)/.test: $(VENV)/.base
 
 $(VENV)/.bench: $(VENV)/.test
 	@echo "installing the peers of the benchmarks (first run only) ..."
-	@$(PIP) -e '.[report,tables,torch,text,test]'
+	@$(PIP) -e '.[report,tables,torch,text,search,test]'
 	@touch $@
 
 demo: $(VENV)/.base

@@ -11,13 +11,15 @@ from typing import Any
 import numba
 import numpy as np
 
-from firstk.kernels._simd import LANES, above, fma, load, load_wide, lowest_bit, splat, store, sub, sum_lanes
+from firstk.kernels._simd import LANES, above, fma, load, load_wide, lowest_bit, prefetch, splat, store, sub, sum_lanes
 from firstk.retrieval import _plain
 from firstk.retrieval.layout import REMAINDER_ROUNDING, Layout, Queries, Scan
 from firstk.retrieval.prefixes import GROUP, Bits
 
 # Queries that share a load of a row, and queries that share a tile.
 _TOGETHER, _QUERIES = 4, 64
+# Rows are far apart in memory: the first lines of one are asked for this many rows ahead.
+_AHEAD, _LINES = 12, 4
 # Rows collected between two reports: bounds the memory of a scan that excludes nothing.
 _CHUNK = 1 << 15
 jit: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -57,8 +59,7 @@ def _keep_nearest(near: Any, rows: Any, count: int, size: int) -> Any:
 @jit
 def _take(bits: Any, values: Any, base: int, q: int, found: Any, size: int) -> None:
     """Note the lanes that passed; when a query's list is full, keep its nearest and raise its threshold."""
-    near, rows, counts, thresholds = found
-    lanes = np.empty(LANES, np.float32)
+    near, rows, counts, thresholds, lanes = found
     store(lanes, 0, values)
     count, threshold = counts[q], thresholds[q]
     while bits:
@@ -84,7 +85,7 @@ def _take_four(values: Any, base: int, q: int, found: Any, size: int) -> None:
 
 
 @jit
-def _scan_tile(tile: Any, width: int, base: int, queries: Any, extras: Any, found: Any, size: int) -> None:
+def _scan_tile(tile: Any, offset: int, width: int, base: int, queries: Any, extras: Any, found: Any, size: int) -> None:
     """Nearness of one tile of `width` rows to all queries; whatever exceeds a threshold goes to `found`."""
     bias, remainder, lift = extras
     m, k = queries.shape
@@ -102,7 +103,7 @@ def _scan_tile(tile: Any, width: int, base: int, queries: Any, extras: Any, foun
                 b0, b1, b2, b3 = fma(y, r0, b0), fma(y, r1, b1), fma(y, r2, b2), fma(y, r3, b3)
                 c0, c1, c2, c3 = fma(z, r0, c0), fma(z, r1, c1), fma(z, r2, c2), fma(z, r3, c3)
                 d0, d1, d2, d3 = fma(w, r0, d0), fma(w, r1, d1), fma(w, r2, d2), fma(w, r3, d3)
-            p = c
+            p = offset + c
             for j in range(k):
                 r0, r1, r2, r3 = load(tile, p), load(tile, p + 16), load(tile, p + 32), load(tile, p + 48)
                 p += width
@@ -123,15 +124,23 @@ def _scan_tile(tile: Any, width: int, base: int, queries: Any, extras: Any, foun
 
 
 @jit
-def _scan(tiles: Any, span: Any, queries: Any, extras: Any, found: Any, size: int) -> None:
-    """Scan tiles span[0] to span[1]; int8 tiles are spread out to float32 once for all queries."""
+def _scan_floats(tiles: Any, span: Any, queries: Any, extras: Any, found: Any, size: int) -> None:
+    """Scan tiles span[0] to span[1]."""
+    flat, width = tiles.reshape(-1), tiles.shape[2]
+    for t in range(span[0], span[1]):
+        _scan_tile(flat, t * tiles.shape[1] * width, width, t * width, queries, extras, found, size)
+
+
+@jit
+def _scan_bytes(tiles: Any, span: Any, queries: Any, extras: Any, found: Any, size: int) -> None:
+    """Scan int8 tiles: each is spread out to float32 once for all queries."""
     k, width = queries.shape[1], tiles.shape[2]
     spread = np.empty(k * width, np.float32)
     for t in range(span[0], span[1]):
-        tile = tiles[t].reshape(-1)
-        for i in range(k * width):
-            spread[i] = tile[i]
-        _scan_tile(spread, width, t * width, queries, extras, found, size)
+        for j in range(k):
+            for i in range(width):
+                spread[j * width + i] = tiles[t, j, i]
+        _scan_tile(spread, 0, width, t * width, queries, extras, found, size)
 
 
 @jit
@@ -166,14 +175,14 @@ def _popcount(x: Any) -> Any:
 
 @jit
 def _nearest_rows(found: Any, size: int, out: Any) -> None:
-    near, rows, counts, thresholds = found
+    near, rows, counts, thresholds, _ = found
     for q in range(len(out)):
         thresholds[q] = _keep_nearest(near[q], rows[q], counts[q], size)
         out[q] = rows[q, :size]
 
 
 def _lists(m: int, capacity: int, thresholds: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    """Empty lists of what was found by each query: nearness, rows, counts, thresholds."""
+    """Empty lists of what was found by each query: nearness, rows, counts, thresholds; and room for one vector."""
     padded = -(-m // _TOGETHER) * _TOGETHER
     bound = np.full(padded, np.inf, np.float32)  # nothing exceeds it: queries that fill up a group find nothing
     bound[:m] = -np.inf if thresholds is None else thresholds
@@ -182,6 +191,7 @@ def _lists(m: int, capacity: int, thresholds: np.ndarray | None) -> tuple[np.nda
         np.empty((padded, capacity), np.int64),
         np.zeros(padded, np.int64),
         bound,
+        np.empty(LANES, np.float32),
     )
 
 
@@ -197,15 +207,16 @@ def _run(scan: Scan, found: tuple[np.ndarray, ...], size: int, span: tuple[int, 
     if scan.lift is not None:
         lift[:m] = scan.lift
     whole = (0, len(columns.prefixes.tiles))
-    _scan(columns.prefixes.tiles, span or whole, queries, (columns.bias, columns.remainder, lift), found, size)
+    run = _scan_floats if columns.prefixes.tiles.dtype == np.float32 else _scan_bytes
+    run(columns.prefixes.tiles, span or whole, queries, (columns.bias, columns.remainder, lift), found, size)
 
 
 def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the `size` nearest rows of each query by the first stage, and the multiply-adds."""
-    scan, m = layout.estimate(queries), len(queries)
-    n = scan.columns.prefixes.n
+    m, n = len(queries), len(layout.codes)
     if size == n:
-        return _plain.shortlist(layout, queries, size)
+        return _plain.every_row(m, n)
+    scan = layout.estimate(queries)
     spent = np.full(m, scan.spent)
     thresholds = None
     if layout.sample is not None and 8 * size < n:
@@ -286,7 +297,11 @@ def _excluded(cost: float, left: float, right: float, limit: float, euclidean: b
 def _grow(codes: Any, left: Any, euclidean: bool, edges: Any, first: int, pairs: Any, costs: Any, limits: Any) -> Any:
     """Add the coordinates between `edges`, the first of which is edge number `first`; return the multiply-adds."""
     spent = np.zeros(len(codes[0]), np.int64)
+    near = min(edges[-1], edges[0] + _LINES * LANES)
     for i in range(len(costs)):
+        if i + _AHEAD < len(costs):
+            for j in range(edges[0], near, LANES):
+                prefetch(codes[1], pairs[1][i + _AHEAD], j)
         q, x = pairs[0][i], pairs[1][i]
         cost, work = costs[i], 0
         for e in range(len(edges) - 1):

@@ -35,17 +35,21 @@ def nearness(scan: Scan) -> np.ndarray:
 
 def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the `size` nearest rows of each query by the first stage, in order of rows, and the multiply-adds."""
-    scan = layout.estimate(queries)
-    n = scan.columns.prefixes.n
-    spent = np.full(len(queries), scan.spent)
+    m, n = len(queries), len(layout.codes)
     if size == n:
-        return np.tile(np.arange(n), (len(queries), 1)), spent
+        return every_row(m, n)
+    scan = layout.estimate(queries)
     N = nearness(scan)
     worst = np.partition(N, n - size, axis=1)[:, n - size, None]
     beyond, equal = worst < N, worst == N
     room = size - beyond.sum(axis=1, keepdims=True)
     chosen = beyond | (equal & (equal.cumsum(axis=1) <= room))
-    return np.nonzero(chosen)[1].reshape(len(queries), size), spent
+    return np.nonzero(chosen)[1].reshape(m, size), np.full(m, scan.spent)
+
+
+def every_row(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the shortlist that needs no scan: every row."""
+    return np.tile(np.arange(n), (m, 1)), np.zeros(m, np.int64)
 
 
 def collect(scan: Scan, thresholds: np.ndarray) -> Any:

@@ -36,14 +36,13 @@ def search_block(layout: Layout, operations: ModuleType, Q: np.ndarray, n: int, 
     found = _by_schedule(layout, operations, queries, n)
     if not exact or _sees_everything(layout, n):
         return found
-    spent, limits = found.spent, found.costs[:, -1]
-    scan, thresholds = layout.bound(queries, limits)
+    spent, worst = found.spent, found.costs[:, -1]
+    scan, thresholds = layout.bound(queries, worst)
+    limits, whole = _slackened(layout, queries, worst), (0, len(layout.edges) - 1)
     spent += scan.spent
     survivors = []
     for pairs in operations.collect(scan, thresholds):
-        costs, more = operations.grow(
-            layout, queries, pairs, np.zeros(len(pairs[0])), (0, len(layout.edges) - 1), _slackened(layout, queries, limits)
-        )
+        costs, more = operations.grow(layout, queries, pairs, np.zeros(len(pairs[0])), whole, limits)
         spent += more
         alive = np.isfinite(costs)
         survivors.append((pairs[0][alive], pairs[1][alive], costs[alive]))
@@ -121,9 +120,7 @@ def _partitioned(estimates: np.ndarray, size: int) -> np.ndarray:
     return np.argpartition(estimates, size - 1, axis=1)
 
 
-def _nearest(
-    query: np.ndarray, row: np.ndarray, cost: np.ndarray, m: int, n: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _nearest(query: np.ndarray, row: np.ndarray, cost: np.ndarray, m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and costs of the n nearest of each query, nearest first, ties to the row that was added first."""
     order = np.lexsort((row, cost, query))
     first = np.searchsorted(query[order], np.arange(m))

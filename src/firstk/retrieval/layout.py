@@ -127,7 +127,7 @@ class Layout:
 
     def prepare(self, Q: np.ndarray) -> Queries:
         """Centre a block of queries and take its norms: d multiply-adds each."""
-        norms, remainders = _norms_past(Q, self.centre, self.edges)
+        norms, remainders = norms_past(Q, self.centre, self.edges)
         widest = max(self.schedule.stages[0].k, self.schedule.exact_k)
         return Queries(Q, Q[:, :widest] - self.centre[:widest], norms, remainders.astype(np.float64))
 
@@ -177,7 +177,7 @@ def build_layout(codes: np.ndarray, euclidean: bool, schedule: Schedule, first_s
     n, d = codes.shape
     edges = _edges(schedule, d)
     centre = codes.mean(axis=0, dtype=np.float64).astype(np.float32) if euclidean else np.zeros(d, np.float32)
-    norms, remainders = _norms_past(codes, centre, edges)
+    norms, remainders = norms_past(codes, centre, edges)
     k, exact_k = schedule.stages[0].k, schedule.exact_k
     Y = codes[:, : max(k, exact_k)] - centre[: max(k, exact_k)]
     make = FIRST_STAGES[first_stage]
@@ -218,7 +218,7 @@ def _edges(schedule: Schedule, d: int) -> tuple[int, ...]:
     return (0, *sorted(ks | {d}))
 
 
-def _norms_past(X: np.ndarray, centre: np.ndarray, edges: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def norms_past(X: np.ndarray, centre: np.ndarray, edges: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Norms of centred rows (float64), and of their coordinates past each edge (float32)."""
     past = np.zeros((len(X), len(edges)))
     for start in range(0, len(X), _ROWS_AT_ONCE):

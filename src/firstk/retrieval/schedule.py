@@ -5,7 +5,7 @@ A record without data, so that a schedule can be chosen once, read, stored, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -90,9 +90,13 @@ def given_schedule(stages: Any, d: int, rows: int, n_neighbours: int) -> Schedul
     return Schedule(chosen, rows, n_neighbours, exact_k=chosen[0].k)
 
 
-def full_scan(d: int, rows: int, n_neighbours: int, **facts: Any) -> Schedule:
-    """Return the schedule that looks at every coordinate of every row."""
-    return Schedule((Stage(d, min(rows, n_neighbours)),), rows, n_neighbours, exact_k=d, **facts)
+def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: Any) -> Schedule:
+    """Return the schedule that looks at every coordinate of every row.
+
+    A scan in float32 leaves room for its rounding. Other forms of prefixes are not scanned: all rows are finished.
+    """
+    size = min(rows, 2 * n_neighbours) if first_stage == "float32" else rows
+    return Schedule((Stage(d, size),), rows, n_neighbours, exact_k=d, **facts)
 
 
 def check_request(n_neighbours: Any, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
@@ -108,8 +112,3 @@ def check_request(n_neighbours: Any, schedule: Schedule, rows: int, exact: bool,
             f"for. Call replan(n_neighbours={n}) first, or search with exact=True."
         )
     return int(n)
-
-
-def describe(stages: Sequence[Stage]) -> list[tuple[int, int]]:
-    """Return stages as plain pairs (k, size)."""
-    return [(stage.k, stage.size) for stage in stages]

@@ -23,8 +23,8 @@ def as_codes(Z: Any, metric: str, owner: str, name: str, width: int | None = Non
     norms = np.sqrt(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
     if (large := np.flatnonzero(~(norms < _LARGEST_NORM))).size:
         raise InvalidInput(
-            f"{owner} computes in float32; row {large[0]} of '{name}' has norm {norms[large[0]]:.1e}, too large for its "
-            "squares. Scale the codes down."
+            f"{owner} computes in float32; row {large[0]} of '{name}' has norm {norms[large[0]]:.1e}, too large for "
+            "its squares. Scale the codes down."
         )
     if metric != "cosine":
         return np.ascontiguousarray(Z, dtype=np.float32)
@@ -41,7 +41,6 @@ class Store:
 
     def __init__(self, rows: np.ndarray, ids: np.ndarray):
         self._rows, self._ids, self._n = rows, ids, len(rows)
-        self._places: dict[int, int] | None = None
 
     def __len__(self) -> int:
         return self._n
