@@ -54,8 +54,8 @@ def quality(title: str, result: Any, truth: np.ndarray, recall: float, share: fl
     """Print recall and work of a search, and tell whether both are as promised."""
     found = float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, result.ids, strict=True)]))
     met = found >= recall and result.fraction <= share
-    print(f"{title}: recall@{NEIGHBOURS} {found:.4f} (promised {recall:g}), multiply-adds {result.fraction:.2%} of brute "
-          f"force (promised {share:.0%}): {'met' if met else 'NOT MET'}")  # fmt: skip
+    print(f"{title}: recall@{NEIGHBOURS} {found:.4f} (promised {recall:g}), {result.fraction:.2%} of the "
+          f"multiply-adds of brute force (promised {share:.0%}): {'met' if met else 'NOT MET'}")  # fmt: skip
     return met
 
 

@@ -30,7 +30,7 @@ from firstk.retrieval.layout import Layout, build_layout
 from firstk.retrieval.planning import choose_schedule
 from firstk.retrieval.prefixes import FIRST_STAGES
 from firstk.retrieval.results import SearchResult
-from firstk.retrieval.schedule import Schedule, check_request, given_schedule
+from firstk.retrieval.schedule import Schedule, check_request, check_schedule, given_schedule
 from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, known_ids, new_ids
 
 ENGINES = ("auto", "compiled", "numpy")
@@ -294,7 +294,7 @@ class FunnelIndex:
                 encoder=unpack_encoder(arrays, module),
                 next_id=int(facts["next_id"]),
             )
-            given_schedule([(s.k, s.size) for s in schedule.stages], index.d, schedule.rows, schedule.n_neighbours)
+            check_schedule(schedule, index.d)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, FirstkError) and not isinstance(error, InvalidInput):
                 raise

@@ -30,6 +30,8 @@ _MARGIN = 1.645
 _LOOK_UP, _CACHE_BYTES = 6000, 1 << 25
 # A funnel that costs more than this share of brute force is not worth its code.
 _WORTH = 0.5
+# Rows from which a search takes long enough for a warning.
+_NOTICEABLE = 1000
 # Prefixes must need shortlists this much shorter than random coordinates do, or their order is no help.
 _HELP = 0.7
 
@@ -75,8 +77,16 @@ def choose_schedule(
     evidence = gather_evidence(rows, euclidean, first_stage, n_neighbours, rng)
     schedule = _cheapest(evidence, len(rows), d, recall, n_neighbours)
     share = 1.0 if schedule is None else _multiply_adds(schedule, d, first_stage) / (len(rows) * d)
-    _check_order(evidence, recall, n_neighbours, schedule, min(share, 1.0))
+    trouble = _check_order(evidence, recall, n_neighbours, schedule, min(share, 1.0))
     if schedule is None or share > _WORTH:
+        trouble = trouble or (
+            f"No schedule with {first_stage} prefixes reaches recall {recall:g} for less than {_WORTH:.0%} of brute "
+            "force: short prefixes of these codes say too little. The index looks at every coordinate of every row."
+        )
+        schedule = None
+    if trouble and n >= _NOTICEABLE:
+        warnings.warn(trouble, OrderWarning, stacklevel=3)
+    if schedule is None:
         return everything
     sizes = [-(-stage.size * n // len(rows)) for stage in schedule.stages]
     stages = tuple(Stage(stage.k, size) for stage, size in zip(schedule.stages, sizes, strict=True))
@@ -174,6 +184,8 @@ class _Sample:
                         limits = limits + lift * self.left[self.truth[block], i]
                     if block.start == 0:
                         kept[i] += self._not_excluded(N, i, chunk) / len(N)
+                    # A little above, so that rounding does not put a neighbour behind itself.
+                    limits = (limits + 1e-6 * np.abs(limits)).astype(np.float32)
                     ranks[i, block] += _count_nearer(N + lift * self.left[chunk, i], limits)
         return ranks, kept
 
@@ -203,8 +215,7 @@ class _Sample:
 
 
 def _count_nearer(N: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """How many entries of each row of N exceed each of the row's limits, ties and rounding aside."""
-    limits = (limits + 1e-6 * np.abs(limits)).astype(np.float32)
+    """How many entries of each row of N exceed each of the row's limits."""
     rows, columns = np.nonzero(limits.min(axis=1, keepdims=True) < N)
     values = N[rows, columns]
     counts = [np.bincount(rows[values > limits[rows, t]], minlength=len(N)) for t in range(limits.shape[1])]
@@ -231,8 +242,8 @@ def _form_ranks(prefixes: Prefixes, sample: _Sample, ks: tuple[int, ...]) -> np.
             for rows, S in prefixes.similarities(prefixes.queries(sample.Y[asked], k)):
                 np.subtract(S, half[rows], out=N[:, rows])
             N[np.arange(len(asked)), asked] = -np.inf
-            limits = np.take_along_axis(N, truth, axis=1)
-            ranks[i, block] = np.stack([np.count_nonzero(t[:, None] <= N, axis=1) for t in limits.T], axis=1) - 1
+            limits = np.nextafter(np.take_along_axis(N, truth, axis=1), np.float32(-np.inf))
+            ranks[i, block] = _count_nearer(N, limits) - 1
     return ranks
 
 
@@ -319,19 +330,19 @@ def _multiply_adds(schedule: Schedule, d: int, first_stage: str) -> float:
     return total
 
 
-def _check_order(evidence: Evidence, recall: float, n_neighbours: int, schedule: Schedule | None, share: float) -> None:
-    """Warn where random coordinates do as well as the first ones."""
+def _check_order(evidence: Evidence, recall: float, n_neighbours: int, schedule: Schedule | None, share: float) -> str:
+    """Return a sentence where random coordinates do as well as the first ones; nothing where they do not."""
     k = evidence.ks[len(evidence.ks) // 2] if schedule is None else schedule.stages[-1].k
     i = evidence.ks.index(k) if k in evidence.ks else len(evidence.ks) // 2
-    everyone = np.ones(evidence.random_ranks[i].shape, bool)
-    random = _smallest(everyone, evidence.random_ranks[i], recall, n_neighbours)
-    ordered = _smallest(np.ones(evidence.ranks[i].shape, bool), evidence.ranks[i], recall, n_neighbours)
+    few = evidence.random_ranks.shape[1]
+    random, ordered = (
+        _smallest(np.ones(ranks.shape, bool), ranks, recall, n_neighbours)
+        for ranks in (evidence.random_ranks[i], evidence.ranks[i, :few])
+    )
     if random is None or ordered is None or random <= 2 * n_neighbours or ordered < _HELP * random:
-        return
-    warnings.warn(
+        return ""
+    return (
         f"The order of these coordinates does not help a search: for recall {recall:g} the first {evidence.ks[i]} need "
         f"a shortlist of {ordered} rows, and {evidence.ks[i]} drawn at random {random}. The recall is kept, at "
-        f"{share:.0%} of brute force. Fit a PrefixEncoder and index its codes instead.",
-        OrderWarning,
-        stacklevel=4,
+        f"{share:.0%} of brute force. Fit a PrefixEncoder and index its codes instead."
     )

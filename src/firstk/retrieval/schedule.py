@@ -90,6 +90,13 @@ def given_schedule(stages: Any, d: int, rows: int, n_neighbours: int) -> Schedul
     return Schedule(chosen, rows, n_neighbours, exact_k=chosen[0].k)
 
 
+def check_schedule(schedule: Schedule, d: int) -> None:
+    """Refuse a schedule read from a file that does not fit codes of width d."""
+    given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbours)
+    if not 1 <= schedule.exact_k <= d or not 0 <= schedule.remainder_cosine <= 1 or schedule.rows < 1:
+        raise InvalidInput(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
+
+
 def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: Any) -> Schedule:
     """Return the schedule that looks at every coordinate of every row.
 
