@@ -183,7 +183,7 @@ def test_coordinates_without_order_are_called_so():
     Z = ordered(4000, 64, decay=0.9)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(64, 64)))[0]
     index = FunnelIndex.fit(Z)
-    with pytest.warns(OrderWarning, match="order of these coordinates does not help a search.*Fit a PrefixEncoder"):
+    with pytest.warns(OrderWarning, match=r"order of these coordinates does not help a search.*Fit a PrefixEncoder"):
         turned = FunnelIndex.fit(Z @ turn)
     Q = ordered(200, 64, seed=2, decay=0.9)
     assert recall_of(turned.search(Q @ turn).ids, index.search(Q, exact=True).ids) >= 0.98

@@ -76,7 +76,7 @@ def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch
     FunnelIndex.fit(Z[:50]).save(path)
     assert len(FunnelIndex.load(path)) == 50
     monkeypatch.setattr(_file.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left")))
-    with pytest.raises(InvalidInput, match="Could not write the index.*Nothing was changed"):
+    with pytest.raises(InvalidInput, match=r"Could not write the index.*Nothing was changed"):
         FunnelIndex.fit(Z).save(path)
     assert len(FunnelIndex.load(path)) == 50
     assert [file.name for file in tmp_path.iterdir()] == ["index"]
@@ -241,5 +241,5 @@ def test_parts_that_do_not_fit_are_refused(tmp_path, name):
 
 
 def test_a_folder_is_not_written_over(tmp_path):
-    with pytest.raises(InvalidInput, match="An index is a file, and .* is a folder"):
+    with pytest.raises(InvalidInput, match=r"An index is a file, and .* is a folder"):
         INDEX.save(tmp_path)

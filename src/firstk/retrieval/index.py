@@ -106,7 +106,7 @@ class FunnelIndex:
             Codes of the rows; with `encoder`, vectors to encode.
         recall : float in (0, 1]
             Share of the true nearest neighbours that a search should find, on queries that are like the rows. It
-            holds on the sampled rows with a margin of 1.645 standard errors; it is not a guarantee. For one,
+            holds on the sampled rows with a margin of 2.3 standard errors; it is not a guarantee. For one,
             search with ``exact=True``.
         n_neighbours : int
             The largest number of neighbours that will be asked for.
