@@ -86,7 +86,7 @@ def test_an_index_can_be_emptied_and_filled_again():
     index = FunnelIndex.fit(Z[:50], schedule=[(3, 20)], n_neighbours=5)
     index.remove(index.ids)
     assert len(index) == 0
-    with pytest.raises(InvalidInput, match="this index holds none. Add some first"):
+    with pytest.raises(InvalidInput, match=r"this index holds none\. Add some first"):
         index.search(Q)
     with pytest.raises(InvalidInput, match="this index holds none"):
         index.replan()
