@@ -40,6 +40,7 @@ _HOMES = {
     ],
     "firstk.solvers": ["ClosedForm", "Gradient"],
     "firstk.bodies": ["MLP"],
+    "firstk.retrieval": ["FunnelIndex"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -51,6 +52,7 @@ __all__ = [
     "Fisher",
     "FittedEncoder",
     "FullPrefix",
+    "FunnelIndex",
     "GaussianNoise",
     "Gradient",
     "Masking",
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     )
     from firstk.pairs import PairMoments
     from firstk.records import PrefixCurve
+    from firstk.retrieval import FunnelIndex
     from firstk.solvers import ClosedForm, Gradient
 
 
