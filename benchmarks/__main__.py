@@ -8,6 +8,6 @@ import sys
 
 codes = [
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode
-    for name in ("core", "curves", "losses")
+    for name in ("core", "curves", "losses", "text")
 ]
 raise SystemExit(max(codes))
