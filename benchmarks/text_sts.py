@@ -1,9 +1,11 @@
 """STS benchmark: how much of the full-width Spearman short prefixes keep, by adapters fitted on the training part.
 
-The two trained adapters are one linear layer of 384 coordinates, trained by the same loop with the same inner loss
-(CoSENT); they differ in the sum over prefixes. Each gets its settings and its epoch from the dev part, by the mean over
-the lengths that are judged, and three seeds. FullPrefixLoss is trained on scores into which the cosine of the full
-vectors is mixed; a further row gives MatryoshkaLoss the same scores.
+The trained adapters are one linear layer of 384 coordinates, trained by the same loop with the same inner loss
+(CoSENT); they differ in the sum over prefixes. Each gets its settings and its epoch from the dev part, by the mean
+over the lengths that are judged, and three seeds. FullPrefixLoss is trained on scores into which the cosine of the full
+vectors is mixed, to a degree chosen on dev. The search for MatryoshkaLoss sums over its list by firstk, which gives
+the same steps sooner; what is found is trained with MatryoshkaLoss itself. A further row trains the list on the
+mixed scores.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,13 @@ def full_prefix(model: Any, loss: nn.Module) -> nn.Module:
     return FullPrefixLoss(model, loss, omega=OMEGA, log_prefixes=())
 
 
+def listed(model: Any, loss: nn.Module) -> nn.Module:
+    """Sum a loss over the list of dimensions with firstk: MatryoshkaLoss over seven, several times sooner."""
+    from firstk.integrations.sentence_transformers import FullPrefixLoss
+
+    return FullPrefixLoss(model, loss, omega=dict.fromkeys(DIMS, 1.0), log_prefixes=())
+
+
 def matryoshka(model: Any, loss: nn.Module) -> nn.Module:
     """Sum a loss over the list of dimensions with sentence-transformers."""
     from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
@@ -100,7 +109,11 @@ def train(parts: Parts, wrap: Wrap, setting: Setting, seed: int) -> Run:
         if best is None or dev.mean() > best.dev.mean():
             best = Run(dev, test)
     assert best is not None
-    print(f"  {wrap.__name__}, seed {seed}, {setting}: dev {best.dev.mean():.4f}", file=sys.stderr, flush=True)
+    print(
+        f"  {wrap.__name__}, seed {seed}, {setting}: dev {best.dev.mean():.4f}, test {best.test.round(4)}",
+        file=sys.stderr,
+        flush=True,
+    )
     return best
 
 
@@ -111,22 +124,24 @@ def spearman(linear: nn.Module, part: tuple[Tensor, Tensor, Tensor]) -> np.ndarr
     return metrics.pair_spearman(linear(left).numpy(), linear(right).numpy(), scores.numpy(), ks=JUDGED)
 
 
-def chosen(parts: Parts, wrap: Wrap, settings: Iterable[Setting]) -> tuple[Setting, list[Run]]:
-    """Choose a setting on dev with the first seed, and run it with the others."""
-    first = {setting: train(parts, wrap, setting, SEEDS[0]) for setting in settings}
-    best = max(first, key=lambda setting: first[setting].dev.mean())
-    return best, [first[best], *(train(parts, wrap, best, seed) for seed in SEEDS[1:])]
+def chosen(parts: Parts, wrap: Wrap, settings: Iterable[Setting]) -> Setting:
+    """Choose a setting on dev with the first seed."""
+    return max(settings, key=lambda setting: train(parts, wrap, setting, SEEDS[0]).dev.mean())
 
 
 def adapters(parts: Parts) -> dict[str, np.ndarray]:
     """Return test scores of the trained adapters, a mean over seeds, and say what was chosen."""
+    own = chosen(parts, full_prefix, [Setting(mixed=mixed) for mixed in (0.0, 0.5, 0.75, 1.0)])
     grid = [Setting(start, rate) for start, rate in itertools.product(("identity", "random"), (3e-3, 1e-2, 3e-2))]
-    peer, peer_runs = chosen(parts, matryoshka, grid)
-    own, own_runs = chosen(parts, full_prefix, [Setting(mixed=mixed) for mixed in (0.0, 0.5, 0.75, 1.0)])
-    same = [Setting(peer.start, peer.rate, mixed) for mixed in (0.5, 0.75, 1.0)]
-    mixed, mixed_runs = chosen(parts, matryoshka, same)
+    peer = chosen(parts, listed, grid)
+    given_the_same = replace(peer, mixed=own.mixed)
     found = {}
-    for name, setting, runs in ((OURS, own, own_runs), (PEER, peer, peer_runs), (PEER_MIXED, mixed, mixed_runs)):
+    for name, wrap, setting in (
+        (OURS, full_prefix, own),
+        (PEER, matryoshka, peer),
+        (PEER_MIXED, listed, given_the_same),
+    ):
+        runs = [train(parts, wrap, setting, seed) for seed in SEEDS]
         dev = np.mean([run.dev for run in runs])
         print(f"  {name}: {setting}, dev {dev:.4f}, test by seed " + ", ".join(str(run.test.round(3)) for run in runs))
         found[name] = np.mean([run.test for run in runs], axis=0)
