@@ -123,7 +123,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
         else:
             embeddings = [self.model(features)["sentence_embedding"] for features in sentence_features]
             total = self.compute_loss_from_embeddings(embeddings, labels)
-        return LoggedLoss(total, self._parts) if self.log_prefixes is not None else total
+        return LoggedLoss(total, self._parts) if self.log_prefixes else total
 
     def compute_loss_from_embeddings(self, embeddings: Columns, labels: Tensor | None = None) -> Tensor:
         """Return the weighted loss of embeddings, (n, d) for each column of texts."""
@@ -134,10 +134,8 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
 
     @torch.no_grad()
     def _logged(self, embeddings: Columns, labels: Tensor | None, d: int) -> dict[int, Tensor]:
-        if self.log_prefixes is None:
-            return {}
-        prefixes = sorted({min(k, d) for k in self.log_prefixes or (*_LOGGED, d)})
-        return {k: self.form.at(embeddings, labels, k) for k in prefixes}
+        asked = (*_LOGGED, d) if self.log_prefixes == "auto" else self.log_prefixes
+        return {k: self.form.at(embeddings, labels, k) for k in sorted({min(k, d) for k in asked})}
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
@@ -158,13 +156,12 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
 _OWNER = FullPrefixLoss.__name__
 
 
-def _checked_prefixes(prefixes: Any, width: int | None) -> tuple[int, ...] | None:
-    """Return the prefixes to log, () for the default ones, None for none."""
+def _checked_prefixes(prefixes: Any, width: int | None) -> Any:
+    """Return "auto", or the prefixes to log as a tuple."""
     if isinstance(prefixes, str):
-        check_choice(prefixes, ("auto",), "log_prefixes", _OWNER)
-        return ()
+        return check_choice(prefixes, ("auto",), "log_prefixes", _OWNER)
     most = "" if width is None else f" of at most {width}"
     for k in prefixes:
         if not is_int(k) or k < 1 or (width is not None and k > width):
             raise bad_parameter("log_prefixes", _OWNER, f"'auto' or prefix lengths{most}", k)
-    return tuple(map(int, prefixes)) or None
+    return tuple(map(int, prefixes))
