@@ -131,7 +131,8 @@ def chosen(parts: Parts, wrap: Wrap, settings: Iterable[Setting]) -> Setting:
 
 def adapters(parts: Parts) -> dict[str, np.ndarray]:
     """Return test scores of the trained adapters, a mean over seeds, and say what was chosen."""
-    own = chosen(parts, full_prefix, [Setting(mixed=mixed) for mixed in (0.0, 0.5, 0.75, 1.0)])
+    mixtures = itertools.product((1e-2, 3e-2), (0.5, 0.75, 1.0))
+    own = chosen(parts, full_prefix, [Setting(rate=rate, mixed=mixed) for rate, mixed in mixtures])
     grid = [Setting(start, rate) for start, rate in itertools.product(("identity", "random"), (3e-3, 1e-2, 3e-2))]
     peer = chosen(parts, listed, grid)
     given_the_same = replace(peer, mixed=own.mixed)
