@@ -41,6 +41,7 @@ _HOMES = {
     "firstk.solvers": ["ClosedForm", "Gradient"],
     "firstk.bodies": ["MLP"],
     "firstk.retrieval": ["FunnelIndex"],
+    "firstk.integrations.sentence_transformers": ["fit_sentence_transformer"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -73,6 +74,7 @@ __all__ = [
     "Unordered",
     "Variational",
     "__version__",
+    "fit_sentence_transformer",
     "image_patches",
 ]
 
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from firstk.bodies import MLP
     from firstk.estimator import PrefixEncoder
     from firstk.fitted import FittedEncoder
+    from firstk.integrations.sentence_transformers import fit_sentence_transformer
     from firstk.moments import Moments
     from firstk.objectives import (
         Classification,

@@ -1,1 +1,1 @@
-"""Where codes are served and searched: one file a program that takes them, imported by name when it is needed."""
+"""firstk in the places where embeddings live: one module a neighbour, each behind its own extra."""
