@@ -1,6 +1,7 @@
 """The exported graph gives the codes of the encoder: both sides, every k, unit rows, zero rows, linear and MLP."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -148,11 +149,26 @@ def test_the_bare_graph_refuses_a_wrong_k_or_width(tmp_path):
 
 def test_zero_rows_stay_zero(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=True)
+    encoder = replace(encoder, mean=np.arange(6) / 4)  # which float32 holds, so that a row can be the mean itself
     loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
     X = np.stack([encoder.mean.astype(np.float32), np.ones(6, np.float32)])
     Z = loaded.encode(X, 2)
     assert (Z[0] == 0).all()
     assert np.linalg.norm(Z[1]) == pytest.approx(1, abs=1e-6)
+
+
+def test_unit_codes_agree_where_their_norm_nearly_vanishes(tmp_path):
+    """float32 loses these digits: the first coordinates are a millionth of the others, and all of a unit code."""
+    rng = np.random.default_rng(0)
+    encoder = random_encoder(rng, 40, 6, normalised=True)
+    X = rng.normal(size=(200, 40))
+    first = encoder.components[:2]
+    X -= (X - encoder.mean) @ np.linalg.pinv(first) @ first * (1 - 1e-6)
+    X = X.astype(np.float32)
+    loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
+    exact = encoder.encode(X.astype(np.float64), 2)
+    assert_same(loaded.encode(X, 2), encoder.encode(X, 2))
+    np.testing.assert_allclose(encoder.encode(X, 2), exact, atol=1e-6)
 
 
 def test_large_offsets_keep_their_digits(tmp_path):
@@ -225,7 +241,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         exports.load(path)
     with pytest.raises(CorruptModel, match="no such file"):
         exports.load(tmp_path / "missing.onnx")
-    place = whole.index(encoder.components.astype(np.float32).tobytes()) + 2
+    place = whole.index(np.ascontiguousarray(encoder.components).tobytes()) + 2
     path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     with pytest.raises(CorruptModel, match="checksum"):
         exports.load(path)

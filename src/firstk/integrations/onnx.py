@@ -58,8 +58,8 @@ def export(encoder: Any, path: str | Path) -> Path:
     Notes
     -----
     The graph does what :meth:`firstk.fitted.FittedEncoder.encode` does on float32 rows, step by step and in the same
-    precision: x - mean before the product, layers with ReLU between them, the cut axes, the norm after the cut (zero
-    rows stay zero). The model's metadata hold the encoder's config as JSON.
+    precision (float64 inside where codes are brought to unit norm): x - mean before the product, layers with ReLU
+    between them, the cut axes, the norm after the cut (zero rows stay zero). The model's metadata hold the encoder's config as JSON.
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
     model = _model(onnx, fitted(encoder, "onnx.export"))
@@ -129,15 +129,16 @@ class OnnxEncoder:
 class _Graph:
     """Nodes and constants in the order in which they are added; every step returns the name of its result."""
 
-    def __init__(self, onnx: Any):
+    def __init__(self, onnx: Any, real: Any):
         self._onnx = onnx
+        self.real = real
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def constant(self, name: str, value: Any, dtype: Any = np.float32) -> str:
-        """Add an array; float64 weights become float32, and those that cannot are refused."""
+    def constant(self, name: str, value: Any, dtype: Any = None) -> str:
+        """Add an array, in the precision of the graph unless told otherwise; what does not fit into it is refused."""
         with np.errstate(over="ignore"):
-            part = np.array(value, dtype=dtype, order="C")
+            part = np.array(value, dtype=self.real if dtype is None else dtype, order="C")
         if not np.isfinite(part).all():
             raise InvalidInput(f"The array '{name}' of this encoder does not fit into float32, which ONNX export uses.")
         self.constants.append(self._onnx.numpy_helper.from_array(part, name))
@@ -163,6 +164,12 @@ class _Graph:
             total = (self.step("Gemm", *piece, *total, to=name, transB=1),)
         return to
 
+    def cast(self, x: str, dtype: Any, to: str) -> str:
+        """Change the precision."""
+        kind = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        self.nodes.append(self._onnx.helper.make_node("Cast", [x], [to], name=to, to=kind))
+        return to
+
     def unit_rows(self, z: str, to: str) -> str:
         """Divide rows by their norms; a zero row is divided by one."""
         norm = self.step("ReduceL2", z, to=f"{to}/norm", axes=[1], keepdims=1)
@@ -179,7 +186,7 @@ def _model(onnx: Any, encoder: FittedEncoder) -> Any:
             "network with torch.onnx.export, and apply it to vectors - encoder.mean, then encoder.components."
         )
     helper, kinds = onnx.helper, onnx.TensorProto
-    graph = _Graph(onnx)
+    graph = _Graph(onnx, np.float64 if encoder.normalised else np.float32)
     _encode(graph, encoder)
     inputs = [
         helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", encoder.p]),
@@ -213,13 +220,14 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
         graph.constant("document_mean", encoder.mean),
         to="mean",
     )
-    z = graph.step("Sub", "vectors", mean, to="centred")
+    vectors = graph.cast("vectors", graph.real, to="exact") if encoder.normalised else "vectors"
+    z = graph.step("Sub", vectors, mean, to="centred")
     if isinstance(encoder.body, Layers):
         z = _layers(graph, encoder.body, z)
     axes = _cut_axes(graph, encoder)
     z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalised else "codes")
     if encoder.normalised:
-        graph.unit_rows(z, to="codes")
+        graph.cast(graph.unit_rows(z, to="unit"), np.float32, to="codes")
 
 
 def _piece_sizes(width: int) -> list[int]:
