@@ -59,7 +59,8 @@ def export(encoder: Any, path: str | Path) -> Path:
     -----
     The graph does what :meth:`firstk.fitted.FittedEncoder.encode` does on float32 rows, step by step and in the same
     precision (float64 inside where codes are brought to unit norm): x - mean before the product, layers with ReLU
-    between them, the cut axes, the norm after the cut (zero rows stay zero). The model's metadata hold the encoder's config as JSON.
+    between them, the cut axes, the norm after the cut (zero rows stay zero). The model's metadata
+    hold the encoder's config as JSON.
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
     model = _model(onnx, fitted(encoder, "onnx.export"))
