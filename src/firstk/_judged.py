@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from firstk._checks import bad_parameter
+from firstk._target import one_column
 from firstk.evaluation import Evidence, pair_metric, prefix_curve
 from firstk.fitted import FittedEncoder
 from firstk.records import PrefixCurve
@@ -53,7 +54,7 @@ class Judged:
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
         X, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
-        evidence = Evidence(X=X, y=y, X_ref=X_ref, y_ref=y_ref)
+        evidence = Evidence(X=X, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
         return prefix_curve(encoder, evidence, metric, ks, confidence=confidence)
 
     def curve_pairs(

@@ -33,6 +33,14 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     return y
 
 
+def one_column(y: Any) -> Any:
+    """Return labels or targets as they are, but a table of one column as that column."""
+    if y is None:
+        return None
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
 def _check_one_kind(y: np.ndarray, owner: str) -> None:
     """Refuse labels that cannot be sorted: missing ones, and text beside numbers."""
     kinds = {"text" if isinstance(label, str) else type(label).__name__ for label in y} if y.dtype.kind == "O" else ()

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives, orderings
 from firstk._attributes import FittedAttributes
@@ -32,10 +32,20 @@ from firstk._checks import (
 from firstk._judged import Judged
 from firstk._target import check_target
 from firstk.contracts import Statistics
+from firstk.data.files.frames import rows_of
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
 from firstk.records import PrefixCurve
+
+
+def _frame_side(side: Any) -> tuple[Any, Any]:
+    """Return what carries the column names of one side of pairs, and its rows."""
+    found = rows_of(side)
+    if found is None:
+        return side, side
+    rows, named = found
+    return (side if named else rows), rows
 
 
 def _has(part: str) -> Any:
@@ -246,7 +256,8 @@ class PrefixEncoder(Judged, FittedAttributes, ClassNamePrefixFeaturesOutMixin, T
         return rows
 
     def _checked_pairs(self, left: Any, right: Any, scores: Any, *, reset: bool) -> dict[str, Any]:
-        L, R, s = check_pairs(left, right, scores, "PrefixEncoder.fit_pairs")
+        (left, L), (right, R) = (_frame_side(side) for side in (left, right))
+        L, R, s = check_pairs(L, R, scores, "PrefixEncoder.fit_pairs")
         validate_data(self, left, reset=reset, skip_check_array=True)
         validate_data(self, right, reset=False, skip_check_array=True)
         self._check_width(L.shape[1])
@@ -306,9 +317,15 @@ class PrefixEncoder(Judged, FittedAttributes, ClassNamePrefixFeaturesOutMixin, T
 
     def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
         """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
-        )
+        settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
+        found = rows_of(X)
+        if found is None:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", **settings)
+        rows, named = found
+        if not named:
+            return validate_data(self, rows, reset=reset, **settings)
+        validate_data(self, X, reset=reset, skip_check_array=True)  # the names of the columns
+        return check_array(rows, estimator=self, **settings)
 
     @_has("decoder")
     def inverse_transform(self, Z: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# Exit codes: 0 done, 1 refused with a sentence, 2 wrong usage (typer's own), 130 interrupted.
+# Exit codes: 0 done, 1 refused with a sentence, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
 REFUSED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
@@ -57,8 +58,14 @@ def _root(
     pass
 
 
+def _terminated(number: int, _: Any) -> None:
+    """Leave as Ctrl-C does: what was begun is cleaned up on the way."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Run the command line; a refusal is one sentence on standard error, never a traceback."""
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
     except FirstkError as error:

@@ -12,7 +12,6 @@ import numpy as np
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch
 
-
 # Bytes that are read through one memory map.
 _MAPPED = 1 << 26
 
@@ -57,7 +56,9 @@ def load(path: Path) -> Loaded:
 
     def one(name: str) -> np.ndarray:
         with reading(path, "Arrow", _broken()):
-            return as_numpy(pa.Table.from_batches(_record_batches(path, [name])).column(name))
+            table = pa.Table.from_batches(_record_batches(path, [name]))
+            table.validate(full=True)
+            return as_numpy(table.column(name))
 
     return Loaded(names, one)
 
@@ -81,6 +82,7 @@ class ArrowReader:
         start = 0
         with reading(self.path, "Arrow", _broken()):
             for whole in _record_batches(self.path, [*self.facts.members, *columns]):
+                whole.validate(full=True)  # offsets of a damaged file would lead outside of it
                 for at in range(0, len(whole), size):
                     batch = whole.slice(at, size)
                     yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})

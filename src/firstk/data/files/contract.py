@@ -205,9 +205,8 @@ def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> It
         raise
     except broken as error:
         said = str(error).strip().splitlines()
-        raise unreadable(
-            path, f"it is damaged or no {name} file ({said[0] if said else type(error).__name__})"
-        ) from None
+        why = said[0][:200] if said else type(error).__name__
+        raise unreadable(path, f"it is damaged or no {name} file ({why})") from None
 
 
 def names_of_rows(rows: Any) -> str:

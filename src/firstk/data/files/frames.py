@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._checks import InvalidInput, require
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, Writer
-from firstk.data.files.opening import Shard
+from firstk.data.files.opening import Shard, VectorTable
 from firstk.data.files.tables import Columns, TableView, as_numpy
 
 
@@ -57,3 +57,32 @@ def shard_of(frame: Any, wanted: Wanted) -> Shard:
             f"Got {type(frame).__name__}; collect a lazy frame first."
         ) from None
     return Shard(table, _IN_MEMORY, wanted)
+
+
+def rows_of(frame: Any) -> tuple[np.ndarray, bool] | None:
+    """Return the rows of a data frame, and whether its columns are their coordinates; None for what is no frame.
+
+    A frame with lists of numbers has its vectors in one column, and the other columns are not looked at. In any other
+    frame every column is a coordinate. pandas frames of numbers are left to scikit-learn (None), which knows them.
+    """
+    library = type(frame).__module__.partition(".")[0]
+    if library not in ("pandas", "polars", "pyarrow") or not hasattr(frame, "columns"):
+        return None
+    if library == "pandas" and not any(map(_holds_lists, (frame[name] for name in frame.columns))):
+        return None
+    narwhals = require("narwhals", "tables", "Reading a data frame")
+    try:
+        table = narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        raise InvalidInput(f"A {type(frame).__name__} of {library} has no rows yet: collect it first.") from None
+    if library == "pandas" or any(kind in (narwhals.List, narwhals.Array) for kind in table.schema.values()):
+        return VectorTable("the table", [shard_of(frame, Wanted())], "refuse").read(()).vectors, False
+    return table.to_numpy(), True
+
+
+def _holds_lists(column: Any) -> bool:
+    """Tell whether a pandas column holds lists: as objects, or as an Arrow type."""
+    if str(column.dtype).startswith(("list", "fixed_size_list", "large_list")):
+        return True
+    first = next(iter(column.dropna().head(1)), None) if column.dtype == object else None
+    return isinstance(first, (list, tuple, np.ndarray))

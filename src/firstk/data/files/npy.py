@@ -45,7 +45,7 @@ def fresh_view(array: np.ndarray, start: int, size: int) -> np.ndarray:
     The pages of one map for the whole file would stay with the process until the last row has been read.
     """
     rows = array[start : start + size]
-    if not isinstance(array, np.memmap) or not array.flags.c_contiguous or not len(rows):
+    if not isinstance(array, np.memmap) or array.filename is None or not array.flags.c_contiguous or not len(rows):
         return np.asarray(rows)
     offset = array.offset + start * array.strides[0]
     return np.asarray(np.memmap(array.filename, array.dtype, "r", offset, rows.shape))

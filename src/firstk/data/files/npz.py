@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from firstk._checks import InvalidInput
 from firstk.data.files.choosing import missing_column, several
 from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
 from firstk.data.files.npy import BROKEN, NpyWriter, check_vectors
@@ -173,6 +174,8 @@ class NpzWriter:
             arrays = {name: np.concatenate(parts) for name, parts in self._columns.items()}
             arrays |= {key: np.array(value) for key, value in self._layout.metadata.items()}
             for name, array in arrays.items():
+                if array.dtype.kind == "O":
+                    raise InvalidInput(f"An npz file holds arrays of numbers or text, and column {name!r} is neither.")
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                     np.lib.format.write_array(stream, array, allow_pickle=False)
         self._beside.unlink()

@@ -1,0 +1,440 @@
+"""Every format gives back what was put in, in batches of any size, and says what is wrong in sentences."""
+
+import csv
+import os
+import platform
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firstk._checks import FirstkError, InvalidInput, MissingExtra
+from firstk.data.files import open_vectors, write_vectors
+from firstk.data.files.formats import FORMATS
+from firstk.data.files.opening import rows_with_nan
+
+pa = pytest.importorskip("pyarrow", reason="the formats of the extra 'tables' need pyarrow")
+import pyarrow.feather as feather  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
+
+ENDINGS = [ending for form in FORMATS for ending in form.endings]
+HOLDS = {ending: form.holds for form in FORMATS for ending in form.endings}
+TEXTS = [".csv", ".tsv", ".tab"]
+
+
+def rows(n=100, p=5, dtype="float32", seed=0):
+    return np.random.default_rng(seed).normal(size=(n, p)).astype(dtype)
+
+
+def columns_for(ending, n):
+    columns = {
+        "label": np.arange(n) % 7,
+        "score": np.linspace(-1, 1, n),
+        "text": np.array([f'a "quoted", {i}\nline' for i in range(n)]),
+    }
+    kept = {"nothing": (), "numbers": ("label", "score")}.get(HOLDS[ending], tuple(columns))
+    return {name: columns[name] for name in kept}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_round_trip(tmp_path, ending, dtype):
+    X, columns = rows(dtype=dtype), columns_for(ending, 100)
+    name = "vectors" if ending == ".npy" else "embedding"
+    write_vectors(tmp_path / f"a{ending}", X, columns, name=name)
+    table = open_vectors(tmp_path / f"a{ending}")
+    assert (table.rows, table.width, table.vectors, table.columns) == (100, 5, name, tuple(columns))
+    assert table.dtype == ("float64" if ending in TEXTS else dtype)  # text has no type
+    found = table.read()
+    np.testing.assert_array_equal(found.vectors.astype(dtype), X)
+    for key, column in columns.items():
+        np.testing.assert_array_equal(found.columns[key], column)
+        assert found.columns[key].dtype.kind == column.dtype.kind
+    assert os.listdir(tmp_path) == [f"a{ending}"]
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(n=st.integers(1, 40), p=st.integers(1, 12), size=st.integers(1, 50))
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_batches_of_any_size_are_the_file_in_order(tmp_path, ending, n, p, size):
+    X, columns = rows(n, p), columns_for(ending, n)
+    write_vectors(tmp_path / f"a{ending}", X, columns)
+    batches = list(open_vectors(tmp_path / f"a{ending}").batches(size, tuple(columns)))
+    assert all(len(batch) <= size for batch in batches)
+    np.testing.assert_array_equal(np.concatenate([batch.vectors for batch in batches]).astype("float32"), X)
+    np.testing.assert_array_equal(np.concatenate([batch.rows for batch in batches]), np.arange(n))
+    assert [batch.start for batch in batches] == np.cumsum([0, *map(len, batches)])[:-1].tolist()
+    for name, column in columns.items():
+        np.testing.assert_array_equal(np.concatenate([batch.columns[name] for batch in batches]), column)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".safetensors", ".arrow"])
+def test_unpacked_formats_are_views_of_the_file(tmp_path, ending):
+    write_vectors(tmp_path / f"a{ending}", rows())
+    batch = next(open_vectors(tmp_path / f"a{ending}").batches(10))
+    assert not batch.vectors.flags.owndata
+    assert not batch.vectors.flags.writeable
+
+
+def test_foreign_files_are_read(tmp_path):
+    """What other programs write: lists of any kind, streams, packed archives, Fortran order, lists in cells."""
+    X = rows(20, 3)
+    lists = {
+        "list": pa.array(X.tolist(), pa.list_(pa.float32())),
+        "large": pa.array(X.tolist(), pa.large_list(pa.float32())),
+        "fixed": pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), 3),
+        "tensor": pa.FixedShapeTensorArray.from_numpy_ndarray(X),
+    }
+    for name, array in lists.items():
+        pq.write_table(pa.table({"e": array, "id": range(20)}), tmp_path / f"{name}.parquet", row_group_size=7)
+    feather.write_feather(pa.table({"e": lists["list"]}), tmp_path / "packed.feather", compression="zstd")
+    with pa.ipc.new_stream(tmp_path / "stream.arrow", pa.schema([("e", pa.list_(pa.float32()))])) as stream:
+        stream.write_table(pa.table({"e": lists["list"]}))
+    np.savez_compressed(tmp_path / "packed.npz", e=X)
+    np.save(tmp_path / "columns.npy", np.asfortranarray(X))
+    with (tmp_path / "cells.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["e", "id"], *([str(row), i] for i, row in enumerate(X.tolist()))])
+    with (tmp_path / "numpy.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["e"], *([np.array2string(row, floatmode="unique")] for row in X)])
+    pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(3)}), tmp_path / "wide.parquet")
+    for path in sorted(tmp_path.iterdir()):
+        found = open_vectors(path).read(())
+        np.testing.assert_array_equal(found.vectors.astype("float32"), X, err_msg=path.name)
+
+
+def test_bfloat16_is_read_as_float32(tmp_path):
+    torch = pytest.importorskip("torch", reason="writing bfloat16 needs torch")
+    from safetensors.torch import save_file
+
+    X = torch.randn(6, 4).to(torch.bfloat16)
+    save_file({"e": X, "label": torch.arange(6)}, tmp_path / "b.safetensors")
+    table = open_vectors(tmp_path / "b.safetensors")
+    assert (table.dtype, table.columns) == (np.float32, ("label",))
+    np.testing.assert_array_equal(table.read().vectors, X.float().numpy())
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "decimal"])
+def test_whole_numbers_become_floats(tmp_path, kind):
+    X = np.arange(6).reshape(3, 2)
+    if kind == "decimal":
+        table = pa.table({f"x{j}": pa.array(X[:, j]).cast(pa.decimal128(20, 0)) for j in range(2)})
+    else:
+        table = pa.table({"e": pa.array(X.tolist(), pa.list_(getattr(pa, kind)()))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    found = open_vectors(tmp_path / "a.parquet").read().vectors
+    np.testing.assert_array_equal(found, X)
+    assert found.dtype == (np.float32 if kind in ("int8", "uint16") else np.float64)
+
+
+# -- shards ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_and_a_pattern_are_one_table_in_natural_order(tmp_path):
+    X = rows(30, 4)
+    for i in range(12):
+        write_vectors(tmp_path / f"part-{i}.parquet", X[i : i + 2], {"id": [i, i]})
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".part.crc").write_text("x")
+    for source in (tmp_path, f"{tmp_path}/part-*.parquet", f"{tmp_path}/**/*.parquet"):
+        table = open_vectors(source)
+        assert table.rows == 24
+        batch = table.read()
+        np.testing.assert_array_equal(batch.columns["id"], np.repeat(np.arange(12), 2))  # 2 before 10
+        np.testing.assert_array_equal(batch.rows, np.arange(24))
+
+
+def test_a_shard_without_rows_is_no_obstacle(tmp_path):
+    kind = pa.schema([("e", pa.list_(pa.float32()))])
+    pq.write_table(kind.empty_table(), tmp_path / "a-0.parquet")
+    pq.write_table(pa.table({"e": rows(3, 4).tolist()}, schema=kind), tmp_path / "a-1.parquet")
+    assert open_vectors(tmp_path).read().vectors.shape == (3, 4)
+
+
+def test_more_shards_than_open_files_are_read(tmp_path):
+    import resource
+
+    for i in range(80):
+        write_vectors(tmp_path / f"{i}.parquet", rows(2, 3))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 64
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 30, before[1]))
+    try:
+        assert len(open_vectors(tmp_path).read()) == 160
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+BAD_SHARDS = {
+    "another width": (rows(2, 4), {}, "has 4 numbers in 'vectors', and others have 3 in 'vectors'"),
+    "another type": (rows(2, 3, "float64"), {}, "(float64), and others vectors (float32)"),
+    "another column": (rows(2, 3), {"id": [1, 2]}, "has columns vectors, id (float32), and others vectors (float32)"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_SHARDS)
+def test_shards_must_be_alike(tmp_path, kind):
+    X, columns, sentence = BAD_SHARDS[kind]
+    write_vectors(tmp_path / "a.parquet", rows(2, 3))
+    write_vectors(tmp_path / "b.parquet", X, columns)
+    with pytest.raises(InvalidInput) as caught:
+        open_vectors(tmp_path)
+    assert sentence in str(caught.value)
+    assert "b.parquet" in str(caught.value)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("content", [b"", b"\0", b"not what it says\n" * 50, b"PAR1" * 30, b"ARROW1\0\0" * 20])
+def test_damaged_files_get_a_sentence(tmp_path, ending, content):
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput) as caught:
+        open_vectors(path).read()
+    assert f"Cannot read vectors from '{path}'" in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet", ".arrow", ".safetensors", ".csv"])
+def test_any_damage_is_noticed_or_harmless(tmp_path, ending):
+    """Cut and overwrite at seeded places: a sentence or a table, never another error."""
+    path = tmp_path / f"a{ending}"
+    write_vectors(path, rows(60, 4), columns_for(ending, 60))
+    content, rng, sentences = path.read_bytes(), np.random.default_rng(0), 0
+    for trial in range(80):
+        at = int(rng.integers(len(content)))
+        path.write_bytes(content[:at] + (rng.bytes(4) + content[at + 4 :] if trial % 2 else b""))
+        try:
+            open_vectors(path).read()
+        except FirstkError:
+            sentences += 1
+    assert sentences >= 20
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_files_without_rows(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    kind = pa.schema([("e", pa.list_(pa.float32(), 3))])
+    if ending in (".parquet", ".pq"):
+        pq.write_table(kind.empty_table(), path)
+    elif ending in (".arrow", ".feather", ".ipc"):
+        feather.write_feather(kind.empty_table(), str(path))
+    elif ending == ".npy":
+        np.save(path, np.empty((0, 3)))
+    elif ending == ".npz":
+        np.savez(path, e=np.empty((0, 3)))
+    elif ending == ".safetensors":
+        from safetensors.numpy import save_file
+
+        save_file({"e": np.empty((0, 3), np.float32)}, path)
+    else:
+        path.write_text("\t".join(["x0", "x1"]) if ending != ".csv" else "x0,x1\n")
+    with pytest.raises(InvalidInput, match=r"it has no rows|none of its columns"):
+        open_vectors(path)
+
+
+def test_names_that_lead_nowhere(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    for path, sentence in {
+        tmp_path / "gone.parquet": "There is no file",
+        tmp_path / "*.parquet": "There is no file",
+        tmp_path / "notes.txt": "must end in one of .npy, .npz, .parquet, .pq, .arrow, .feather, .ipc, .csv, .tsv",
+        tmp_path / "empty": "the folder holds no file that ends in",
+    }.items():
+        with pytest.raises(InvalidInput) as caught:
+            open_vectors(path)
+        assert sentence in str(caught.value)
+    write_vectors(tmp_path / "a.npy", rows())
+    write_vectors(tmp_path / "b.csv", rows())
+    with pytest.raises(InvalidInput, match=r"several formats \(csv, npy\)"):
+        open_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv"])
+def test_ragged_lists_are_refused_with_their_rows(tmp_path, ending):
+    cells = [[1.0, 2.0]] * 8
+    cells[5], cells[6] = [1.0], [1.0, 2.0, 3.0]
+    path = tmp_path / f"a{ending}"
+    if ending == ".csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([["e"], *([str(cell)] for cell in cells)])
+    else:
+        {".parquet": pq.write_table, ".arrow": feather.write_feather}[ending](pa.table({"e": cells}), str(path))
+    with pytest.raises(InvalidInput) as caught:
+        open_vectors(path).read()
+    assert "its vectors are ragged: the first has 2 entries, and row 5" in str(caught.value)
+
+
+def test_rows_of_text_with_too_few_cells(tmp_path):
+    (tmp_path / "a.csv").write_text("x0,x1\n1,2\n3\n")
+    with pytest.raises(InvalidInput, match="row 1 has 1 cells, and the first line 2"):
+        open_vectors(tmp_path / "a.csv").read()
+
+
+def test_text_where_numbers_should_be(tmp_path):
+    (tmp_path / "late.csv").write_text("x0,x1\n" + "1,2\n" * 600 + "1,oops\n")
+    with pytest.raises(InvalidInput, match="row 600 of column 'x1' holds 'oops', not a number"):
+        open_vectors(tmp_path / "late.csv").read()
+    (tmp_path / "bare.csv").write_text("0.5,1.5\n2.5,3.5\n")
+    with pytest.raises(InvalidInput, match="first line holds numbers"):
+        open_vectors(tmp_path / "bare.csv")
+    np.save(tmp_path / "t.npy", np.array([["a", "b"]]))
+    with pytest.raises(InvalidInput, match="not numbers"):
+        open_vectors(tmp_path / "t.npy")
+    np.save(tmp_path / "o.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    with pytest.raises(InvalidInput, match="Cannot read vectors"):  # nothing is ever unpickled
+        open_vectors(tmp_path / "o.npy")
+
+
+# -- NaN ---------------------------------------------------------------------------------------------------------------
+
+
+def with_holes(path):
+    """Write 300 rows of which 3 (NaN), 120 (infinity) and 250 (missing, where the format can say so) are bad."""
+    X = rows(300, 4)
+    X[3, 1], X[120, 0], X[250] = np.nan, np.inf, np.nan
+    if path.suffix in (".parquet", ".arrow"):
+        cells = [None if i == 250 else row.tolist() for i, row in enumerate(X)]
+        table = pa.table({"e": pa.array(cells, pa.list_(pa.float32(), 4)), "id": range(300)})
+        {".parquet": pq.write_table, ".arrow": feather.write_feather}[path.suffix](table, str(path))
+    elif path.suffix == ".npy":
+        np.save(path, X)
+    else:
+        write_vectors(path, X, {"id": np.arange(300)}, name="e")
+    return X
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".npz", ".safetensors"])
+def test_nan_is_refused_with_the_rows_or_dropped(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    X = with_holes(path)
+    with pytest.raises(InvalidInput) as caught:
+        open_vectors(path).read()
+    assert "in 3 of the vectors from row 0 to row 299 (row 3, 120, 250)" in str(caught.value)
+    assert "--nan drop" in str(caught.value)
+    kept = np.setdiff1d(np.arange(300), [3, 120, 250])
+    batches = list(open_vectors(path, nan="drop").batches(100))
+    assert [batch.dropped for batch in batches] == [1, 1, 1]
+    whole = open_vectors(path, nan="drop").read()
+    np.testing.assert_array_equal(whole.rows, kept)
+    np.testing.assert_array_equal(whole.vectors.astype("float32"), X[kept])
+    if "id" in whole.columns:
+        np.testing.assert_array_equal(whole.columns["id"], kept)
+
+
+def test_nan_in_a_later_batch_is_named_by_its_row_in_the_file(tmp_path):
+    X = rows(300, 4)
+    X[120, 0] = np.nan
+    write_vectors(tmp_path / "a.npy", X[:100])
+    write_vectors(tmp_path / "b.npy", X[100:])
+    with pytest.raises(InvalidInput, match=r"from row 100 to row 149 \(row 120\)"):
+        list(open_vectors(tmp_path).batches(50))
+
+
+def test_nothing_left_after_dropping(tmp_path):
+    write_vectors(tmp_path / "a.npy", np.full((3, 2), np.nan))
+    with pytest.raises(InvalidInput, match="none of its vectors is free of NaN"):
+        open_vectors(tmp_path / "a.npy", nan="drop").read()
+    with pytest.raises(InvalidInput, match="'refuse'"):
+        open_vectors(tmp_path / "a.npy", nan="keep")
+
+
+def test_missing_entries_and_cells_are_nan(tmp_path):
+    pq.write_table(pa.table({"e": [[1.0, None], [3.0, 4.0]]}), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("x0,x1\n1,\n3,4\n")
+    for path in tmp_path.iterdir():
+        np.testing.assert_array_equal(open_vectors(path, nan="drop").read().vectors, [[3.0, 4.0]])
+
+
+def test_sums_that_overflow_are_not_taken_for_infinity():
+    X = np.full((4, 4), np.finfo(np.float32).max, np.float32)
+    assert len(rows_with_nan(X)) == 0
+    X[2, 1] = np.nan
+    assert rows_with_nan(X).tolist() == [2]
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def draft_of(path):
+    return path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}.partial")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".safetensors"])
+def test_no_space_left_is_a_sentence_and_leaves_nothing(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    path.write_text("what was there before")
+    draft_of(path).symlink_to("/dev/full")
+    with pytest.raises(InvalidInput, match=r"there is no space left on the device\. Nothing was left half-written"):
+        write_vectors(path, rows(20_000, 20))
+    assert os.listdir(tmp_path) == [path.name]
+    assert path.read_text() == "what was there before"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_writer_that_fails_in_the_middle_leaves_nothing(tmp_path, ending):
+    from firstk.data.files import Layout, creating
+
+    path = tmp_path / f"a{ending}"
+
+    def interrupted():
+        with creating(path, Layout("vectors", 3, np.dtype("float32"))) as writer:
+            writer.write(rows(10, 3), {})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert os.listdir(tmp_path) == []
+
+
+def test_drafts_of_dead_processes_are_swept(tmp_path):
+    path, node = tmp_path / "a.npy", platform.node()
+    dead, alive, foreign = (
+        tmp_path / f".a.npy.{mark}.partial" for mark in (f"{node}-999999999", f"{node}-{os.getppid()}", "elsewhere-7")
+    )
+    for draft in (dead, alive, foreign):
+        draft.touch()
+    write_vectors(path, rows())
+    assert sorted(tmp_path.iterdir()) == sorted([alive, foreign, path])
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    X = rows(4, 2)
+    for call, sentence in [
+        (lambda: write_vectors(tmp_path / "a.npy", X, {"id": range(4)}), "holds vectors only"),
+        (lambda: write_vectors(tmp_path / "a.csv", X, {"id": range(3)}), "as many rows"),
+        (lambda: write_vectors(tmp_path / "a.csv", X[0]), "takes a matrix of numbers"),
+        (lambda: write_vectors(tmp_path / "a.csv", X, {"vectors": range(4)}), "two columns called 'vectors'"),
+        (lambda: write_vectors(tmp_path / "a.csv", X, metadata={"firstk": "{}"}), "has no room"),
+        (lambda: write_vectors(tmp_path / "a.safetensors", X, {"t": list("abcd")}), "holds numbers only"),
+        (lambda: write_vectors(tmp_path / "a.npz", X, {"t": np.array([None] * 4)}), "neither"),
+        (lambda: write_vectors(tmp_path / "a.doc", X), "must end in one of"),
+    ]:
+        with pytest.raises(InvalidInput) as caught:
+            call()
+        assert sentence in str(caught.value)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    import importlib
+
+    write_vectors(tmp_path / "a.parquet", rows())
+    real = importlib.import_module
+
+    def without(name, *rest):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    for call in (lambda: open_vectors(tmp_path / "a.parquet"), lambda: write_vectors(tmp_path / "b.parquet", rows())):
+        with pytest.raises(MissingExtra, match=r"firstk\[tables\]"):
+            call()
+    write_vectors(tmp_path / "b.csv", rows())  # needs no extra
+    assert open_vectors(tmp_path / "b.csv").rows == 100
+    assert sorted(os.listdir(tmp_path)) == ["a.parquet", "b.csv"]
