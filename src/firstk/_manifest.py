@@ -42,15 +42,15 @@ class Manifest:
     files: dict[str, str]
     version: int = FORMAT_VERSION
 
-    def text(self) -> str:
-        """Return the text of config.json."""
+    def payload(self) -> bytes:
+        """Return the bytes of config.json."""
         header = {"format": FORMAT, "format_version": FORMAT_VERSION, "files": self.files}
         facts = {name: value for name, value in sorted(self.config.items()) if name not in _HEADER}
         try:
-            digest = _digest(header | facts)
-        except (TypeError, ValueError) as error:
+            whole = header | {"digest": _digest(header | facts)} | facts
+            return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"A saved model holds what JSON can hold, with finite numbers only ({error}).") from None
-        return json.dumps(header | {"digest": digest} | facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def check_extra_name(name: Any) -> None:

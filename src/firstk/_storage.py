@@ -50,13 +50,17 @@ def write_model(
     trusted = {TENSORS: save({name: np.ascontiguousarray(part) for name, part in arrays.items()})}
     for name, text in (extra or {}).items():
         check_extra_name(name)
-        if not isinstance(text, str):
-            raise InvalidInput(f"The extra file '{name}' of a model must be a str. Got {type(text).__name__}.")
-        trusted[name] = text.encode("utf-8")
+        trusted[name] = _encoded(name, text)
     manifest = Manifest(dict(config), {name: checksum(payload) for name, payload in trusted.items()})
-    files = trusted | {CARD: card.encode("utf-8"), CONFIG: manifest.text().encode("utf-8")}
-    _write_whole(target, files)
+    _write_whole(target, trusted | {CARD: card.encode("utf-8", "replace"), CONFIG: manifest.payload()})
     return target
+
+
+def _encoded(name: str, text: Any) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except (AttributeError, UnicodeEncodeError):
+        raise InvalidInput(f"The extra file '{name}' of a model must be a str. Got {type(text).__name__}.") from None
 
 
 def _write_whole(target: Path, files: Mapping[str, bytes]) -> None:

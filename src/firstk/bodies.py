@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -36,6 +35,10 @@ class MLP:
 
     name: ClassVar[str] = "mlp"
 
+    def __post_init__(self) -> None:
+        if isinstance(self.hidden, (list, np.ndarray)):  # equal widths make equal networks, also after saving
+            object.__setattr__(self, "hidden", tuple(np.asarray(self.hidden).tolist()))
+
     def check(self) -> None:
         """Refuse widths or a dropout that mean nothing."""
         if not all(is_int(width) and width > 0 for width in self.hidden):
@@ -50,6 +53,10 @@ class Body(Protocol):
     @property
     def p(self) -> int:
         """Width of the input."""
+
+    @property
+    def width(self) -> int | None:
+        """Width of the output, where it can be told without a run."""
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return codes at full width."""
@@ -81,6 +88,11 @@ class Layers:
         """Width of the input."""
         return self.weights[0].shape[1]
 
+    @property
+    def width(self) -> int:
+        """Width of the output."""
+        return len(self.weights[-1])
+
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return codes at full width, in the precision of `X`."""
         last = len(self.weights) - 1
@@ -105,15 +117,24 @@ class Layers:
 
 def restore_layers(config: Mapping[str, Any], own: dict[str, np.ndarray], path: Any) -> Layers:
     """Rebuild a network from its saved arrays, refusing what does not fit together."""
-    n = int(config["layers"])
+    n = config["layers"]
     try:
         weights = tuple(own.pop(f"body.{i}.weight") for i in range(n))
         biases = tuple(own.pop(f"body.{i}.bias") for i in range(n))
     except KeyError as error:
         raise CorruptModel(f"'{path}' lacks the array {error} of its network.") from None
-    chained = all(a.ndim == 2 and b.shape[1] == len(a) for a, b in itertools.pairwise(weights))
-    if own or n < 1 or not chained or any(b.shape != (len(W),) for W, b in zip(weights, biases, strict=True)):
+    if own or not _chained(weights, biases, config["p"]):
         raise CorruptModel(f"'{path}': the layers of its network do not fit one another.")
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise CorruptModel(f"'{path}': its network holds NaN or infinity.")
-    return Layers(weights, biases, bool(config["unit_code"]))
+    return Layers(weights, biases, config["unit_code"])
+
+
+def _chained(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], p: int) -> bool:
+    """Tell whether layers take vectors of width p, and each what the one before it gives."""
+    width = p
+    for W, b in zip(weights, biases, strict=True):
+        if W.dtype != np.float64 or b.dtype != np.float64 or b.ndim != 1 or W.shape != (len(b), width):
+            return False
+        width = len(b)
+    return len(weights) > 0

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from firstk.fingerprint import Fingerprint
 from firstk.moments import Moments
 from firstk.omega import PrefixWeights
 from firstk.pairs import PairMoments
@@ -59,6 +60,10 @@ class Statistics:
         p, the width of the vectors.
     basis : ndarray of shape (p, r), optional
         Orthonormal; when it is there, moments and sample are written in its coordinates.
+    derived : dict
+        What was computed from the rest, once.
+    fingerprint : Fingerprint
+        Of the rows seen, as they came.
     """
 
     moments: Moments | PairMoments
@@ -66,19 +71,22 @@ class Statistics:
     ambient: int
     basis: np.ndarray | None = None
     derived: dict[str, Any] = field(default_factory=dict)
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
 
     def merge(self, other: Statistics) -> Statistics:
         """Take in the statistics of other data."""
         mine, theirs = self.expanded(), other.expanded()
         mine.moments.merge(theirs.moments)  # type: ignore[arg-type]
         mine.sample.merge(theirs.sample)
+        mine.fingerprint += theirs.fingerprint
         return mine
 
     def expanded(self) -> Statistics:
         """Return the statistics in full coordinates."""
         if self.basis is None:
-            return Statistics(self.moments, self.sample, self.ambient)
-        return Statistics(self.moments.lifted(self.basis), self.sample.lifted(self.basis), self.ambient)
+            return Statistics(self.moments, self.sample, self.ambient, fingerprint=self.fingerprint)
+        moments, sample = self.moments.lifted(self.basis), self.sample.lifted(self.basis)
+        return Statistics(moments, sample, self.ambient, fingerprint=self.fingerprint)
 
     def once(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return a derived quantity, computed the first time it is asked for."""

@@ -78,7 +78,7 @@ def run(out: Path, *, progress: bool = True) -> Path:
     encoders, sections = fit_and_judge(data, progress=progress)
     best = encoders[QUESTIONS[0].fits[0]]
     k = _choose(best, QUESTIONS[0].metric, data)
-    model = best.save(out / "model")
+    model = best.save(out / "model", curve=sections[0].curves[0])
     page = write_page(out / "report.html", _page(sections, k, model, data))
     for section in sections:
         _print_table(section)

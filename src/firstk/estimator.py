@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +17,9 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, validate_data
 
-from firstk import objectives, orderings
+from firstk import objectives
 from firstk._attributes import FittedAttributes
 from firstk._checks import (
-    CorruptModel,
     InvalidInput,
     bad_parameter,
     check_choice,
@@ -30,13 +27,13 @@ from firstk._checks import (
     is_int,
 )
 from firstk._judged import Judged
+from firstk._saving import SavedModels
 from firstk._target import check_target
 from firstk.contracts import Statistics
 from firstk.data.files.frames import rows_of
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
-from firstk.records import PrefixCurve
 
 
 def _frame_side(side: Any) -> tuple[Any, Any]:
@@ -62,7 +59,9 @@ def _has(part: str) -> Any:
     return available_if(check)
 
 
-class PrefixEncoder(Judged, FittedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(
+    Judged, FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -355,48 +354,6 @@ class PrefixEncoder(Judged, FittedAttributes, ClassNamePrefixFeaturesOutMixin, T
         self._encoder, self.n_features_in_ = encoder, p
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-
-    # -- storage ---------------------------------------------------------------------------------------------
-
-    def save(
-        self,
-        path: str | Path,
-        *,
-        curve: PrefixCurve | None = None,
-        source_model: str | None = None,
-        extra: Mapping[str, str] | None = None,
-    ) -> Path:
-        """Write the encoder into the folder `path`, whole or not at all; see :meth:`firstk.FittedEncoder.save`."""
-        names = getattr(self, "feature_names_in_", None)
-        config = dict(self.encoder_.config) | {
-            "feature_names": None if names is None else [str(name) for name in names]
-        }
-        encoder = replace(self.encoder_, config=config)
-        return encoder.save(path, curve=curve, source_model=source_model, extra=extra)
-
-    @classmethod
-    def load(cls, path: str | Path, module: Any = None) -> PrefixEncoder:
-        """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder gets a sentence.
-
-        Parameters
-        ----------
-        path : path
-        module : torch module, optional
-            For an encoder fitted with a network of your own: a network of the same make, into which its state is read.
-        """
-        encoder = FittedEncoder.load(path, module)
-        config = encoder.config
-        try:
-            objective = objectives.restore(config["objective"], config["settings"])
-            ordering = orderings.restore(config["ordering"], config["ordering_settings"])
-            _ = config["solver"], config["metric"]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CorruptModel(
-                f"'{path}' is a damaged firstk model: its settings cannot be read ({error!r})."
-            ) from None
-        loaded = cls(encoder.d, objective=objective, ordering=ordering)
-        loaded._adopt(encoder, encoder.p, config.get("feature_names"))
-        return loaded
 
     # -- scikit-learn ----------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from firstk._checks import (
     check_matrix,
     check_prefix,
 )
+from firstk._facts import check_facts
 from firstk._linalg import signed
 from firstk._storage import read_model, write_model
 from firstk.bodies import Body, restore_layers
@@ -203,8 +204,8 @@ class FittedEncoder:
         config = dict(self.config) | {
             "d": self.d,
             "p": self.p,
-            "pinned": self.pinned,
-            "normalised": self.normalised,
+            "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
+            "normalised": bool(self.normalised),
         }
         config |= _provenance(self, curve, source_model)
         if self.head is not None:
@@ -220,27 +221,20 @@ class FittedEncoder:
         """Read a model folder, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         config, arrays = read_model(path)
         try:
+            check_facts(config, path)
             body = _restored_body(config, arrays, module, path)
-            d, p = int(config.pop("d")), int(config.pop("p"))
-            pinned, normalised = int(config.pop("pinned")), bool(config.pop("normalised"))
+            d, p = config.pop("d"), config.pop("p")
+            pinned, normalised = config.pop("pinned"), config.pop("normalised")
             _check_arrays(arrays, d, p, path, body)
-            head = None
-            if "head.weight" in arrays:
-                labels = config.pop("classes")
-                classes = None if labels is None else np.asarray(labels)
-                head = Head(**{name: arrays[f"head.{name}"] for name in _HEAD_ARRAYS}, classes=classes)
-                if classes is not None and classes.shape != head.offset.shape:
-                    raise CorruptModel(f"'{path}' names {len(classes)} classes for a head of {len(head.offset)}.")
-            parts = {name: arrays.get(name) for name in _ARRAYS}
             return cls(
-                **parts,  # type: ignore[arg-type]
-                head=head,
+                **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
+                head=_restored_head(config, arrays, path),
                 normalised=normalised,
                 pinned=pinned,
                 config=config,
                 body=body,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
                 raise
             raise CorruptModel(
@@ -264,14 +258,28 @@ def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model:
     }
 
 
+def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], path: Any) -> Head | None:
+    if "head.weight" not in arrays:
+        return None
+    labels, offset = config.pop("classes"), arrays["head.offset"]
+    if labels is not None and len(labels) != len(offset):
+        raise CorruptModel(f"'{path}' names {len(labels)} classes for a head of {len(offset)}.")
+    if labels is not None and not _of_one_kind(labels):
+        raise CorruptModel(f"'{path}' is a damaged firstk model: its classes are not labels of one kind.")
+    classes = None if labels is None else np.asarray(labels)
+    return Head(**{name: arrays[f"head.{name}"] for name in _HEAD_ARRAYS}, classes=classes)
+
+
 def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
     """Take a network's arrays out of `arrays` and rebuild it; None for linear encoders."""
-    own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}
     kind = config.get("network", "linear")
     if kind == "linear":
         return None
+    own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}
     if kind == "mlp":
         return restore_layers(config, own, path)
+    if kind != "custom":
+        raise CorruptModel(f"'{path}' is a damaged firstk model: it has a network of unknown kind, {kind!r}.")
     if module is None:
         raise InvalidInput(
             f"'{path}' was fitted with a network of your own, which is not saved as code. Build it again and pass it: "
@@ -279,7 +287,7 @@ def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], mod
         )
     from firstk.networks import restore_module
 
-    return restore_module(module, own, int(config["p"]), path)
+    return restore_module(module, own, config["p"], path)
 
 
 def _dense(X: Any) -> np.ndarray:
@@ -300,14 +308,23 @@ def _unit_rows(Z: np.ndarray) -> np.ndarray:
 
 def _plain_labels(classes: np.ndarray) -> list[Any]:
     labels = classes.tolist()
-    if not all(isinstance(label, (str, int, float, bool)) for label in labels):
-        raise InvalidInput("Only labels that are strings, numbers or booleans can be saved. Convert the labels first.")
+    if not _of_one_kind(labels):
+        raise InvalidInput(
+            "Only labels that are strings, numbers or booleans can be saved, all of one kind. Convert the labels first."
+        )
     return labels
+
+
+def _of_one_kind(labels: list[Any]) -> bool:
+    """Tell whether an array made of labels gives them back: strings, or numbers, or booleans."""
+    if len({type(label) for label in labels}) != 1 or not isinstance(labels[0], (str, int, float, bool)):
+        return False
+    return np.asarray(labels).dtype.kind in "Uiufb" and np.asarray(labels).tolist() == labels
 
 
 def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, body: Body | None) -> None:
     """Refuse missing, extra, misshapen or non-finite arrays."""
-    width = p if body is None else arrays["components"].shape[-1]
+    width = p if body is None else body.width or arrays["components"].shape[-1]
     shapes: dict[str, tuple[int, ...]] = {"components": (d, width), "spectrum": (d,), "mean": (p,), "query_mean": (p,)}
     shapes |= {"decoder": (p, d), "origin": (p,)}
     q = arrays["head.offset"].shape[0] if "head.offset" in arrays else 0
@@ -315,7 +332,7 @@ def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, b
     wanted = {name: shape for name, shape in shapes.items() if name not in ("decoder", "origin") or name in arrays}
     if any(name.startswith("head.") for name in arrays):
         wanted |= heads
-    if set(arrays) != set(wanted) or d < 1 or p < 1:
+    if set(arrays) != set(wanted):
         raise CorruptModel(f"'{path}' holds arrays {sorted(arrays)}; a firstk model of this kind has {sorted(wanted)}.")
     for name, shape in wanted.items():
         part = arrays[name]

@@ -108,6 +108,7 @@ class ModuleBody:
 
     module: nn.Module
     p: int
+    width: int | None = None
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return codes at full width."""

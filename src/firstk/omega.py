@@ -50,6 +50,19 @@ class PrefixWeights:
         """The prefix lengths with positive weight, ascending."""
         return np.flatnonzero(self.omega) + 1
 
+    def described(self) -> str | dict[str, float]:
+        """Return a name, where these are the weights of a name, else {k: weight}, as JSON has it.
+
+        Examples
+        --------
+        >>> resolve_omega([6, 3, 2], 3).described(), resolve_omega({1: 1, 4: 3}, 4).described()
+        ('harmonic', {'1': 0.25, '4': 0.75})
+        """
+        for name in NAMES:
+            if np.allclose(self.omega, _named(name, self.d).omega, rtol=1e-12, atol=0):
+                return name
+        return {str(k): float(self.omega[k - 1]) for k in self.support.tolist()}
+
     def without_first(self) -> PrefixWeights:
         """Take the weight from prefix 1, where a cosine is +1 or -1 (docs/theory.md, 4.5).
 

@@ -17,6 +17,7 @@ from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, chec
 from firstk._linalg import row_space
 from firstk.bodies import MLP
 from firstk.contracts import Objective, Pencil, Solution, Statistics, settings_of
+from firstk.fingerprint import Fingerprint
 from firstk.fitted import FittedEncoder
 from firstk.moments import Moments
 from firstk.objectives import Similarity
@@ -56,6 +57,7 @@ class Problem:
         else:
             moments.update(rows["X"], **self._beside(rows))
         statistics.sample.update(_weighty(rows))
+        statistics.fingerprint = Fingerprint.of(rows)
         return statistics
 
     def _beside(self, rows: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +81,8 @@ class Problem:
             return self.solve(statistics, rows), statistics
         inside = {name: part @ basis if name in VECTORS else part for name, part in rows.items()}
         statistics = self.measure(inside, ambient=len(basis))
-        # Which rows are sampled, and in what order, is a hash of the rows as they came, not as the basis has them.
+        # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
+        statistics.fingerprint = Fingerprint.of(rows)
         statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).written_in(basis)
         statistics.basis = basis
         return self.solve(statistics, inside).lifted(basis), statistics
@@ -127,7 +130,7 @@ class Problem:
             head=objective.head(statistics, solution.components),
             normalised=objective.line.normalised,
             pinned=solution.pinned,
-            config=self._config(objective, statistics, choice),
+            config=self._config(objective, statistics, choice, len(solution.components)),
         )
 
     def _axes(self, pencil: Pencil, eps: float) -> Solution:
@@ -158,7 +161,7 @@ class Problem:
         )  # fmt: skip
         task = training.build(request)
         outcome = self.solver.train(task, self.seed, self.verbose)
-        config = self._config(objective, statistics, choice) | {
+        config = self._config(objective, statistics, choice, task.measure.weights.d) | {
             "solver_settings": settings_of(outcome.plan),
             "estimator": task.measure.estimator,
             "ended": outcome.ended,
@@ -167,7 +170,9 @@ class Problem:
         statistics.derived["trace"] = outcome.trace
         return finishing.fitted(request, task, config)
 
-    def _config(self, objective: Objective, statistics: Statistics, choice: selection.Choice | None) -> dict[str, Any]:
+    def _config(
+        self, objective: Objective, statistics: Statistics, choice: selection.Choice | None, d: int
+    ) -> dict[str, Any]:
         """Plain facts about the fit, kept with the encoder and saved with it."""
         config = {
             "library_version": __version__,
@@ -175,10 +180,13 @@ class Problem:
             "settings": settings_of(objective),
             "ordering": self.ordering.name,
             "ordering_settings": settings_of(self.ordering),
+            "omega": self.ordering.measure(d, objective.line.omega).described(),
             "solver": self.solver.name,
             "metric": objective.line.metric,
             "rows": statistics.moments.rows,
         }
+        if statistics.fingerprint.rows == statistics.moments.rows:
+            config["data_fingerprint"] = str(statistics.fingerprint)
         if choice is not None:
             config["auto"] = [settings_of(candidate) | {"score": score} for candidate, score in choice.scores]
         return config

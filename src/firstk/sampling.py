@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-# The finaliser of splitmix64 (Steele, Lea and Flood, 2014): every input bit moves every output bit.
-_MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+from firstk.fingerprint import mixed, numbers
+
 _FIRST_PASS = 4096
 # Columns that hold vectors; others hold what belongs to them.
 VECTORS = ("X", "left", "right")
@@ -120,33 +120,18 @@ def _as_array(part: Any) -> np.ndarray:
     return part.toarray() if sparse.issparse(part) else part
 
 
-def _numbers(part: np.ndarray) -> np.ndarray:
-    """Return a column as float64; text by its characters, padded with zeros, which hash to nothing."""
-    n = len(part)
-    if part.dtype.kind not in "fiub":
-        part = np.ascontiguousarray(np.asarray(part, dtype=str)).view(np.uint32)
-    return np.asarray(part, dtype=np.float64).reshape(n, -1)
-
-
 def row_hashes(block: Mapping[str, Any]) -> np.ndarray:
     """Hash each row with all that belongs to it, numbers first."""
     parts = sorted((_as_array(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
-    rows = np.hstack([_numbers(part) for part in parts])
+    rows = np.hstack([numbers(part) for part in parts])
     words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
     odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     with np.errstate(over="ignore"):
         hashed = ((words ^ (words >> np.uint64(32))) * odd).sum(axis=1, dtype=np.uint64)
-    return _mixed(hashed)
+    return mixed(hashed)
 
 
 def joined_hashes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Hash pairs of hashes: what belongs to a row, with the row."""
     with np.errstate(over="ignore"):
-        return _mixed(first * np.uint64(0x9E3779B97F4A7C15) + second)
-
-
-def _mixed(hashed: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        for shift, factor in _MIX:
-            hashed = (hashed ^ (hashed >> np.uint64(shift))) * np.uint64(factor)
-    return hashed ^ (hashed >> np.uint64(31))
+        return mixed(first * np.uint64(0x9E3779B97F4A7C15) + second)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from slow_reference import classes_of, correlated
 from sklearn.linear_model import LinearRegression
 
 from firstk._checks import InvalidInput
@@ -10,6 +9,7 @@ from firstk.diagnosis import FORMS, alignment, diagnose
 from firstk.diagnosis.alignment import align
 from firstk.diagnosis.axes import Readout, principal_axes
 from firstk.moments import Moments
+from slow_reference import classes_of, correlated
 
 
 def slow(X, Y, form, *, centred=True):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from slow_reference import correlated
 
 from firstk import GaussianNoise, Masking, image_patches
 from firstk.contracts import Pencil
@@ -12,6 +11,7 @@ from firstk.diagnosis.axes import principal_axes
 from firstk.diagnosis.noise import denoising_axes, effect_of, settings
 from firstk.moments import Moments
 from firstk.solvers import ClosedForm
+from slow_reference import correlated
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from slow_reference import correlated
 
 from firstk import ClosedForm, PrefixEncoder, Similarity
 from firstk.diagnosis import diagnose
+from slow_reference import correlated
 
 
 def facts(X, y=None):

@@ -15,6 +15,7 @@ from firstk.cli.curve import curve
 from firstk.cli.demo import demo
 from firstk.cli.diagnose import diagnose
 from firstk.cli.fit import fit
+from firstk.cli.info import info
 from firstk.cli.report import report
 from firstk.cli.sample import sample
 from firstk.cli.transform import transform
@@ -40,6 +41,7 @@ COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (curve, "firstk curve model/ digits.parquet --label label --keep 0.99 --precision all --plot curve.svg"),
     (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
+    (info, "firstk info firstk-demo/model"),
 )
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)

@@ -28,6 +28,13 @@ class Hooks:
     # Whether the axes of a pencil answer this ordering, so that nothing need be trained.
     by_pencil: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        # Tuples, whatever came: equal settings make equal orderings, also after saving and loading.
+        for name, value in list(vars(self).items()):
+            value = value.omega if isinstance(value, PrefixWeights) else value
+            if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
+                object.__setattr__(self, name, tuple(value if isinstance(value, list) else value.tolist()))
+
     def check(self, d: int) -> None:
         """Accept: there is nothing to set."""
 

@@ -11,7 +11,7 @@ from firstk.solvers.gradient import Gradient
 # "auto" is listed for the sentence that names the choices; `resolve` settles it.
 PUBLIC: dict[str, Any] = {"auto": ClosedForm, ClosedForm.name: ClosedForm, Gradient.name: Gradient}
 
-__all__ = ["ClosedForm", "Gradient", "resolve"]
+__all__ = ["ClosedForm", "Gradient", "resolve", "restore"]
 
 
 def resolve(solver: Any, closed: bool = True) -> Any:
@@ -29,3 +29,8 @@ def resolve(solver: Any, closed: bool = True) -> Any:
     chosen = resolve_member(solver, PUBLIC, "solver", "ClosedForm()")
     chosen.check()
     return chosen
+
+
+def restore(name: str, settings: dict[str, Any]) -> Any:
+    """Rebuild a solver from its name and recorded settings."""
+    return resolve({ClosedForm.name: ClosedForm, Gradient.name: Gradient}[name](**settings))

@@ -1,0 +1,135 @@
+"""``firstk info``: sentences for people, one JSON document for programs, exit codes for scripts."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from firstk import PrefixCurve, PrefixEncoder, Similarity
+from firstk._checks import CorruptModel
+from firstk.cli import app
+from firstk.model_info import model_info
+
+X = np.random.default_rng(0).standard_normal((120, 6))
+CURVE = PrefixCurve([1, 2, 3, 4], [0.5, 0.9, 0.98, 1.0], "recall@10", input_score=1.0)
+
+
+def info(*arguments):
+    return CliRunner().invoke(app, ["info", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def enc():
+    return PrefixEncoder(4, objective=Similarity(keep="neighbours")).fit(X)
+
+
+@pytest.fixture
+def model(enc, tmp_path):
+    return enc.save(tmp_path / "model", curve=CURVE, source_model="some/model", extra={"study.json": "{}"})
+
+
+def test_sentences_and_table(model):
+    done = info(model)
+    assert done.exit_code == 0
+    for said in (
+        "from vectors of 6 columns (made by some/model) to codes of 4 coordinates",
+        "Objective neighbours, ordering full_prefix, fitted on 120 rows by firstk",
+        "Codes are brought to unit norm after the cut.",
+        "The first 4 coordinates keep 99 % of its full recall@10.",
+        "The files are whole: config.json matches its digest, the others their checksums.",
+        "smallest k that keeps 0.95 of the full score: 3",
+    ):
+        assert said in done.stdout
+    size = sum(file.stat().st_size for file in model.iterdir())
+    assert re.search(rf"size on disk +{size:,} bytes, 4 files", done.stdout)
+    assert re.search(r"bytes a vector +16 as float32; 24 raw", done.stdout)
+    assert re.search(r"^ +2 +0.9000 +8$", done.stdout, re.MULTILINE)
+
+
+def test_json(model):
+    done = info(model, "--json")
+    found = json.loads(done.stdout)
+    assert (found["d"], found["p"], found["rows"], found["normalised"]) == (4, 6, 120, True)
+    assert found["curve"]["score"] == list(CURVE.score)
+    assert found["smallest_k"] == {"0.95": 3, "0.99": 4, "0.999": 4}
+    assert found["bytes_per_vector"] == {"raw": 24, "full": 16, "keep 0.95": 12, "keep 0.99": 16, "keep 0.999": 16}
+    assert found["bytes_on_disk"] == sum(file.stat().st_size for file in model.iterdir())
+    assert {name: part["integrity"] for name, part in found["files"].items()} == {
+        "config.json": "matches",
+        "model.safetensors": "matches",
+        "study.json": "matches",
+        "README.md": "not checked",
+    }
+    assert found["whole"] is True
+    assert found["data_fingerprint"].startswith("120 rows, ")
+
+
+def test_without_a_curve_it_says_how_to_have_one(enc, tmp_path):
+    assert "No curve was saved with it" in info(enc.save(tmp_path / "model")).stdout
+
+
+@pytest.mark.parametrize("damage", ["missing", "does not match"])
+def test_a_broken_extra_file_is_named_and_exits_with_1(model, damage):
+    if damage == "missing":
+        (model / "study.json").unlink()
+    else:
+        (model / "study.json").write_text("changed")
+    done = info(model)
+    assert done.exit_code == 1
+    assert f"The encoder itself is whole, but: study.json {damage}." in done.stdout
+    assert json.loads(info(model, "--json").stdout)["files"]["study.json"]["integrity"] == damage
+
+
+def test_a_file_of_someone_elses_is_named(model):
+    (model / "mine.txt").write_text("mine")
+    done = info(model)
+    assert done.exit_code == 0
+    assert "Files that are not the model's: mine.txt." in done.stdout
+
+
+def test_a_damaged_model_is_refused(model):
+    (model / "config.json").write_text("{}")
+    done = info(model)
+    assert done.exit_code == 1
+    assert isinstance(done.exception, CorruptModel)  # `main` makes it one sentence on standard error
+
+
+def test_a_model_of_version_1_says_what_is_not_checked():
+    from pathlib import Path
+
+    done = info(Path(__file__).parents[1] / "fixtures" / "version-1" / "fisher")
+    assert done.exit_code == 0
+    assert "Format version 1 has none for config.json: save the model again" in done.stdout
+    assert "objective             fisher" in done.stdout
+
+
+def test_texts_of_a_model_do_not_steer_the_terminal(enc, tmp_path):
+    model = enc.save(tmp_path / "model", source_model="evil\x1b[2Jmodel\r\nnext")
+    assert "\x1b" not in str(model_info(model))
+    assert "evil?[2Jmodel??next" in str(model_info(model))
+
+
+def test_a_baseline_without_an_objective_is_described(tmp_path):
+    from firstk.baselines import plain_truncation
+
+    assert "Objective unknown" in str(model_info(plain_truncation(X).save(tmp_path / "model")))
+
+
+def test_a_network_of_the_users_own_is_described(tmp_path):
+    torch = pytest.importorskip("torch", reason="training needs the extra 'torch'")
+    from firstk import Gradient
+
+    net = torch.nn.Linear(6, 3)
+    enc = PrefixEncoder(3, objective="classification", network=net, solver=Gradient(epochs=1), random_state=0)
+    model = enc.fit(X, np.arange(120) % 3).save(tmp_path / "model")
+    assert re.search(r"network +custom", str(model_info(model)))
+
+
+def test_help_shows_an_example():
+    done = info("--help")
+    assert done.exit_code == 0
+    assert "Example: firstk info firstk-demo/model" in done.stdout
