@@ -47,6 +47,15 @@ class Problem:
         kind = PairMoments if self.objective.takes == "pairs" else Moments
         return Statistics(kind(self._precision), RowSample(self.objective.sample_size), ambient)
 
+    def check_streamable(self, what: str) -> None:
+        """Refuse data that are never at hand as a whole, where training needs them so."""
+        if not self.solver.trains:
+            return
+        require("torch", "torch", "Training by gradient")
+        from firstk import training
+
+        training.check_streamable(self, what)
+
     def measure(self, rows: dict[str, Any], ambient: int | None = None) -> Statistics:
         """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
         vectors = rows["left"] if self.objective.takes == "pairs" else rows["X"]

@@ -151,10 +151,10 @@ def resolve_device(device: Any) -> str:
 
 def _on_moments(request: Request) -> bool:
     """Tell whether losses come from moments, refusing a fit that needs rows and has none."""
+    if request.rows is None:
+        check_streamable(request)
     half, name = HALVES[request.objective.form], request.objective.name
-    batched = request.solver.batch_size not in ("auto", "full")
-    sampled = request.ordering.estimator == "sampled"
-    possible = half.from_moments and request.linear and not sampled and not batched
+    batched, sampled = _in_batches(request.solver), request.ordering.estimator == "sampled"
     if sampled and not half.row_sums:
         raise IllegalCombination(
             f"objective '{name}' with prefixes drawn row by row (ordering '{request.ordering.name}')",
@@ -168,13 +168,30 @@ def _on_moments(request: Request) -> bool:
             "depend on the number of rows",
             "batch_size='auto'",
         )
-    if request.rows is None and (not possible or "codes" in request.ordering.traits):
-        raise IllegalCombination(
-            f"partial_fit with objective '{name}', ordering '{request.ordering.name}' and solver 'gradient'",
-            "this training needs the rows themselves, and a stream keeps moments only",
-            "fit(X, y) on all rows",
-        )
-    return possible
+    return _moments_suffice(request)
+
+
+def check_streamable(problem: Any, what: str = "partial_fit") -> None:
+    """Refuse to train without rows what needs them; `problem` names objective, ordering, solver and network."""
+    if _moments_suffice(problem) and "codes" not in problem.ordering.traits:
+        return
+    raise IllegalCombination(
+        f"{what} with objective '{problem.objective.name}', ordering '{problem.ordering.name}' and solver 'gradient'",
+        "this training needs the rows themselves, and a stream keeps moments only",
+        "fit(X, y) on all rows, or on a part of them that fits into memory; or training on several machines, each with "
+        "its own rows (firstk.engines.distributed)",
+    )
+
+
+def _moments_suffice(problem: Any) -> bool:
+    """Tell whether the loss can be had from moments alone."""
+    linear = isinstance(problem.network, str) and problem.network == "linear"
+    sampled = problem.ordering.estimator == "sampled"
+    return HALVES[problem.objective.form].from_moments and linear and not sampled and not _in_batches(problem.solver)
+
+
+def _in_batches(solver: Any) -> bool:
+    return solver.batch_size not in ("auto", "full")
 
 
 def _dtype(request: Request, on_moments: bool) -> torch.dtype:
