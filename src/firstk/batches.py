@@ -76,17 +76,21 @@ def as_rows(part: Any) -> Any:
     part = part if found is None else found[0]
     if sparse.issparse(part):
         return part.tocsr()
-    part = np.asarray(part)
+    part = half_as_single(part)
     if part.ndim != 2:
         raise InvalidInput(f"A batch holds two-dimensional rows. Got shape {part.shape}.")
-    if part.dtype == np.float16:
-        return part.astype(np.float32)
     if part.dtype in (np.float32, np.float64):
         return part
     try:
         return part.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"Rows are numbers; these hold something else ({error}).") from None
+
+
+def half_as_single(part: Any) -> np.ndarray:
+    """Return half precision as single: numpy has no fast arithmetic for it."""
+    part = np.asarray(part)
+    return part.astype(np.float32) if part.dtype == np.float16 else part
 
 
 def merged(parts: list[Statistics | None]) -> Statistics | None:

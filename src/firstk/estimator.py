@@ -248,10 +248,18 @@ class PrefixEncoder(
         if engine is None:
             return None
         statistics = engine.measure(problem, columns)
-        first = engine.like(next(iter(columns.values())), statistics.ambient)
-        validate_data(self, first, reset=reset, skip_check_array=True)
-        self._check_width(statistics.ambient)
+        self._note_width(engine.like(next(iter(columns.values())), statistics.ambient), reset=reset)
         return statistics
+
+    def _learn(self, statistics: Statistics) -> PrefixEncoder:
+        """Take in statistics that were measured by others, of columns without names."""
+        self._note_width(np.empty((0, statistics.ambient)), reset=not self._started())
+        self._take_in(statistics)
+        return self
+
+    def _note_width(self, like: Any, *, reset: bool) -> None:
+        validate_data(self, like, reset=reset, skip_check_array=True)
+        self._check_width(like.shape[1])
 
     def _solved(self, problem: Problem, statistics: Statistics) -> PrefixEncoder:
         """Take the statistics of all rows for one's own, and solve them."""

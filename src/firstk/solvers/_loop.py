@@ -6,7 +6,6 @@ A step: encode; perturb; losses of the prefixes, weighted; penalty; backward; co
 from __future__ import annotations
 
 import math
-import signal
 import threading
 import time
 import warnings
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from firstk._checks import TrainingDiverged, TrainingWarning
+from firstk._interrupts import interruptible
 from firstk.solvers import _checkpoint
 from firstk.solvers._plan import Plan, settled
 from firstk.solvers._task import Task
@@ -57,7 +57,7 @@ def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Ou
     """Train `task.model` in place and return what happened."""
     plan = settled(task, settings)
     # Dropout draws from torch's global generator: it is set for the run and given back afterwards.
-    with torch.random.fork_rng(devices=[]), _interruptible() as interrupted:
+    with torch.random.fork_rng(devices=[]), interruptible() as interrupted:
         torch.manual_seed(seed)
         return _Run(task, plan, settings, seed, interrupted).go(progress)
 
@@ -268,26 +268,6 @@ def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
 
 def _copied(model: Any) -> dict[str, Tensor]:
     return {name: part.detach().clone() for name, part in model.state_dict().items()}
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Turn the first SIGINT into a flag that ends the run after its step; a second one is Python's own."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def note(*_: Any) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
