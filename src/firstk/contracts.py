@@ -253,6 +253,8 @@ class View:
         Source of every draw.
     memory : dict
         What a hook computes once a fit.
+    total : callable
+        From what this process has found in its rows, a mean, to the mean over the rows of all processes.
     """
 
     model: Any
@@ -260,9 +262,10 @@ class View:
     gram: Any
     generator: Any
     memory: dict[str, Any] = field(default_factory=dict)
+    total: Callable[[Any], Any] = lambda mean: mean
 
     def second_moment(self) -> Any:
-        """Second moment of the code, (d, d): from the batch, or B gram B^T."""
+        """Second moment of the code, (d, d): from the rows at hand, or B gram B^T."""
         if self.code is not None:
             return self.code.t() @ self.code / len(self.code)
         B = self.model.encoder.weight

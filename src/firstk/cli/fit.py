@@ -199,9 +199,7 @@ def _telling_how_to_go_on(kept: Checkpoint) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if Path(kept.path).exists():
-            typer.echo(
-                f"firstk: stopped; moments so far are in {kept.path}. Go on with --resume.", err=True
-            )
+            typer.echo(f"firstk: stopped; moments so far are in {kept.path}. Go on with --resume.", err=True)
         raise
 
 
