@@ -129,6 +129,6 @@ def test_what_is_trained_sees_all_rows_and_an_interruption_is_no_result(digits, 
         flag.set()
         yield flag
 
-    monkeypatch.setattr(_loop, "_interruptible", already_interrupted)
+    monkeypatch.setattr(_loop, "interruptible", already_interrupted)
     with pytest.warns(UserWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
         fit_stream(make(), batches(X, y), draw(len(X), 0.2))

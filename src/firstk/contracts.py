@@ -6,12 +6,14 @@ ordering says which prefixes count and how much. :mod:`firstk.problem` is the on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from firstk._arrays import under, within
+from firstk._checks import CorruptModel
 from firstk.fingerprint import Fingerprint
 from firstk.moments import Moments
 from firstk.omega import PrefixWeights
@@ -88,6 +90,25 @@ class Statistics:
             return Statistics(self.moments, self.sample, self.ambient, fingerprint=self.fingerprint)
         moments, sample = self.moments.lifted(self.basis), self.sample.lifted(self.basis)
         return Statistics(moments, sample, self.ambient, fingerprint=self.fingerprint)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return what is kept of the data as arrays of numbers and text: to be stored or sent, without pickle."""
+        full = self.expanded()
+        counts = np.array([full.ambient, full.fingerprint.rows, full.fingerprint.total], dtype=np.uint64)
+        return (
+            {"counts": counts} | under("moments", full.moments.to_arrays()) | under("sample", full.sample.to_arrays())
+        )
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Statistics:
+        """Undo ``to_arrays``."""
+        moments, counts = within(arrays, "moments"), arrays.get("counts")
+        if counts is None or counts.shape != (3,):
+            raise CorruptModel("These are not the arrays of statistics.")
+        ambient, rows, total = (int(count) for count in counts)
+        kind: Any = PairMoments if "third" in moments else Moments
+        sample = RowSample.from_arrays(within(arrays, "sample"))
+        return cls(kind.from_arrays(moments), sample, ambient, fingerprint=Fingerprint(rows, total))
 
     def once(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return a derived quantity, computed the first time it is asked for."""
@@ -233,6 +254,8 @@ class View:
         Source of every draw.
     memory : dict
         What a hook computes once a fit.
+    total : callable
+        From what this process has found in its rows, a mean, to the mean over the rows of all processes.
     """
 
     model: Any
@@ -240,9 +263,10 @@ class View:
     gram: Any
     generator: Any
     memory: dict[str, Any] = field(default_factory=dict)
+    total: Callable[[Any], Any] = lambda mean: mean
 
     def second_moment(self) -> Any:
-        """Second moment of the code, (d, d): from the batch, or B gram B^T."""
+        """Second moment of the code, (d, d): from the rows at hand, or B gram B^T."""
         if self.code is not None:
             return self.code.t() @ self.code / len(self.code)
         B = self.model.encoder.weight

@@ -31,6 +31,7 @@ from firstk._saving import SavedModels
 from firstk._target import check_target
 from firstk.contracts import Statistics
 from firstk.data.files.frames import rows_of
+from firstk.engines import engine_of
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
@@ -145,12 +146,16 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, p)
+        X : array-like, sparse matrix or dask collection of shape (n, p)
+            Rows; of dask, an array, a data frame, or a bag of batches, each an X, an (X, y) or an (X, y, weight).
         y : array-like of shape (n,) or (n, q), optional
             Labels for "fisher", numbers for "regression", either for "mixture".
         sample_weight : array-like of shape (n,), optional
         """
         problem = self._pose()
+        measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=True)
+        if measured is not None:
+            return self._solved(problem, measured)
         rows = self._checked_rows(problem, X, y, sample_weight, reset=True)
         self._encoder, self._statistics = problem.fit(rows)
         return self
@@ -160,9 +165,11 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
 
         The cost is one pass over the batch; the encoder is solved when it is next asked for.
         """
-        problem = self._pose()
-        rows = self._checked_rows(problem, X, y, sample_weight, reset=not self._started())
-        self._take_in(problem.measure(rows))
+        problem, reset = self._pose(), not self._started()
+        measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
+        if measured is None:
+            measured = problem.measure(self._checked_rows(problem, X, y, sample_weight, reset=reset))
+        self._take_in(measured)
         return self
 
     def fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
@@ -176,14 +183,19 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
             To what degree. None (or equal scores): all are positives.
         """
         problem = self._pose(pairs=True)
+        measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=True)
+        if measured is not None:
+            return self._solved(problem, measured)
         self._encoder, self._statistics = problem.fit(self._checked_pairs(left, right, scores, reset=True))
         return self
 
     def partial_fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbours and "auto" choices, which see a fixed sample."""
-        problem = self._pose(pairs=True)
-        rows = self._checked_pairs(left, right, scores, reset=not self._started())
-        self._take_in(problem.measure(rows))
+        problem, reset = self._pose(pairs=True), not self._started()
+        measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=reset)
+        if measured is None:
+            measured = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
+        self._take_in(measured)
         return self
 
     def merge(self, other: PrefixEncoder) -> PrefixEncoder:
@@ -227,6 +239,30 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
 
     def _started(self) -> bool:
         return hasattr(self, "_statistics")
+
+    def _measured_elsewhere(self, problem: Problem, columns: dict[str, Any], *, reset: bool) -> Statistics | None:
+        """Return the statistics of an engine's data, measured where they lie; None for data in memory."""
+        engine = engine_of(*columns.values())
+        if engine is None:
+            return None
+        statistics = engine.measure(problem, columns)
+        self._note_width(engine.like(next(iter(columns.values())), statistics.ambient), reset=reset)
+        return statistics
+
+    def _learn(self, statistics: Statistics) -> PrefixEncoder:
+        """Take in statistics that were measured by others, of columns without names."""
+        self._note_width(np.empty((0, statistics.ambient)), reset=not self._started())
+        self._take_in(statistics)
+        return self
+
+    def _note_width(self, like: Any, *, reset: bool) -> None:
+        validate_data(self, like, reset=reset, skip_check_array=True)
+        self._check_width(like.shape[1])
+
+    def _solved(self, problem: Problem, statistics: Statistics) -> PrefixEncoder:
+        """Take the statistics of all rows for one's own, and solve them."""
+        self._encoder, self._statistics = problem.solve(statistics), statistics
+        return self
 
     def _take_in(self, statistics: Statistics) -> None:
         if not self._started():
@@ -309,11 +345,18 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         return self._encode(X, k, "query", "PrefixEncoder.encode_query")
 
     def _encode(self, X: Any, k: int | None, side: str, owner: str) -> np.ndarray:
-        encoder = self.encoder_
+        encoder, engine = self.encoder_, engine_of(X)
+        if engine is not None:
+            validate_data(self, engine.like(X, encoder.p), reset=False, skip_check_array=True)
+            return engine.encode(encoder, X, k, side, owner)
         return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
 
     def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
         """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""
+        if engine_of(X) is not None:
+            raise InvalidInput(
+                "This takes data in memory, where a dask collection may not fit. Take a part of it: X[:n].compute()."
+            )
         settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
         found = rows_of(X)
         if found is None:

@@ -89,7 +89,7 @@ def _spectrum(request: Request, task: Task, code: Code) -> np.ndarray:
 
 @torch.no_grad()
 def _gains(task: Task) -> np.ndarray:
-    batch = {name: part[:_ROWS] for name, part in task.rows.items()}
+    batch = task.first(_ROWS)
     task.model.eval()
     z = task.encode(batch)
     losses = task.half.per_prefix(task.model, z, batch)
@@ -167,7 +167,7 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
 @torch.no_grad()
 def _codes(task: Task) -> tuple[np.ndarray, dict[str, Any]]:
     task.model.eval()
-    batch = {name: part[:_ROWS] for name, part in task.rows.items()}
+    batch = task.first(_ROWS)
     code = task.encode(batch)
     return _required(code[1] if isinstance(code, tuple) else code), batch
 

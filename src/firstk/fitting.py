@@ -1,42 +1,32 @@
 """Fit on rows as they stream by, with a part held out: what ``firstk fit`` does between reading and judging.
 
-Closed forms see each row once and keep moments only; training needs the rows and holds them in memory. A batch is a
-mapping from names to arrays with one row each: "X" and maybe "y", or "left", "right" and maybe "scores".
+Closed forms see each row once and keep moments only (:mod:`firstk.accumulating`); training needs the rows and holds
+them in memory. A batch is a mapping from names to arrays with one row each: "X" and maybe "y", or "left", "right" and
+maybe "scores".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from firstk import _parameters
 from firstk._checks import InvalidInput, bad_parameter, is_real
+from firstk.accumulating import Columns, Draw, Gathered, Piece, Pieces, accumulate, len_of, no_row, piece_rows
+from firstk.batches import half_as_single
+from firstk.checkpoints import Checkpoint
 from firstk.contracts import Statistics
+from firstk.data.files.contract import Batch
+from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.estimator import PrefixEncoder
 from firstk.evaluation import Evidence
-from firstk.problem import pose
 
-Columns = Mapping[str, np.ndarray]
 # Rows that are judged, and rows among which neighbours are looked for: enough for a curve, bounded for any file.
 MOST_HELD = MOST_REFERENCE = 10_000
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """Which rows of a stream are kept apart, and which of the others are remembered as well.
-
-    Attributes
-    ----------
-    held : ndarray of int
-        Row numbers, ascending, on which nothing is fitted.
-    reference : ndarray of int
-        Row numbers, ascending, of rows that are fitted on and kept to look neighbours up among.
-    """
-
-    held: np.ndarray
-    reference: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +85,14 @@ def draw(n: int, share: float, seed: int = 0) -> Draw:
 
 
 def fit_stream(
-    encoder: PrefixEncoder, batches: Iterable[Columns], parts: Draw, held: Columns | None = None
+    encoder: PrefixEncoder,
+    batches: Iterable[Columns] | Pieces,
+    parts: Draw | None = None,
+    held: Columns | None = None,
+    *,
+    workers: int | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int], object] = lambda rows: None,
 ) -> StreamedFit:
     """Fit an encoder on a stream, but for the rows that are held out.
 
@@ -103,93 +100,131 @@ def fit_stream(
     ----------
     encoder : PrefixEncoder
         Not fitted yet.
-    batches : iterable of mappings
-        Every row once, in the order by which `parts` counts them.
-    parts : Draw
+    batches : iterable of mappings, or Pieces
+        Every row once, in the order by which `parts` counts them. To go on from a checkpoint without reading what came
+        before: `pieces_of` a table.
+    parts : Draw, optional
+        Which rows are kept apart; none if not given.
     held : mapping, optional
         Rows of another file to judge by, in place of those drawn.
+    workers : int, optional
+        Batches that are measured at the same time; the number of cores if not given. The result does not depend on it.
+    checkpoint : Checkpoint, optional
+        Where the moments are kept while the stream is read. Training keeps one of its own: ``Gradient(checkpoint=)``.
+    progress : callable (rows) -> None
+        Told how many rows have just been taken in.
     """
-    intake = _Intake(encoder)
-    kept, seen = _Pile(parts.held), _Pile(parts.reference)
-    start = 0
-    for batch in batches:
-        batch = {name: _floats(part) for name, part in batch.items()}
-        count = len(next(iter(batch.values())))
-        apart = kept.pick(batch, start, count)
-        seen.pick(batch, start, count)
-        rest = np.delete(np.arange(count), apart)
-        intake.take({name: part[rest] for name, part in batch.items()} if len(apart) else batch, len(rest))
-        start += count
-    intake.finish()
-    own = kept.columns() if held is None else {name: _floats(part) for name, part in held.items()}
-    return StreamedFit(encoder, intake.rows, own, seen.columns(), encoder._statistics)
+    pieces = batches if isinstance(batches, Pieces) else Pieces.of(batches)
+    parts = Draw.nothing() if parts is None else parts
+    problem = encoder._pose(pairs=pieces.pairs)
+    if problem.solver.trains:
+        done = _trained(encoder, pieces, parts, progress)
+    else:
+        job = {"encoder": _parameters.expressed(encoder.get_params(deep=False))}
+        done = accumulate(problem, pieces, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress)
+        if done.statistics is None:
+            raise no_row()
+        _ = encoder._learn(done.statistics).encoder_  # solved now, not when it is first asked for
+        if checkpoint is not None:
+            checkpoint.remove()
+    own = done.held if held is None else {name: half_as_single(part) for name, part in held.items()}
+    return StreamedFit(encoder, done.rows, own if len_of(own) else {}, done.reference, encoder._statistics)
 
 
-@dataclass
-class _Pile:
-    """Rows of a stream that are to be kept, by number."""
-
-    wanted: np.ndarray
-    parts: list[dict[str, np.ndarray]] = field(default_factory=list)
-
-    def pick(self, batch: Columns, start: int, count: int) -> np.ndarray:
-        """Keep what is wanted of a batch, and return its positions there."""
-        first, last = np.searchsorted(self.wanted, (start, start + count))
-        rows = self.wanted[first:last] - start
-        if len(rows):
-            self.parts.append({name: part[rows] for name, part in batch.items()})
-        return rows
-
-    def columns(self) -> dict[str, np.ndarray]:
-        """Return all that was kept."""
-        return {name: np.concatenate([part[name] for part in self.parts]) for name in (self.parts or [{}])[0]}
-
-
-class _Intake:
-    """Hands batches to an encoder: at once where moments suffice, all together where rows are needed."""
-
-    def __init__(self, encoder: PrefixEncoder):
-        self.encoder, self.rows = encoder, 0
-        self.waiting: list[Columns] = []
-        self.problem: Any = None
-
-    def take(self, batch: Columns, count: int) -> None:
-        """Take in a batch, unless nothing is left of it."""
-        if not count:
-            return
-        self.rows += count
-        if self.problem is None:
-            e = self.encoder
-            self.problem = pose(
-                e.objective, e.ordering, e.solver, e.n_components, network=e.network, pairs="left" in batch
-            )
-        if self.problem.solver.trains:
-            self.waiting.append(batch)
-        elif "left" in batch:
-            self.encoder.partial_fit_pairs(batch["left"], batch["right"], batch.get("scores"))
-        else:
-            self.encoder.partial_fit(batch["X"], self._target(batch))
-
-    def finish(self) -> None:
-        """Train on what was waiting, or solve; a training that was interrupted is no result."""
-        if not self.rows:
-            raise InvalidInput("There is no row to fit on. Give a file with rows, or hold fewer of them out.")
-        if self.waiting:
-            whole = {name: np.concatenate([batch[name] for batch in self.waiting]) for name in self.waiting[0]}
-            self.waiting.clear()
-            if "left" in whole:
-                self.encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
-            else:
-                self.encoder.fit(whole["X"], self._target(whole))
-        if self.encoder.encoder_.config.get("ended") == "interrupted":
-            raise KeyboardInterrupt
-
-    def _target(self, batch: Columns) -> np.ndarray | None:
-        """Return labels or targets only where the objective learns from them; others are there to judge by."""
-        return None if self.problem.objective.takes == "rows" else batch.get("y")
+def _trained(encoder: PrefixEncoder, pieces: Pieces, parts: Draw, progress: Callable[[int], object]) -> Gathered:
+    """Hold all rows in memory and train on them; a training that was interrupted is no result."""
+    done, waiting = Gathered(), []
+    for piece in pieces.after(0):
+        share = parts.share(piece.columns, done.read)
+        rows, held = len_of(share.rest), len_of(share.held)
+        done.take(Gathered(None, share.held, share.reference, piece.end, rows + held, rows))
+        if rows:
+            waiting.append({name: half_as_single(part) for name, part in share.rest.items()})
+        progress(rows + held)
+    if not waiting:
+        raise no_row()
+    whole = {name: np.concatenate([batch[name] for batch in waiting]) for name in waiting[0]}
+    waiting.clear()
+    if pieces.pairs:
+        encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
+    else:
+        encoder.fit(whole["X"], whole.get("y"))
+    if encoder.encoder_.config.get("ended") == "interrupted":
+        raise KeyboardInterrupt
+    return done
 
 
-def _floats(part: Any) -> np.ndarray:
-    """Return half precision as single: numpy has no fast arithmetic for it."""
-    part = np.asarray(part)
-    return part.astype(np.float32) if part.dtype == np.float16 else part
+def pieces_of(
+    table: VectorTable, target: Callable[[Batch], np.ndarray | None] | None = None, columns: Any = ()
+) -> Pieces:
+    """Return the rows of a table as a stream that can be taken up again without reading what came before.
+
+    Parameters
+    ----------
+    table : VectorTable
+        As `firstk.data.files.open_vectors` gives it.
+    target : callable (batch) -> ndarray, optional
+        From a batch to its labels or targets.
+    columns : sequence of str
+        Columns that `target` looks at.
+    """
+    size = piece_rows(table.width)
+
+    def after(end: int) -> Iterator[Piece]:
+        for batch in table.batches(size, columns, start=end):
+            end += len(batch) + batch.dropped
+            if len(batch):
+                y = None if target is None else target(batch)
+                yield Piece({"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}, end)
+
+    files = [[str(shard.path), *_stamp(shard.path)] for shard in table.shards]
+    job = {"files": files, "vectors": table.vectors, "columns": list(columns), "nan": table.nan, "rows a piece": size}
+    return Pieces(after, job=job)
+
+
+def _stamp(path: Any) -> tuple[int, int]:
+    """Return size and time of a file; zeros for a table in memory."""
+    try:
+        found = Path(path).stat()
+    except (OSError, TypeError):
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+def fit_files(
+    encoder: PrefixEncoder,
+    path: Any,
+    *,
+    vectors: str | None = None,
+    label: str | None = None,
+    nan: str = "refuse",
+    workers: int | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    every: float = 60.0,
+    progress: Callable[[int], object] = lambda rows: None,
+) -> PrefixEncoder:
+    """Fit an encoder on files larger than memory, on all cores; closed forms only, others hold the rows in memory.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder
+    path, vectors, nan
+        As :func:`firstk.data.files.open_vectors` takes them.
+    label : str, optional
+        Column of labels or targets.
+    workers, progress
+        As in :func:`fit_stream`.
+    checkpoint : path, optional
+        File for the moments gathered so far, written every so often and when the work is interrupted.
+    resume : bool
+        Go on from it: the result has the bytes of a run that was never stopped.
+    every : float
+        Seconds between writes.
+    """
+    names = () if label is None else (label,)
+    table = open_vectors(path, vectors, beside=names, nan=nan)
+    target = None if label is None else (lambda batch: np.asarray(batch.columns[label]))
+    kept = None if checkpoint is None else Checkpoint(checkpoint, resume=resume, every=every)
+    fit_stream(encoder, pieces_of(table, target, names), workers=workers, checkpoint=kept, progress=progress)
+    return encoder

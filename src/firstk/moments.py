@@ -9,14 +9,16 @@ of batching, partition and order up to rounding.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from firstk._checks import InvalidInput, check_choice
+from firstk._checks import CorruptModel, InvalidInput, check_choice
 from firstk._scatter import NO_LABEL, Batch, batch_scatter, check_batch
+
+_STATE = ("group_labels", "group_weight", "group_mean", "within")
 
 
 class Moments:
@@ -166,6 +168,42 @@ class Moments:
             weight[old], mean[old] = self.group_weight, self.group_mean
             self.group_labels, self.group_weight, self.group_mean = union, weight, mean
         return np.searchsorted(self.group_labels, labels)
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all that is known as arrays of numbers and text, from which ``from_arrays`` builds the same object.
+
+        Examples
+        --------
+        >>> moments = Moments().update(np.eye(3), ["a", "b", "a"])
+        >>> np.array_equal(Moments.from_arrays(moments.to_arrays()).Sw, moments.Sw)
+        True
+        """
+        return {
+            "precision": np.array([self.precision]),
+            "counts": np.array([self.rows, self.p, self.q, self.labelled], dtype=np.int64),
+            "eps": np.array([self.eps, self.input_eps]),
+            **{name: getattr(self, name) for name in _STATE},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Moments:
+        """Undo ``to_arrays``."""
+        try:
+            made = cls(str(arrays["precision"][0]))
+            rows, made.p, made.q, labelled = (int(count) for count in arrays["counts"])
+            made.rows, made.labelled = rows, bool(labelled)
+            made.eps, made.input_eps = (float(value) for value in arrays["eps"])
+            for name in _STATE:
+                setattr(made, name, np.array(arrays[name]))
+        except (KeyError, ValueError, IndexError) as error:
+            raise CorruptModel(f"These are not the arrays of moments ({error!r}).") from None
+        groups, width = len(made.group_labels), (made.p + made.q) * bool(rows)
+        shapes = (made.group_weight.shape, made.group_mean.shape, made.within.shape)
+        if shapes != ((groups,), (groups, width), (width, width)):
+            raise CorruptModel(f"The arrays of moments do not fit together: shapes {shapes}.")
+        return made
 
     # -- what follows from them ------------------------------------------------------------------------------
 

@@ -6,12 +6,14 @@ scored pairs also need the third co-moment of s, x and x', which shifts and adds
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from firstk._checks import InvalidInput, check_matrix, check_same_length
+from firstk._arrays import under, within
+from firstk._checks import CorruptModel, InvalidInput, check_matrix, check_same_length
 from firstk._linalg import symmetrised
 from firstk.moments import Moments
 
@@ -86,6 +88,25 @@ class PairMoments:
         full.joint = self.joint.lifted(block_diag(basis, basis, 1.0))
         full.third = basis @ self.third @ basis.T
         return full
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all that is known as arrays, from which ``from_arrays`` builds the same object."""
+        scored = -1 if self.with_scores is None else int(self.with_scores)
+        return under("joint", self.joint.to_arrays()) | {"third": self.third, "with_scores": np.array([scored])}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> PairMoments:
+        """Undo ``to_arrays``."""
+        made = cls()
+        made.joint = Moments.from_arrays(within(arrays, "joint"))
+        try:
+            scored, made.third = int(arrays["with_scores"][0]), np.array(arrays["third"])
+        except (KeyError, ValueError, IndexError) as error:
+            raise CorruptModel(f"These are not the arrays of pair moments ({error!r}).") from None
+        made.with_scores = None if scored < 0 else bool(scored)
+        if made.third.shape != ((made.p, made.p) if made.rows else (0, 0)):
+            raise CorruptModel(f"The arrays of pair moments do not fit together: third is {made.third.shape}.")
+        return made
 
     @property
     def p(self) -> int:

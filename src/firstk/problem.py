@@ -39,6 +39,7 @@ class Problem:
     device: Any = "auto"
     seed: int = 0
     verbose: bool = False
+    ranks: Any = None  # the processes that share the rows; None where all rows are here
 
     # -- from data to statistics -----------------------------------------------------------------------------
 
@@ -46,6 +47,15 @@ class Problem:
         """Return statistics of no data yet, for vectors of width `ambient`."""
         kind = PairMoments if self.objective.takes == "pairs" else Moments
         return Statistics(kind(self._precision), RowSample(self.objective.sample_size), ambient)
+
+    def check_streamable(self, what: str) -> None:
+        """Refuse data that are never at hand as a whole, where training needs them so."""
+        if not self.solver.trains:
+            return
+        require("torch", "torch", "Training by gradient")
+        from firstk import training
+
+        training.check_streamable(self, what)
 
     def measure(self, rows: dict[str, Any], ambient: int | None = None) -> Statistics:
         """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
@@ -78,6 +88,8 @@ class Problem:
         basis = self._row_basis(rows)
         if basis is None:
             statistics = self.measure(rows)
+            if self.ranks is not None:
+                statistics = self.ranks.merged(statistics)
             return self.solve(statistics, rows), statistics
         inside = {name: part @ basis if name in VECTORS else part for name, part in rows.items()}
         statistics = self.measure(inside, ambient=len(basis))
@@ -91,7 +103,7 @@ class Problem:
         sides = [rows[name] for name in VECTORS if name in rows]
         count, p = sum(part.shape[0] for part in sides), sides[0].shape[1]
         # Networks that are not linear, and orderings that weigh weights, see the coordinates they are given.
-        if count >= p or not self.objective.rotation_free or self.network != "linear":
+        if count >= p or self.ranks is not None or not self.objective.rotation_free or self.network != "linear":
             return None
         dense = [part.toarray() if sparse.issparse(part) else part for part in sides]
         return row_space(check_matrix(np.vstack(dense), "fit").astype(np.float64))
@@ -158,6 +170,7 @@ class Problem:
         request = training.Request(
             objective, self.ordering, self.solver, statistics, rows, mean, query_mean,
             self.network, self.init, self.device, self.seed, pencil, solution, self.n_components,
+            self.ranks,
         )  # fmt: skip
         task = training.build(request)
         outcome = self.solver.train(task, self.seed, self.verbose)

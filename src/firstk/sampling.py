@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from firstk._arrays import under, within
+from firstk._checks import CorruptModel
 from firstk.fingerprint import mixed, numbers
 
 _FIRST_PASS = 4096
@@ -73,6 +75,23 @@ class RowSample:
         if len(other) and self.capacity:
             self._keep_lowest(other.priority, other.columns)
         return self
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the sample as arrays, from which ``from_arrays`` builds the same object."""
+        facts = {"capacity": np.array([self.capacity], dtype=np.int64), "priority": self.priority}
+        return facts | under("columns", self.columns)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> RowSample:
+        """Undo ``to_arrays``."""
+        try:
+            made = cls(int(arrays["capacity"][0]))
+            made.priority, made.columns = np.array(arrays["priority"]), within(arrays, "columns")
+        except (KeyError, ValueError, IndexError) as error:
+            raise CorruptModel(f"These are not the arrays of a sample of rows ({error!r}).") from None
+        if any(len(part) != len(made) for part in made.columns.values()):
+            raise CorruptModel("The columns of a sample of rows differ in length.")
+        return made
 
     def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return the given rows of every column."""

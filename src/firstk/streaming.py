@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from firstk import __version__
 from firstk._checks import InvalidInput, check_choice, check_prefix
+from firstk._overlap import ahead
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch, Layout
 from firstk.data.files.formats import FORMATS, format_of
@@ -36,8 +36,6 @@ SIDES = ("document", "query")
 _BATCH_NUMBERS = 4_000_000
 # Rows from which a precision takes its scale, and files that they come from.
 _SAMPLE_ROWS, _SAMPLED_FILES = 65_536, 16
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,7 @@ class _Work:
     def write(self, table: VectorTable, target: Path) -> int:
         """Encode one table into one file; return the number of rows, without which there is no file."""
         size = max(1, _BATCH_NUMBERS // table.width)
-        with closing(_ahead(table.batches(size, self.columns))) as batches:
+        with closing(ahead(table.batches(size, self.columns))) as batches:
             first = next(batches, None)
             if first is None:
                 return 0
@@ -288,16 +286,6 @@ def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:
         rows -= len(batch)
         if rows <= 0:
             return
-
-
-def _ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """Yield items while the next two are made by another thread."""
-    end: Any = object()
-    with ThreadPoolExecutor(1) as pool:
-        coming = deque(pool.submit(next, items, end) for _ in range(2))
-        while (item := coming.popleft().result()) is not end:
-            coming.append(pool.submit(next, items, end))
-            yield item
 
 
 class _Behind:

@@ -20,6 +20,7 @@ from firstk.bodies import MLP
 from firstk.contracts import Objective, Pencil, Quadratic, Solution, Statistics
 from firstk.kernels.halves import HALVES
 from firstk.kernels.halves.base import Measure
+from firstk.kernels.ranks import Alone
 from firstk.metrics import axis_distance, subspace_distance
 from firstk.moments import Moments
 from firstk.networks import LinearEncoder, Model, build_mlp, check_width
@@ -49,6 +50,7 @@ class Request:
     pencil: Pencil
     solution: Solution
     width: int | None = None
+    ranks: Any = None
 
     @property
     def linear(self) -> bool:
@@ -107,19 +109,20 @@ def build(request: Request) -> Task:
         {name: tensor(part) for name, part in request.ordering.extras(d).items()},
     ).to(device)
     weights = request.ordering.measure(d, request.objective.line.omega)
-    measure = Measure(weights, _estimator(request, half, weights), generator)
-    train, held = _held_out(request, rows, generator, on_moments)
+    ranks = request.ranks or Alone()
+    measure = Measure(weights, _estimator(request, half, weights), generator, ranks, 1 / ranks.size)
+    split = _held_out(request, rows, generator, on_moments, ranks)
     weight = None if request.rows is None or on_moments else request.rows.get("weight")
     return Task(
         model,
         half,
         request.ordering,
         measure,
-        rows=train,
-        held=held,
+        **split,
         gram=tensor(request.second_moment) if request.linear else None,
         moments=on_moments,
-        weight=None if weight is None else torch.as_tensor(np.asarray(weight)),
+        weight=None if weight is None else torch.cat(ranks.gathered(torch.as_tensor(np.asarray(weight)))),
+        data="" if request.ranks is None else str(request.statistics.fingerprint),
         distances=_distances(request),
         free_coordinates=request.ordering.residual in ("axes", "blocks"),
     )
@@ -151,10 +154,10 @@ def resolve_device(device: Any) -> str:
 
 def _on_moments(request: Request) -> bool:
     """Tell whether losses come from moments, refusing a fit that needs rows and has none."""
+    if request.rows is None:
+        check_streamable(request)
     half, name = HALVES[request.objective.form], request.objective.name
-    batched = request.solver.batch_size not in ("auto", "full")
-    sampled = request.ordering.estimator == "sampled"
-    possible = half.from_moments and request.linear and not sampled and not batched
+    batched, sampled = _in_batches(request.solver), request.ordering.estimator == "sampled"
     if sampled and not half.row_sums:
         raise IllegalCombination(
             f"objective '{name}' with prefixes drawn row by row (ordering '{request.ordering.name}')",
@@ -168,13 +171,30 @@ def _on_moments(request: Request) -> bool:
             "depend on the number of rows",
             "batch_size='auto'",
         )
-    if request.rows is None and (not possible or "codes" in request.ordering.traits):
-        raise IllegalCombination(
-            f"partial_fit with objective '{name}', ordering '{request.ordering.name}' and solver 'gradient'",
-            "this training needs the rows themselves, and a stream keeps moments only",
-            "fit(X, y) on all rows",
-        )
-    return possible
+    return _moments_suffice(request)
+
+
+def check_streamable(problem: Any, what: str = "partial_fit") -> None:
+    """Refuse to train without rows what needs them; `problem` names objective, ordering, solver and network."""
+    if _moments_suffice(problem) and "codes" not in problem.ordering.traits:
+        return
+    raise IllegalCombination(
+        f"{what} with objective '{problem.objective.name}', ordering '{problem.ordering.name}' and solver 'gradient'",
+        "this training needs the rows themselves, and a stream keeps moments only",
+        "fit(X, y) on all rows, or on a part of them that fits into memory; or training on several machines, each with "
+        "its own rows (firstk.engines.distributed)",
+    )
+
+
+def _moments_suffice(problem: Any) -> bool:
+    """Tell whether the loss can be had from moments alone."""
+    linear = isinstance(problem.network, str) and problem.network == "linear"
+    sampled = problem.ordering.estimator == "sampled"
+    return HALVES[problem.objective.form].from_moments and linear and not sampled and not _in_batches(problem.solver)
+
+
+def _in_batches(solver: Any) -> bool:
+    return solver.batch_size not in ("auto", "full")
 
 
 def _dtype(request: Request, on_moments: bool) -> torch.dtype:
@@ -228,8 +248,8 @@ def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, ro
     if isinstance(request.network, MLP):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(request.seed)
-            return build_mlp(request.network, request.statistics.ambient, d)
-    return copy.deepcopy(request.network)  # the user's own stays as it was given
+            return build_mlp(request.network, request.statistics.ambient, d).to(tensor(0.0).dtype)
+    return copy.deepcopy(request.network).to(tensor(0.0).dtype)  # the user's own stays as it was given
 
 
 def _estimator(request: Request, half: Any, weights: PrefixWeights) -> str:
@@ -285,16 +305,18 @@ def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None) -> np.ndarray:
     return X if R is None else X @ R
 
 
-def _held_out(request: Request, rows: dict[str, Any], generator: Any, on_moments: bool) -> tuple[dict, dict]:
-    """Split off the rows on which training is judged."""
+def _held_out(request: Request, rows: dict[str, Any], generator: Any, on_moments: bool, ranks: Any) -> dict[str, Any]:
+    """Split off the rows on which training is judged; say which of all rows are here, where ranks share them."""
     share = request.solver.validation
     patience = request.solver.patience
     if share == "auto":
         wanted = patience not in (None, "auto") or (patience == "auto" and not request.linear)
         share = 0.1 if wanted else 0.0
+    here = len(next(iter(rows.values()))) if rows else 0
+    first, n = ranks.before(here), int(ranks.sum(torch.tensor(here)))
+    numbers = torch.arange(first, first + here)
     if not share or on_moments or not rows:
-        return rows, {}
-    n = len(next(iter(rows.values())))
+        return {"rows": rows} | ({"numbers": numbers, "counts": (n, 0)} if rows and ranks.size > 1 else {})
     held = round(share * n)
     if not 1 <= held < n or (request.rows is not None and request.rows.get("weight") is not None):
         raise InvalidInput(
@@ -302,4 +324,16 @@ def _held_out(request: Request, rows: dict[str, Any], generator: Any, on_moments
             "Set validation=0 and patience=None."
         )
     order = torch.randperm(n, generator=generator)
-    return tuple({name: part[i] for name, part in rows.items()} for i in (order[held:], order[:held]))  # type: ignore[return-value]
+    if ranks.size == 1:
+        train, judged = ({name: part[i] for name, part in rows.items()} for i in (order[held:], order[:held]))
+        return {"rows": train, "held": judged}
+    places, by_place = order.argsort()[numbers].sort()
+    cut = int(torch.searchsorted(places, held))
+    train, judged = ({name: part[i] for name, part in rows.items()} for i in (by_place[cut:], by_place[:cut]))
+    return {
+        "rows": train,
+        "held": judged,
+        "numbers": places[cut:] - held,
+        "held_numbers": places[:cut],
+        "counts": (n - held, held),
+    }

@@ -325,23 +325,37 @@ def test_wrong_usage_is_exit_code_2(folder):
     assert firstk("fit", "digits.npz", cwd=folder).returncode == 2
 
 
-def test_ctrl_c_leaves_nothing(folder):
-    """The interruption comes when half of the file has been read."""
-    script = (
-        "from firstk.data.files.opening import VectorTable\n"
-        "whole = VectorTable.batches\n"
-        "def half(self, size=65536, columns=()):\n"
-        "    for batch in whole(self, 400, columns):\n"
-        "        yield batch\n"
-        "        if batch.start > 800: raise KeyboardInterrupt\n"
-        "VectorTable.batches = half\n"
-        "from firstk.cli import main; main()"
-    )
-    before = sorted(folder.iterdir())
-    done = firstk("fit", "digits.npz", "--label", "label", "-o", "interrupted", cwd=folder, script=script)
+INTERRUPTED = """
+import os, signal
+import firstk.fitting
+from firstk.data.files.opening import VectorTable
+firstk.fitting.piece_rows = lambda width: 400
+checked = VectorTable._checked
+def interrupting(self, vectors, columns, start):
+    if start == {at}: os.kill(os.getpid(), signal.SIGINT)
+    return checked(self, vectors, columns, start)
+VectorTable._checked = interrupting
+from firstk.cli import main; main()
+"""
+
+
+def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder):
+    command = ("fit", "digits.npz", "--objective", "fisher", "--label", "label", "-o")
+    assert firstk(*command, "whole", cwd=folder, script=INTERRUPTED.format(at=-1)).returncode == 0
+    before = {file.name for file in folder.iterdir()}
+    done = firstk(*command, "stopped", cwd=folder, script=INTERRUPTED.format(at=1200))
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
-    assert sorted(folder.iterdir()) == before
+    assert "with --resume" in done.stderr
+    assert {file.name for file in folder.iterdir()} - before == {"stopped.checkpoint"}
+    refused = firstk(*command, "stopped", cwd=folder)
+    assert refused.returncode == 1
+    assert "--resume" in refused.stderr
+    resumed = firstk(*command, "stopped", "--resume", cwd=folder, script=INTERRUPTED.format(at=-1))
+    assert resumed.returncode == 0, resumed.stderr
+    assert {file.name for file in folder.iterdir()} - before == {"stopped"}
+    for name in ("model.safetensors", "config.json"):
+        assert (folder / "whole" / name).read_bytes() == (folder / "stopped" / name).read_bytes()
 
 
 def test_help_shows_an_example(folder):

@@ -28,4 +28,9 @@ Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: nei
 Neighbours = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined neighbours, or auto.")]
 Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
 SourceModel = Annotated[str | None, typer.Option("--source-model", help="Name of the model that made the vectors.")]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", metavar="FILE", help="Where moments are kept while rows are read; OUT.checkpoint."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint of a fit that was stopped.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the held-out part and of training.")]

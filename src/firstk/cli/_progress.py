@@ -8,8 +8,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def row_progress(total: Callable[[], int], *, quiet: bool, what: str = "encoding") -> Iterator[Callable[[int], object]]:
-    """Give a function that is told how many rows have just been done.
+def row_progress(
+    total: Callable[[], int], *, quiet: bool, what: str = "encoding", row_bytes: int = 0
+) -> Iterator[Callable[[int], object]]:
+    """Give a function that is told how many rows have just been done; with `row_bytes`, bytes a second are shown too.
 
     `total` is asked only where the bar is shown: some formats must be read to count their rows.
     """
@@ -19,4 +21,11 @@ def row_progress(total: Callable[[], int], *, quiet: bool, what: str = "encoding
     from tqdm import tqdm
 
     with tqdm(total=total(), desc=what, unit=" rows", unit_scale=True, leave=False, file=sys.stderr) as bar:
-        yield bar.update
+
+        def done(rows: int) -> None:
+            bar.update(rows)
+            rate = bar.format_dict["rate"]
+            if row_bytes and rate:
+                bar.set_postfix_str(f"{rate * row_bytes / 1e6:.0f} MB/s", refresh=False)
+
+        yield done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from firstk._checks import InvalidInput
@@ -11,6 +11,9 @@ from firstk.cli._inputs import _labels_of, _side_by_side, _split, read_pairs, re
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from firstk.accumulating import Columns, Pieces
+    from firstk.data.files.contract import Batch
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Stream:
         What labels or targets are called.
     vectors : str
         What the vectors are called.
+    pieces : Pieces
+        The rows themselves.
     """
 
     rows: int
@@ -46,11 +51,11 @@ class Stream:
     itemsize: int
     label: str | None
     vectors: str
-    make: Any
+    pieces: Pieces
 
-    def batches(self) -> Iterator[dict[str, np.ndarray]]:
+    def batches(self) -> Iterator[Columns]:
         """Yield mappings from names to arrays: "X" and maybe "y", or "left", "right" and maybe "scores"."""
-        return self.make()
+        return (piece.columns for piece in self.pieces.after(0))
 
 
 def open_stream(place: Place) -> Stream:
@@ -58,6 +63,7 @@ def open_stream(place: Place) -> Stream:
     if place.pairs is not None:
         return _pairs(place)
     from firstk.data.files import open_vectors
+    from firstk.fitting import pieces_of
 
     if place.label is not None and place.labels is not None:
         raise InvalidInput("Labels come from a column (--label) or from a file (--labels), not from both.")
@@ -65,31 +71,32 @@ def open_stream(place: Place) -> Stream:
     table = open_vectors(place.source, place.vectors, beside=names, nan=place.nan)
     beside = None if place.labels is None else _labels_of(place.labels, table)
 
-    def batches() -> Iterator[dict[str, np.ndarray]]:
-        for batch in table.batches(columns=names):
-            y = _side_by_side([batch.columns[name] for name in names]) if beside is None else beside[batch.rows]
-            if len(batch):
-                yield {"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}
+    def target(batch: Batch) -> np.ndarray | None:
+        return _side_by_side([batch.columns[name] for name in names]) if beside is None else beside[batch.rows]
 
     label = place.label if place.labels is None else place.labels
-    return Stream(table.rows, table.width, table.dtype.itemsize, label, table.vectors, batches)
+    pieces = pieces_of(table, target, names)
+    pieces = replace(pieces, job=dict(pieces.job) | {"labels": place.labels})
+    return Stream(table.rows, table.width, table.dtype.itemsize, label, table.vectors, pieces)
 
 
 def _pairs(place: Place) -> Stream:
     if place.label is not None or place.labels is not None:
         raise InvalidInput("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
+    from firstk.accumulating import Pieces
+
     assert place.pairs is not None
     found = read_pairs(place.source, place.pairs, vectors=place.vectors, nan=place.nan)
     sides = {"left": found.left, "right": found.right}
     whole = sides if found.scores is None else sides | {"scores": found.scores}
     width, itemsize = found.left.shape[1], found.left.dtype.itemsize
-    return Stream(len(found.left), width, itemsize, None, "", lambda: iter([whole]))
+    return Stream(len(found.left), width, itemsize, None, "", Pieces.of([whole]))
 
 
-def read_held_out(place: Place, file: str, stream: Stream) -> dict[str, np.ndarray]:
+def read_held_out(place: Place, file: str, stream: Stream) -> Columns:
     """Read the rows, or pairs, of a user's own held-out file."""
     if place.pairs is not None:
-        held = next(_pairs(Place(place.source, place.vectors, pairs=file, nan=place.nan)).batches())
+        held: Columns = next(_pairs(Place(place.source, place.vectors, pairs=file, nan=place.nan)).batches())
     else:
         if place.labels is not None:
             raise InvalidInput(

@@ -6,8 +6,8 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from firstk.cli._inputs import (
 )
 
 if TYPE_CHECKING:
+    from firstk.checkpoints import Checkpoint
     from firstk.cli._streams import Place, Stream
     from firstk.estimator import PrefixEncoder
     from firstk.fitting import StreamedFit
@@ -58,6 +59,8 @@ def fit(
     image: options.Image = None,
     source_model: options.SourceModel = None,
     seed: options.Seed = 0,
+    checkpoint: options.CheckpointFile = None,
+    resume: options.Resume = False,
     nan: NanOption = "refuse",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -65,8 +68,10 @@ def fit(
     """Fit an encoder on a file of vectors, and save it with a study of its prefixes.
 
     A fifth of the rows, at most 10,000, is held out: the encoder is fitted on the others, and its curve and those of
-    four baselines are taken on the held-out rows. Closed forms stream; what has to be trained reads all rows.
+    four baselines are taken on the held-out rows. Closed forms stream, on all cores and in bounded memory; what has to
+    be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes.
     """
+    from firstk.checkpoints import Checkpoint
     from firstk.cli._settings import image_of, network_of, objective_of, ordering_of
     from firstk.cli._streams import Place
     from firstk.estimator import PrefixEncoder
@@ -78,8 +83,9 @@ def fit(
         random_state=seed, verbose=shown,
     )  # fmt: skip
     place = Place(source, vectors, label, labels, pairs, nan)
+    kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
     with _warnings_as_notes():
-        done, study = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown)
+        done, study = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept)
     typer.echo(_as_json(done, study, out) if as_json else _as_text(done, study, out, place))
 
 
@@ -92,6 +98,7 @@ def _run(
     seed: int,
     source_model: str | None,
     shown: bool,
+    kept: Checkpoint,
 ) -> tuple[StreamedFit, Study | None]:
     """Fit, judge and save; the folder is written at the end, whole or not at all."""
     from firstk._storage import check_target
@@ -102,7 +109,9 @@ def _run(
     check_target(out)  # before the work, not after it
     stream, share = open_stream(place), _share_of(held_out)
     own = None if share is not None else read_held_out(place, held_out, stream)
-    done = fit_stream(encoder, _with_bar(stream, shown), draw(stream.rows, share or 0.0, seed), own)
+    with _bar(stream, shown) as progress, _telling_how_to_go_on(kept):
+        parts = draw(stream.rows, share or 0.0, seed)
+        done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress)
     if not done.held:
         encoder.save(out, source_model=source_model)
         return done, None
@@ -164,13 +173,10 @@ def _told(objective: Any) -> str:
 # -- progress --------------------------------------------------------------------------------------------------
 
 
-def _with_bar(stream: Stream, shown: bool) -> Iterator[dict[str, Any]]:
+def _bar(stream: Stream, shown: bool) -> AbstractContextManager[Callable[[int], object]]:
     from firstk.cli._progress import row_progress
 
-    with row_progress(lambda: stream.rows, quiet=not shown, what="reading") as done:
-        for batch in stream.batches():
-            yield batch
-            done(len(next(iter(batch.values()))))
+    return row_progress(lambda: stream.rows, quiet=not shown, what="reading", row_bytes=stream.width * stream.itemsize)
 
 
 def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
@@ -185,6 +191,16 @@ def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
             bar.update()
 
         return study(done, source, next_step)
+
+
+@contextmanager
+def _telling_how_to_go_on(kept: Checkpoint) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        if Path(kept.path).exists():
+            typer.echo(f"firstk: stopped; moments so far are in {kept.path}. Go on with --resume.", err=True)
+        raise
 
 
 @contextmanager

@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from firstk.kernels.ranks import Stratum, drawing
 from firstk.omega import PrefixWeights
 
 
 def draw_prefixes(
-    weights: PrefixWeights, n: int, device: torch.device, generator: torch.Generator | None = None
+    weights: PrefixWeights, n: int, device: torch.device, generator: torch.Generator | Stratum | None = None
 ) -> Tensor:
-    """Draw one prefix length in [1, d] for each of n rows, (n,) int64.
+    """Draw one prefix length in [1, d] for each of n rows, (n,) int64; with a `Stratum`, as part of a larger batch.
 
     Examples
     --------
@@ -28,9 +29,11 @@ def draw_prefixes(
     >>> torch.bincount(draws).tolist()
     [0, 2, 2, 2, 2]
     """
-    at = torch.device("cpu") if generator is None else generator.device
-    slices = torch.randperm(n, generator=generator, device=at)
-    points = (slices + torch.rand(n, generator=generator, device=at, dtype=torch.float64)) / max(n, 1)
+    source, n, taken = drawing(generator, n)
+    at = torch.device("cpu") if source is None else source.device
+    slices = torch.randperm(n, generator=source, device=at)
+    points = (slices + torch.rand(n, generator=source, device=at, dtype=torch.float64)) / max(n, 1)
+    points = points if taken is None else points[taken.to(at)]
     support = torch.from_numpy(weights.support)
     # Edges over the support only: rounding of the last edge can then never reach a prefix of weight zero.
     edges = torch.from_numpy(weights.omega[weights.support - 1].cumsum())[:-1].to(at)

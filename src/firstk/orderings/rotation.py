@@ -56,7 +56,7 @@ class Rotation(Hooks):
                 B.grad = -(XY - (XY @ B.t()).tril() @ B)
                 A.grad = B.grad.t().contiguous()
                 return
-            S = view.second_moment()
+            S = view.total(view.second_moment())
             turn = self.factor * (S.triu() - S.tril()) / 2
             B.grad -= turn @ B
             A.grad += A @ turn

@@ -48,11 +48,10 @@ class Variational(Hooks):
         """Add noise of variance D to the code, when z is drawn."""
         if not self.sampled or view.code is None:
             return view.code
-        import torch
+        from firstk.kernels.ranks import normal_like
 
         z, log_d = view.code, view.model.extras["log_variance"]
-        draws = torch.randn(z.shape, generator=view.generator, dtype=z.dtype)
-        return z + draws * (log_d / 2).exp()
+        return z + normal_like(z, view.generator) * (log_d / 2).exp()
 
     def penalty(self, view: View) -> Any:
         """Return the divergence from N(0, I) and, in expectation, what the noise on z costs."""

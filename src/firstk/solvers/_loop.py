@@ -6,7 +6,6 @@ A step: encode; perturb; losses of the prefixes, weighted; penalty; backward; co
 from __future__ import annotations
 
 import math
-import signal
 import threading
 import time
 import warnings
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from firstk._checks import TrainingDiverged, TrainingWarning
+from firstk._interrupts import interruptible
 from firstk.solvers import _checkpoint
 from firstk.solvers._plan import Plan, settled
 from firstk.solvers._task import Task
@@ -57,8 +57,9 @@ def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Ou
     """Train `task.model` in place and return what happened."""
     plan = settled(task, settings)
     # Dropout draws from torch's global generator: it is set for the run and given back afterwards.
-    with torch.random.fork_rng(devices=[]), _interruptible() as interrupted:
-        torch.manual_seed(seed)
+    together = task.ranks.normalising(task.model)
+    with torch.random.fork_rng(devices=[]), interruptible() as interrupted, together:
+        torch.manual_seed(seed + task.ranks.rank)
         return _Run(task, plan, settings, seed, interrupted).go(progress)
 
 
@@ -73,9 +74,9 @@ class _Run:
         self.at = _Progress()
         self.began = time.perf_counter()
         self.mark = ""
+        task.ranks.agree(task.model)
         if settings.checkpoint is not None:
-            given = {**task.rows, **task.model.state_dict()} | ({} if task.gram is None else {"gram": task.gram})
-            self.mark = _checkpoint.fingerprint((plan, task.ordering, task.half.__class__.__name__), seed, given)
+            self.mark = _mark(task, plan, seed)
         if settings.resume:
             self._restore()
 
@@ -140,19 +141,20 @@ class _Run:
         return torch.searchsorted(shares, points).clamp_max(n - 1)
 
     def _step(self, index: Tensor | None) -> float:
-        batch = self.task.batch(index)
+        part = self.task.part(index)
         self._set_learning_rate()
 
         def closure() -> Tensor:
             self.optimiser.zero_grad()
-            code = self.task.encode(batch)
-            view = self.task.view(code)
+            code = self.task.encode(part.rows)
+            view = self.task.view(code, part.measure)
             view.code = self.task.ordering.perturb(view)
-            loss = self.task.loss(view.code, batch) + self.task.ordering.penalty(view)
+            loss = self.task.loss(view.code, part) + self.task.penalty(view, part)
             loss.backward()
+            self.task.ranks.sum_gradients(list(self.task.model.parameters()))
             self.task.ordering.correct(view)
             self._shape_gradients()
-            return loss.detach()
+            return self.task.ranks.sum(loss.detach())
 
         # torch types step for closures that return floats.
         loss = float(self.optimiser.step(closure))  # type: ignore[arg-type]
@@ -189,7 +191,7 @@ class _Run:
 
     def _verdict(self, loss: float) -> str:
         """Say how the run ends after this epoch, or "done" to go on."""
-        if self.interrupted.is_set():
+        if self.task.ranks.any(self.interrupted.is_set()):
             return "interrupted"
         if self.plan.patience is not None and self.at.waiting >= self.plan.patience:
             return "no better validation loss"
@@ -232,19 +234,32 @@ class _Run:
             "model": self.task.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "generator": self.generator.get_state(),
-            "global": torch.get_rng_state(),
+            "global": self.task.ranks.gathered(torch.get_rng_state()),
         }
-        _checkpoint.write(self.settings.checkpoint, state, self.mark)  # type: ignore[arg-type]
+        if not self.task.ranks.rank:
+            _checkpoint.write(self.settings.checkpoint, state, self.mark)  # type: ignore[arg-type]
 
     def _restore(self) -> None:
-        state = _checkpoint.read(self.settings.checkpoint, self.mark)  # type: ignore[arg-type]
+        ranks, folder = self.task.ranks, self.settings.checkpoint
+        assert folder is not None
+        state = ranks.first_says(None if ranks.rank else _checkpoint.read(folder, self.mark))
         if state is None:
             return
         self.at = _Progress(**state["at"])
         self.task.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.generator.set_state(state["generator"])
-        torch.set_rng_state(state["global"])
+        if len(state["global"]) == ranks.size:  # of another number of ranks: dropout goes on with other draws
+            torch.set_rng_state(state["global"][ranks.rank])
+
+
+def _mark(task: Task, plan: Plan, seed: int) -> str:
+    """Return what tells this run from others; where several processes share it, whatever their number."""
+    settings = (plan, task.ordering, task.half.__class__.__name__)
+    if task.ranks.size > 1 or task.data:
+        return _checkpoint.fingerprint((*settings, task.data, task.n), seed, {})
+    given = {**task.rows, **task.model.state_dict()} | ({} if task.gram is None else {"gram": task.gram})
+    return _checkpoint.fingerprint(settings, seed, given)
 
 
 def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
@@ -268,26 +283,6 @@ def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
 
 def _copied(model: Any) -> dict[str, Tensor]:
     return {name: part.detach().clone() for name, part in model.state_dict().items()}
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Turn the first SIGINT into a flag that ends the run after its step; a second one is Python's own."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def note(*_: Any) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -91,7 +91,7 @@ class VectorTable:
             part.path, part.shards, part._rows = str(shard.path), (shard,), None
             yield shard.path, part
 
-    def batches(self, size: int = 65536, columns: Sequence[str] = ()) -> Iterator[Batch]:
+    def batches(self, size: int = 65536, columns: Sequence[str] = (), start: int = 0) -> Iterator[Batch]:
         """Yield at most `size` rows at a time, in order, with the other columns that are asked for.
 
         Parameters
@@ -99,17 +99,24 @@ class VectorTable:
         size : int
         columns : sequence of str
             Names; ``table.columns`` for all.
+        start : int
+            Go on from here: the number of rows, dropped ones included, of the batches that came before. Files that are
+            done with are not read again.
         """
         if not is_int(size) or size < 1:
             raise bad_parameter("size", "batches", "a positive int", size)
         for name in columns:
             if name not in self.columns:
                 raise missing_column(self.path, name, (self.vectors, *self.columns))
-        start = 0
+        at = 0
         for shard in self.shards:
+            if at < start and at + (count := shard.open().count()) <= start:
+                at += count
+                continue
             for vectors, held in shard.open().blocks(int(size), tuple(columns)):
-                yield self._checked(vectors, held, start)
-                start += len(vectors)
+                if at >= start:
+                    yield self._checked(vectors, held, at)
+                at += len(vectors)
 
     def _checked(self, vectors: np.ndarray, columns: Mapping[str, Any], start: int) -> Batch:
         """Return a batch without NaN: refused with the numbers of its rows, or without those rows."""

@@ -7,16 +7,19 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from firstk.kernels.ranks import Alone
 from firstk.omega import PrefixWeights
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Weights of the prefixes and how their sum is found."""
+    """Weights of the prefixes and how their sum is found; what part of the batch is here, and who has the rest."""
 
     weights: PrefixWeights
     estimator: str = "exact"
     generator: Any = None
+    ranks: Alone = field(default_factory=Alone)
+    share: float = 1.0
 
     def options(self) -> dict[str, Any]:
         """Return the arguments that the kernels take."""
@@ -50,7 +53,10 @@ class Half:
     steps: ClassVar[int] = 600
 
     def loss(self, model: Any, code: Any, batch: dict[str, Tensor], measure: Measure) -> Tensor:
-        """Return the weighted loss of a batch."""
+        """Return the weighted loss of a batch: where rows are compared with one another, with those of all ranks.
+
+        The shares of all ranks times what they return add up to the loss of the whole batch, and gradients likewise.
+        """
         raise NotImplementedError
 
     def moment_loss(self, model: Any, measure: Measure) -> Tensor:

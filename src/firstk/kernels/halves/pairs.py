@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from firstk.kernels._inputs import as_tensor
@@ -32,10 +33,20 @@ class Pairs(Half):
         """Return the weighted loss of the batch; `code` holds both sides."""
         left, right = code
         if not self.settings["scored"]:
-            return info_nce(left, right, omega=measure.weights, temperature=_TEMPERATURE)
+            return _info_nce(left, right, measure)
         omega = as_tensor(measure.weights.without_first().omega, left)
-        cosines = prefix_cosines(left, right)  # (n, d)
-        spread = cosines - cosines.mean(0)
-        wanted = batch["scores"] - batch["scores"].mean()
+        cosines, scores = (measure.ranks.joined(part) for part in (prefix_cosines(left, right), batch["scores"]))
+        spread = cosines - cosines.mean(0)  # (n, d)
+        wanted = scores - scores.mean()
         size = (spread.square().sum(0) * wanted.square().sum()).clamp_min(1e-20).sqrt()
         return 1 - (wanted @ spread / size) @ omega
+
+
+def _info_nce(queries: Tensor, positives: Tensor, measure: Measure) -> Tensor:
+    """Compare the queries at hand with the documents of all ranks."""
+    documents = measure.ranks.joined(positives)
+    first = measure.ranks.before(len(queries))
+    if not len(queries):
+        return 0.0 * documents.sum()
+    own = torch.arange(first, first + len(queries), device=queries.device)
+    return info_nce(queries, documents, targets=own, omega=measure.weights, temperature=_TEMPERATURE)

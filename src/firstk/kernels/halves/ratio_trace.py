@@ -25,8 +25,8 @@ class RatioTrace(Half):
 
     def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
         """Return the loss of the batch's codes and labels, for networks that moments do not serve."""
-        eps = self.settings["code_eps"]
-        return fisher_from_codes(code, batch["label"], omega=measure.weights, code_eps=eps)
+        eps, joined = self.settings["code_eps"], measure.ranks.joined
+        return fisher_from_codes(joined(code), joined(batch["label"]), omega=measure.weights, code_eps=eps)
 
     def _scatters(self, model: Any) -> tuple[Tensor, Tensor]:
         prefix = "" if model.encoder.R is None else "white_"

@@ -1,0 +1,63 @@
+"""Work that goes on at the same time: reading ahead, and the same function on several cores, in order.
+
+Order and pieces are those of the stream, whatever the number of threads: results are taken in the order in which their
+pieces came, so that sums of them have the same bytes on one core and on many.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ahead(items: Iterator[Item], count: int = 2) -> Generator[Item, None, None]:
+    """Yield items while the next `count` are made by another thread."""
+    end: Any = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = deque(pool.submit(next, items, end) for _ in range(count))
+        try:
+            while (item := coming.popleft().result()) is not end:
+                coming.append(pool.submit(next, items, end))
+                yield item
+        finally:
+            for future in coming:
+                future.cancel()
+
+
+def mapped(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Generator[Result, None, None]:
+    """Yield ``work(item)`` in the order of the items, of which `workers` are worked on at a time.
+
+    The next items are read meanwhile. BLAS keeps to one thread in each worker: that is quicker than all its threads on
+    one item after another, because what is no matrix product is spread over the cores too.
+    """
+    waiting: deque[Future[Result]] = deque()
+    with (
+        threadpool_limits(1, "blas"),
+        ThreadPoolExecutor(workers) as pool,
+        closing(ahead(iter(items))) as coming,
+    ):
+        try:
+            for item in coming:
+                waiting.append(pool.submit(work, item))
+                del item  # the worker alone holds it
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
