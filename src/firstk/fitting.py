@@ -181,12 +181,17 @@ class _Intake:
                 self.encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
             else:
                 self.encoder.fit(whole["X"], self._target(whole))
-        if self.encoder.encoder_.config.get("ended") == "interrupted":
-            raise KeyboardInterrupt
+        raise_if_interrupted(self.encoder)
 
     def _target(self, batch: Columns) -> np.ndarray | None:
         """Return labels or targets only where the objective learns from them; others are there to judge by."""
         return None if self.problem.objective.takes == "rows" else batch.get("y")
+
+
+def raise_if_interrupted(encoder: PrefixEncoder) -> None:
+    """Let Ctrl-C end a command: training keeps its best state and returns, which is no result that was asked for."""
+    if encoder.encoder_.config.get("ended") == "interrupted":
+        raise KeyboardInterrupt
 
 
 def _floats(part: Any) -> np.ndarray:
