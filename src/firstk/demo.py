@@ -108,16 +108,15 @@ def fit_and_judge(data: Split, *, progress: bool = False) -> tuple[dict[str, Pre
 def _bar(shown: bool, total: int) -> Iterator[Any]:
     from tqdm import tqdm
 
-    with tqdm(total=total, desc="fitting and judging", disable=not shown, leave=False) as bar:
+    with tqdm(total=total, desc="fitting and judging", disable=None if shown else True, leave=False) as bar:
         yield bar
 
 
 def _fit(name: str, data: Split, bar: Any) -> PrefixEncoder:
     bar.set_postfix_str(name)
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Training was interrupted", TrainingWarning
-        )  # it would speak of a state that is kept
+        # It would speak of a state that is kept.
+        warnings.filterwarnings("ignore", "Training was interrupted", TrainingWarning)
         encoder = PrefixEncoder(WIDTH, objective=OBJECTIVES[name], random_state=0).fit(data.X_train, data.y_train)
     raise_if_interrupted(encoder)
     bar.update()

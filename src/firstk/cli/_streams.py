@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firstk._checks import InvalidInput
-from firstk.cli._inputs import _labels_of, _side_by_side, _split, read_pairs, read_rows
+from firstk.cli._inputs import open_labelled, read_pairs, read_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,22 +57,15 @@ def open_stream(place: Place) -> Stream:
     """Open what a command reads; pairs are held in memory, as they look rows up in any order."""
     if place.pairs is not None:
         return _pairs(place)
-    from firstk.data.files import open_vectors
-
-    if place.label is not None and place.labels is not None:
-        raise InvalidInput("Labels come from a column (--label) or from a file (--labels), not from both.")
-    names = _split(place.label)
-    table = open_vectors(place.source, place.vectors, beside=names, nan=place.nan)
-    beside = None if place.labels is None else _labels_of(place.labels, table)
+    found = open_labelled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
+    table = found.table
 
     def batches() -> Iterator[dict[str, np.ndarray]]:
-        for batch in table.batches(columns=names):
-            y = _side_by_side([batch.columns[name] for name in names]) if beside is None else beside[batch.rows]
-            if len(batch):
-                yield {"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}
+        for X, y in found.batches():
+            if len(X):
+                yield {"X": X} if y is None else {"X": X, "y": y}
 
-    label = place.label if place.labels is None else place.labels
-    return Stream(table.rows, table.width, table.dtype.itemsize, label, table.vectors, batches)
+    return Stream(table.rows, table.width, table.dtype.itemsize, found.label, table.vectors, batches)
 
 
 def _pairs(place: Place) -> Stream:

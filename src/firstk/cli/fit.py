@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from firstk.cli._inputs import (
     VectorsArgument,
     VectorsOption,
 )
+from firstk.cli._progress import looked_at, row_progress, step_progress
 
 if TYPE_CHECKING:
     from firstk.cli._streams import Place, Stream
@@ -72,7 +72,7 @@ def fit(
     from firstk.estimator import PrefixEncoder
 
     settings = {"shrinkage": shrinkage, "lam": lam, "noise": noise, "keep": keep, "neighbours": neighbours}
-    goal, shown = objective_of(objective, settings), not (quiet or as_json) and sys.stderr.isatty()
+    goal, shown = objective_of(objective, settings), looked_at(quiet or as_json)
     encoder = PrefixEncoder(
         components, objective=goal, ordering=ordering_of(ordering), solver=solver, network=network_of(network),
         random_state=seed, verbose=shown,
@@ -165,8 +165,6 @@ def _told(objective: Any) -> str:
 
 
 def _with_bar(stream: Stream, shown: bool) -> Iterator[dict[str, Any]]:
-    from firstk.cli._progress import row_progress
-
     with row_progress(lambda: stream.rows, quiet=not shown, what="reading") as done:
         for batch in stream.batches():
             yield batch
@@ -174,17 +172,10 @@ def _with_bar(stream: Stream, shown: bool) -> Iterator[dict[str, Any]]:
 
 
 def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
-    from tqdm import tqdm
-
     from firstk.study import steps_of, study
 
-    with tqdm(total=steps_of(done), desc="judging", disable=not shown, leave=False) as bar:
-
-        def next_step(what: str) -> None:
-            bar.set_postfix_str(what)
-            bar.update()
-
-        return study(done, source, next_step)
+    with step_progress(steps_of(done), quiet=not shown, what="judging") as begin:
+        return study(done, source, begin)
 
 
 @contextmanager
