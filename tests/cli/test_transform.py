@@ -166,6 +166,23 @@ def test_precisions_are_read_back(place, digits, encoder, precision, ending):
     np.testing.assert_allclose(found.astype("float32"), fitted.restore(fitted.quantise(Z)), atol=1e-5)
 
 
+def test_numbers_beyond_the_sample_of_int8_are_counted(place, digits, encoder, monkeypatch):
+    """The scale comes from the first rows; the last ones are ten times as large."""
+    monkeypatch.setattr("firstk.streaming._SAMPLE_ROWS", 100)
+    X = digits.X_test.copy()
+    X[200:] *= 10
+    write_vectors(place / "in.npy", X)
+    order = ("transform", "model", "in.npy", "-o", "out.npz", "--precision")
+    Z = encoder.transform(X)
+    expected = int((np.rint(np.abs(Z) / (np.abs(Z[:100]).max() / 127)) > 127).sum())
+    assert expected > 100
+    assert json.loads(done(*order, "int8", "--json", cwd=place))["clipped"] == expected
+    assert f"{expected:,} numbers (" in done(*order, "int8", cwd=place)
+    assert json.loads(done(*order, "binary", "--json", cwd=place))["clipped"] == 0
+    write_vectors(place / "in.npy", X[::-1].copy())
+    assert json.loads(done(*order, "int8", "--json", cwd=place))["clipped"] == 0
+
+
 def test_precisions_that_need_a_note_are_refused_where_there_is_no_room(place, digits):
     write_vectors(place / "in.npy", digits.X_test)
     for ending in ("npy", "csv"):
