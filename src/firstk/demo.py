@@ -175,7 +175,7 @@ def _page(sections: list[Section], k: int, model: Path, data: Split) -> Page:
         ),
         notes=(
             "Everything is judged on digits that no fit has seen; the recommended k was chosen on a third part.",
-            "Baselines are dashed: PCA, uncentred SVD, the first k raw columns, and k raw columns drawn at random.",
+            "Baselines are drawn thin: PCA, uncentred SVD, the first k raw columns, and k raw columns drawn at random.",
         ),
     )
 

@@ -146,9 +146,7 @@ def transform_file(
     k = check_prefix(k, encoder.d, "transform")
     table = open_vectors(source, vectors, nan=nan)
     _check_width(table, encoder)
-    for name in columns or ():
-        if name not in table.columns:
-            raise missing_column(table.path, name, table.columns)
+    _check_columns(table, columns or ())
     work = _Work(
         Encoding(encoder, k, side, resolve_precision(precision, "transform")),
         table.columns if columns is None else tuple(columns),
@@ -288,6 +286,12 @@ def _check_width(table: VectorTable, encoder: FittedEncoder) -> None:
         f"The vectors of '{table.path}' have {table.width} numbers{made}, and the encoder takes {encoder.p}. Give the "
         "vectors that it was fitted on, or name their column with vectors= (--vectors)."
     )
+
+
+def _check_columns(table: VectorTable, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise missing_column(table.path, name, table.columns)
 
 
 def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:

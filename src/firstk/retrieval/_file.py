@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import CorruptModel
+from firstk._fields import strict_json
 from firstk._whole_file import whole_file
 from firstk.fitted import FittedEncoder
 
@@ -53,8 +54,8 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     if _digest(header.get("facts", ""), arrays) != header.get("sha256"):
         raise CorruptModel(f"'{file}' does not match its checksum: it is damaged. Copy or save the index again.")
     try:
-        return json.loads(header["facts"]), arrays
-    except (ValueError, RecursionError) as error:
+        return strict_json(header["facts"]), arrays
+    except ValueError as error:
         raise CorruptModel(f"'{file}' holds facts that are not JSON ({error}).") from None
 
 
