@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import InvalidInput, is_int, is_real
+from firstk._fields import strict_json
 from firstk.choice import PrecisionTable
 from firstk.records import PrefixCurve
 
@@ -234,8 +235,8 @@ class Study:
     def from_json(cls, text: str) -> Study:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
         try:
-            values = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+            values = strict_json(text)
+        except ValueError as error:
             raise _damaged(f"it is not JSON ({error})") from None
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
             raise _damaged(f"it does not say format '{FORMAT}'")

@@ -166,6 +166,23 @@ def test_precisions_are_read_back(place, digits, encoder, precision, ending):
     np.testing.assert_allclose(found.astype("float32"), fitted.restore(fitted.quantise(Z)), atol=1e-5)
 
 
+def test_numbers_beyond_the_sample_of_int8_are_counted(place, digits, encoder, monkeypatch):
+    """The scale comes from the first rows; the last ones are ten times as large."""
+    monkeypatch.setattr("firstk.streaming._SAMPLE_ROWS", 100)
+    X = digits.X_test.copy()
+    X[200:] *= 10
+    write_vectors(place / "in.npy", X)
+    order = ("transform", "model", "in.npy", "-o", "out.npz", "--precision")
+    Z = encoder.transform(X)
+    expected = int((np.rint(np.abs(Z) / (np.abs(Z[:100]).max() / 127)) > 127).sum())
+    assert expected > 100
+    assert json.loads(done(*order, "int8", "--json", cwd=place))["clipped"] == expected
+    assert f"{expected:,} numbers (" in done(*order, "int8", cwd=place)
+    assert json.loads(done(*order, "binary", "--json", cwd=place))["clipped"] == 0
+    write_vectors(place / "in.npy", X[::-1].copy())
+    assert json.loads(done(*order, "int8", "--json", cwd=place))["clipped"] == 0
+
+
 def test_precisions_that_need_a_note_are_refused_where_there_is_no_room(place, digits):
     write_vectors(place / "in.npy", digits.X_test)
     for ending in ("npy", "csv"):
@@ -260,8 +277,8 @@ def test_a_disk_that_is_full_leaves_nothing(place, digits):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     said = checked_refusal(run)
-    assert "Could not write 'out.npy': " in said
-    assert "Nothing was left half-written." in said
+    assert "Cannot write 'out.npy': " in said
+    assert "Nothing was left half-written" in said
     assert sorted(os.listdir(place)) == ["in.npy", "model", "out.npy"]
     assert (place / "out.npy").read_text() == "what was there before"
 
@@ -320,14 +337,14 @@ SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_killed_in_the_middle_of_one_file(shards, encoder, number):
     job = slow_job(shards, "out.parquet")
-    wait_for(lambda: list(shards.glob(".out.parquet.*.partial")) or job.poll() is not None)
+    wait_for(lambda: list(shards.glob(".firstk-*.partial")) or job.poll() is not None)
     time.sleep(0.2)
     job.send_signal(number)
     _, said = job.communicate(timeout=60)
     assert job.returncode == SIGNALS[number], said
     assert "Traceback" not in said
     assert not (shards / "out.parquet").exists()
-    left = [name for name in os.listdir(shards) if "out" in name]
+    left = [name for name in os.listdir(shards) if name not in ("in", "model")]
     # Nobody can clean up after SIGKILL; what is left is hidden, and the next run removes it.
     assert left == [] or (number == signal.SIGKILL and all(name.endswith(".partial") for name in left))
     done("transform", "model", "in", "-k", 4, "-o", "out.parquet", cwd=shards)

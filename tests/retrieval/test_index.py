@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from firstk import FunnelIndex, PrefixEncoder
+from firstk import FunnelIndex, PrefixEncoder, _whole_file
 from firstk._checks import CorruptModel, InvalidInput
 from firstk.retrieval import Schedule, _file
 
@@ -75,8 +75,8 @@ def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch
     FunnelIndex.fit(Z).save(path)
     FunnelIndex.fit(Z[:50]).save(path)
     assert len(FunnelIndex.load(path)) == 50
-    monkeypatch.setattr(_file.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left")))
-    with pytest.raises(InvalidInput, match=r"Could not write the index.*Nothing was changed"):
+    monkeypatch.setattr(_whole_file.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(InvalidInput, match=r"no space left.*Nothing was left half-written"):
         FunnelIndex.fit(Z).save(path)
     assert len(FunnelIndex.load(path)) == 50
     assert [file.name for file in tmp_path.iterdir()] == ["index"]

@@ -76,5 +76,14 @@ def main() -> None:
         typer.echo(f"firstk: {error}", err=True)
         sys.exit(REFUSED)
     except KeyboardInterrupt:
-        typer.echo("firstk: interrupted; nothing was left half-written.", err=True)
+        _say_interrupted()
         sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        # typer keeps Ctrl-C inside a command for itself and leaves with this code, without a word.
+        if end.code == INTERRUPTED:
+            _say_interrupted()
+        raise
+
+
+def _say_interrupted() -> None:
+    typer.echo("firstk: interrupted; nothing was left half-written.", err=True)

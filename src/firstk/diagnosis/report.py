@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import FirstkError, InvalidInput, bad_parameter, check_choice, is_int
+from firstk._fields import strict_json
 from firstk.diagnosis._plain import from_plain, to_plain
 from firstk.diagnosis.alignment import Alignment, align
 from firstk.diagnosis.axes import Axes, principal_axes
@@ -110,8 +111,8 @@ class Diagnosis:
     def from_json(cls, text: str) -> Diagnosis:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
         try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
+            values = strict_json(text)
+        except ValueError as error:
             raise InvalidInput(f"Diagnosis.from_json takes JSON text; this is none ({error}).") from None
         if not isinstance(values, Mapping) or values.get("format") != FORMAT:
             raise InvalidInput(f"Diagnosis.from_json takes an object of format '{FORMAT}'. This is something else.")

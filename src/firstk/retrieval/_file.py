@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import CorruptModel, InvalidInput
+from firstk._checks import CorruptModel
+from firstk._fields import strict_json
+from firstk._whole_file import whole_file
 from firstk.fitted import FittedEncoder
 
 FORMAT, FORMAT_VERSION = "firstk-funnel", 1
@@ -24,31 +25,14 @@ _ENCODER = "encoder/"
 
 
 def write_index(path: str | Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
-    """Write a file under a temporary name and rename it into place."""
+    """Write a file, whole or not at all."""
     from safetensors.numpy import save_file
 
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise InvalidInput(f"An index is a file, and '{target}' is a folder. Choose another name.")
     text = json.dumps(dict(facts), sort_keys=True, allow_nan=False)
     header = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "facts": text, "sha256": _digest(text, arrays)}
-    draft = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-        os.close(handle)
-        draft = Path(name)
+    with whole_file(path, "An index", durable=True) as draft:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft, header)
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())  # the old file goes only when the new one is on the disk
-        draft.chmod(0o644)
-        draft.replace(target)
-    except OSError as error:
-        raise InvalidInput(f"Could not write the index to '{target}': {error.strerror}. Nothing was changed.") from None
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-    return target
+    return Path(path).resolve()
 
 
 def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -70,8 +54,8 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     if _digest(header.get("facts", ""), arrays) != header.get("sha256"):
         raise CorruptModel(f"'{file}' does not match its checksum: it is damaged. Copy or save the index again.")
     try:
-        return json.loads(header["facts"]), arrays
-    except (ValueError, RecursionError) as error:
+        return strict_json(header["facts"]), arrays
+    except ValueError as error:
         raise CorruptModel(f"'{file}' holds facts that are not JSON ({error}).") from None
 
 
