@@ -182,7 +182,7 @@ def test_wrong_fields_are_refused(changes, sentence):
         (lambda text: text.replace("PrefixCurve/2", "PrefixCurve/3"), "of format"),
         (lambda text: text.replace('"metric"', '"metrik"'), "Missing: metric; unknown: metrik"),
         (lambda text: text.replace("0.92", "NaN"), "NaN is no number of JSON"),
-        (lambda text: text.replace("0.92", "1e999"), "'input_score'"),
+        (lambda text: text.replace("0.92", "1e999"), "Out of range float"),
         (lambda text: text.replace("0.92", '"0.92"'), "'input_score'"),
         (lambda text: text.replace('"label": "digits"', '"label": "a", "label": "b"'), "label is repeated"),
         (lambda text: text.replace("[1, 2, 4, 8]", "[1.5, 2, 4, 8]"), "'k'"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from firstk._checks import FirstkError, InvalidInput, bad_parameter, check_choice, is_int
 from firstk._fields import strict_json
-from firstk.diagnosis._plain import from_plain, to_plain
+from firstk._plain_records import from_plain, to_plain
 from firstk.diagnosis.alignment import Alignment, align
 from firstk.diagnosis.axes import Axes, principal_axes
 from firstk.diagnosis.gathering import Evidence, Gathered, Kind, gather
