@@ -56,6 +56,13 @@ class Request:
         return isinstance(self.network, str) and self.network == "linear"
 
     @property
+    def form(self) -> str:
+        """What is trained: the objective's form, and whether pairs come with scores that differ."""
+        moments = self.statistics.moments
+        scored = isinstance(moments, PairMoments) and moments.scored
+        return "scored_pairs" if scored else self.objective.form
+
+    @property
     def quadratic(self) -> Quadratic:
         """Moments of the squared error."""
         return self.statistics.once("quadratic", lambda: self.objective.quadratic(self.statistics))
@@ -96,7 +103,8 @@ def build(request: Request) -> Task:
     d = len(request.solution.components) if request.linear or request.width is None else request.width
     generator = torch.Generator().manual_seed(request.seed)
     rows = {} if request.rows is None else _tensors(request, R, tensor, on_moments)
-    encoder = _encoder(request, start, R, tensor, rows, d)
+    constant = _length(rows) if half.offset and request.linear else None
+    encoder = _encoder(request, start, R, tensor, constant, d)
     if not request.linear:
         d = check_width(encoder, rows["input" if "input" in rows else "left"], request.width)
         start = starts.of_network(request, d)
@@ -151,7 +159,7 @@ def resolve_device(device: Any) -> str:
 
 def _on_moments(request: Request) -> bool:
     """Tell whether losses come from moments, refusing a fit that needs rows and has none."""
-    half, name = HALVES[request.objective.form], request.objective.name
+    half, name = HALVES[request.form], request.objective.name
     batched = request.solver.batch_size not in ("auto", "full")
     sampled = request.ordering.estimator == "sampled"
     possible = half.from_moments and request.linear and not sampled and not batched
@@ -217,14 +225,20 @@ def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
     elif form == "cross_entropy":
         settings = {"label_smoothing": getattr(objective, "label_smoothing", 0.0)}
     else:
-        assert isinstance(request.statistics.moments, PairMoments)
-        settings = {"scored": request.statistics.moments.scored}
-    return HALVES[form](settings)
+        settings = {}
+    return HALVES[request.form](settings)
 
 
-def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, rows: Any, d: int) -> Any:
+def _length(rows: dict[str, torch.Tensor]) -> float:
+    """Return the root mean square norm of the rows, in the coordinates of training."""
+    return float(torch.cat([rows["left"], rows["right"]]).square().sum(1).mean().sqrt())
+
+
+def _encoder(
+    request: Request, start: Any, R: np.ndarray | None, tensor: Any, constant: float | None, d: int
+) -> Any:
     if request.linear:
-        return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R))
+        return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R), constant)
     if isinstance(request.network, MLP):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(request.seed)
@@ -254,7 +268,9 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
             _inputs(rows[side], mean, R) for side, mean in (("left", request.query_mean), ("right", request.mean))
         )
         sides = {"left": tensor(left), "right": tensor(right)}
-        return sides if rows.get("scores") is None else sides | {"scores": tensor(rows["scores"])}
+        if request.form != "scored_pairs":
+            return sides
+        return sides | {"scores": tensor(objective.targets(rows, request.statistics))}
     found = {"input": tensor(_inputs(rows["X"], request.mean, R))}
     if on_moments:
         return found
