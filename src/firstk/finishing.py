@@ -41,8 +41,8 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
     return FittedEncoder(
         components=code.components,
         spectrum=_spectrum(request, task, code),
-        mean=request.mean,
-        query_mean=request.query_mean,
+        mean=request.mean + model.encoder.centre(),
+        query_mean=request.query_mean + model.encoder.centre(),
         decoder=decoder,
         head=head,
         normalised=objective.line.normalised,

@@ -15,19 +15,24 @@ from firstk.bodies import MLP, Layers
 
 
 class LinearEncoder(nn.Module):
-    """``z = C x'`` with ``B = C R^T``: x' are rows times R, the coordinates in which training runs.
+    """``z = C x' + l b`` with ``B = C R^T``: x' are rows times R, the coordinates in which training runs.
 
     Parameters
     ----------
     C : Tensor of shape (d, r)
     R : Tensor of shape (p, r), optional
         A whitener; None trains B itself.
+    constant : float, optional
+        l: one more coordinate of every row, whose weights b are trained from 0; as long as rows are, so that one
+        learning rate suits all weights. None: no offset.
     """
 
-    def __init__(self, C: Tensor, R: Tensor | None = None):
+    def __init__(self, C: Tensor, R: Tensor | None = None, constant: float | None = None):
         super().__init__()
         self.C = nn.Parameter(C.clone(memory_format=torch.contiguous_format))
         self.R = R  # no buffer: it belongs to the data, not to the state of training
+        self.constant = constant
+        self.b = None if constant is None else nn.Parameter(C.new_zeros(len(C)))
 
     @property
     def weight(self) -> Tensor:
@@ -36,7 +41,19 @@ class LinearEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Encode rows that are written in the coordinates of R."""
-        return x @ self.C.t()
+        z = x @ self.C.t()
+        return z if self.b is None or self.constant is None else z + self.constant * self.b
+
+    @torch.no_grad()
+    def centre(self) -> np.ndarray:
+        """Return the least point that is encoded as 0, (p,): what training adds to the mean of the rows.
+
+        ``B (x - c) = B x + l b`` for every x where the rows of B are independent.
+        """
+        B = self.weight.double().cpu().numpy()
+        if self.b is None or self.constant is None:
+            return np.zeros(B.shape[1])
+        return -np.linalg.lstsq(B, self.constant * self.b.double().cpu().numpy(), rcond=None)[0]
 
 
 class UnitNorm(nn.Module):

@@ -7,6 +7,7 @@ solver, and brings what comes back into canonical form.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,13 @@ class Request:
         return isinstance(self.network, str) and self.network == "linear"
 
     @property
+    def form(self) -> str:
+        """What is trained: the objective's form, and whether pairs come with scores that differ."""
+        moments = self.statistics.moments
+        scored = isinstance(moments, PairMoments) and moments.scored
+        return "scored_pairs" if scored else self.objective.form
+
+    @property
     def quadratic(self) -> Quadratic:
         """Moments of the squared error."""
         return self.statistics.once("quadratic", lambda: self.objective.quadratic(self.statistics))
@@ -98,7 +106,8 @@ def build(request: Request) -> Task:
     d = len(request.solution.components) if request.linear or request.width is None else request.width
     generator = torch.Generator().manual_seed(request.seed)
     rows = {} if request.rows is None else _tensors(request, R, tensor, on_moments)
-    encoder = _encoder(request, start, R, tensor, rows, d)
+    constant = _length(request, R) if half.offset and request.linear else None
+    encoder = _encoder(request, start, R, tensor, constant, d)
     if not request.linear:
         d = check_width(encoder, rows["input" if "input" in rows else "left"], request.width)
         start = starts.of_network(request, d)
@@ -156,7 +165,7 @@ def _on_moments(request: Request) -> bool:
     """Tell whether losses come from moments, refusing a fit that needs rows and has none."""
     if request.rows is None:
         check_streamable(request)
-    half, name = HALVES[request.objective.form], request.objective.name
+    half, name = HALVES[request.form], request.objective.name
     batched, sampled = _in_batches(request.solver), request.ordering.estimator == "sampled"
     if sampled and not half.row_sums:
         raise IllegalCombination(
@@ -237,14 +246,19 @@ def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
     elif form == "cross_entropy":
         settings = {"label_smoothing": getattr(objective, "label_smoothing", 0.0)}
     else:
-        assert isinstance(request.statistics.moments, PairMoments)
-        settings = {"scored": request.statistics.moments.scored}
-    return HALVES[form](settings)
+        settings = {}
+    return HALVES[request.form](settings)
 
 
-def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, rows: Any, d: int) -> Any:
+def _length(request: Request, R: np.ndarray | None) -> float:
+    """Return the root mean square norm of the rows, in the coordinates of training."""
+    St = request.second_moment
+    return float(np.sqrt(np.trace(St if R is None else R.T @ St @ R)))
+
+
+def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, constant: float | None, d: int) -> Any:
     if request.linear:
-        return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R))
+        return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R), constant)
     if isinstance(request.network, MLP):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(request.seed)
@@ -274,7 +288,10 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
             _inputs(rows[side], mean, R) for side, mean in (("left", request.query_mean), ("right", request.mean))
         )
         sides = {"left": tensor(left), "right": tensor(right)}
-        return sides if rows.get("scores") is None else sides | {"scores": tensor(rows["scores"])}
+        if request.form != "scored_pairs":
+            return sides
+        scores = objective.mixed_scores(rows, _over_ranks(request))  # type: ignore[attr-defined]
+        return sides | {"scores": tensor(scores)}
     found = {"input": tensor(_inputs(rows["X"], request.mean, R))}
     if on_moments:
         return found
@@ -298,6 +315,12 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
             "network='linear', or fit_pairs with objective='similarity'",
         )
     return found
+
+
+def _over_ranks(request: Request) -> Callable[[np.ndarray], np.ndarray]:
+    """Return what puts a column of all ranks together."""
+    ranks = request.ranks or Alone()
+    return lambda column: torch.cat(ranks.gathered(torch.as_tensor(column))).numpy()
 
 
 def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None) -> np.ndarray:

@@ -7,7 +7,8 @@ width: fidelity. :class:`Similarity` is the public face and resolves into one of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,8 @@ from firstk.pairs import PairMoments
 
 # Weights of mined neighbours among which "auto" chooses.
 NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5)
+# Half of what training aims at is the model's own judgement, half the annotators' (figures in docs/decisions.md).
+FIDELITY = 0.5
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,15 @@ class Similarity(ClosedFormObjective):
     neighbours : float in [0, 1] or "auto"
         With pairs: the weight of mined neighbours beside the pairs. "auto" chooses it together with the shrinkage, with
         documents held out, and trusts the pairs as far as unseen documents do not suffer.
+    fidelity : float in [0, 1]
+        With scored pairs and solver="gradient": the weight of the full-width cosine in the scores that are trained on.
+        The closed form gains nothing by it and goes by the scores alone.
     """
 
     keep: str = "neighbours"
     shrinkage: float | str | None = "default"
     neighbours: float | str = "auto"
+    fidelity: float = FIDELITY
 
     name: ClassVar[str] = "similarity"
     takes: ClassVar[Takes] = "rows"
@@ -63,6 +70,8 @@ class Similarity(ClosedFormObjective):
             check_shrinkage(self.shrinkage, "Similarity")
         if self.neighbours != "auto" and not (is_real(self.neighbours) and 0 <= float(self.neighbours) <= 1):
             raise bad_parameter("neighbours", "Similarity", "'auto' or a number in [0, 1]", self.neighbours)
+        if not (is_real(self.fidelity) and 0 <= self.fidelity <= 1):
+            raise bad_parameter("fidelity", "Similarity", "a number in [0, 1]", self.fidelity)
 
     def for_rows(self) -> Neighbours | DotProducts:
         """Return the member that learns without pairs."""
@@ -72,7 +81,7 @@ class Similarity(ClosedFormObjective):
 
     def for_pairs(self) -> Pairs:
         """Return the member that learns from pairs."""
-        return Pairs("auto" if self.shrinkage == "default" else self.shrinkage, self.neighbours)
+        return Pairs("auto" if self.shrinkage == "default" else self.shrinkage, self.neighbours, self.fidelity)
 
 
 @dataclass(frozen=True)
@@ -137,10 +146,12 @@ class Pairs(ClosedFormObjective):
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbours are mixed in with weight `neighbours`, each
     part divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
+    Training goes by scores into which the cosine of the full vectors is mixed with weight `fidelity`.
     """
 
     shrinkage: float | str | None = "auto"
     neighbours: float | str = "auto"
+    fidelity: float = FIDELITY
 
     name: ClassVar[str] = "pairs"
     takes: ClassVar[Takes] = "pairs"
@@ -170,7 +181,20 @@ class Pairs(ClosedFormObjective):
             return ()
         weights: Any = NEIGHBOUR_WEIGHTS if self.neighbours == "auto" else (self.neighbours,)
         shrinkages: Any = SHRINKAGES if self.shrinkage == "auto" else (self.shrinkage,)
-        return tuple(Pairs(a, w) for w in weights for a in shrinkages)
+        return tuple(replace(self, shrinkage=a, neighbours=w) for w in weights for a in shrinkages)
+
+    def mixed_scores(
+        self, rows: dict[str, Any], over_all: Callable[[np.ndarray], np.ndarray] = np.asarray
+    ) -> np.ndarray:
+        """Return ``(1 - f) s + f cos(x, x')``, each with mean 0 and variance 1 over the pairs; f is `fidelity`.
+
+        Annotators order few pairs, and the vectors themselves judge all of them: what a short code learns from both
+        carries further than what it learns from either. `over_all` gives the column of all processes that train.
+        """
+        given = np.asarray(rows["scores"], dtype=np.float64)
+        own = _cosines(dense(rows["left"]), dense(rows["right"]))
+        scores, cosines = (_standardised(column, over_all(column)) for column in (given, own))
+        return (1 - self.fidelity) * scores + self.fidelity * cosines
 
 
 def mined_agreement(X: np.ndarray) -> np.ndarray:
@@ -195,6 +219,18 @@ def nearest_other(X: np.ndarray) -> np.ndarray:
         cosines[rows, start + rows] = -np.inf
         nearest[start : start + 1024] = cosines.argmax(axis=1)
     return nearest
+
+
+def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Cosine of each pair, 0 where a side is zero."""
+    sizes = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.einsum("ij,ij->i", left, right, dtype=np.float64) / np.where(sizes > 0, sizes, 1.0)
+
+
+def _standardised(values: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Less the mean of what they are among, over its standard deviation; zeros where all values are one."""
+    centred, spread = values - among.mean(), among.std()
+    return centred / spread if spread > 0 else centred
 
 
 def _both_sides(statistics: Statistics) -> np.ndarray:

@@ -10,12 +10,13 @@ from typing import Any
 
 from firstk.kernels.halves.cross_entropy import CrossEntropy
 from firstk.kernels.halves.least_squares import LeastSquares
-from firstk.kernels.halves.pairs import Pairs
+from firstk.kernels.halves.pairs import Positives, ScoredPairs
 from firstk.kernels.halves.ratio_trace import RatioTrace
 
 HALVES: dict[str, Any] = {
     "least_squares": LeastSquares,
     "ratio_trace": RatioTrace,
     "cross_entropy": CrossEntropy,
-    "pairs": Pairs,
+    "pairs": Positives,
+    "scored_pairs": ScoredPairs,
 }

@@ -45,6 +45,8 @@ class Half:
     # Whether scaling the whole code changes nothing.
     scale_free: ClassVar[bool] = False
     sampled_by_default: ClassVar[bool] = False
+    # Whether a linear encoder is trained with an offset: where cosines are measured from is part of what is learnt.
+    offset: ClassVar[bool] = False
     # Adam's step in whitened coordinates, rows of a batch, and the passes and steps a linear encoder needs on batches.
     learning_rate: ClassVar[float] = 5e-3
     weight_decay: ClassVar[float] = 0.0
