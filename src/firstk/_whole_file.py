@@ -74,11 +74,12 @@ def _sweep(target: Path) -> None:
     """Remove drafts of `target`, and what stands beside them, whose process is gone."""
     stem = _stem(target)
     with contextlib.suppress(OSError):
-        for file in target.parent.iterdir():
-            number = file.name.removeprefix(stem).partition("-")[0]
-            dead = file.name.startswith(stem) and number.isdecimal() and not _alive(int(number))
-            if dead and _DRAFT in file.name:
-                file.unlink(missing_ok=True)
+        # Names, not paths: a folder may hold thousands of shards, and this is asked for each.
+        for name in os.listdir(target.parent):
+            if name.startswith(stem) and _DRAFT in name:
+                number = name.removeprefix(stem).partition("-")[0]
+                if number.isdecimal() and not _alive(int(number)):
+                    (target.parent / name).unlink(missing_ok=True)
 
 
 def _alive(process: int) -> bool:
