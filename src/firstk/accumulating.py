@@ -58,14 +58,14 @@ class Pieces:
         Whether they hold pairs.
     job : mapping
         What is read, in facts that JSON can hold: another stream must have other facts.
-    files : tuple of (int, Pieces)
+    files : callable () -> list of (int, Pieces), optional
         The same rows file by file, each with the number of its first row, where they may be read apart.
     """
 
     after: Callable[[int], Iterator[Piece]]
     pairs: bool = False
     job: Mapping[str, Any] = field(default_factory=dict)
-    files: tuple[tuple[int, Pieces], ...] = ()
+    files: Callable[[], list[tuple[int, Pieces]]] | None = None
 
     @classmethod
     def of(cls, batches: Iterable[Columns]) -> Pieces:

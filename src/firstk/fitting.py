@@ -188,9 +188,11 @@ def pieces_of(
 
         return after
 
-    parts = [part for _, part in table.parts()]
-    firsts = np.cumsum([0, *(part.rows for part in parts[:-1])]) if len(parts) > 1 else [0]
-    apart = tuple((int(first), Pieces(reading(part))) for first, part in zip(firsts, parts, strict=True))
+    def apart() -> list[tuple[int, Pieces]]:
+        parts = [part for _, part in table.parts()]
+        firsts = np.cumsum([0, *(part.rows for part in parts[:-1])])
+        return [(int(first), Pieces(reading(part))) for first, part in zip(firsts, parts, strict=True)]
+
     files = [[str(shard.path), *_stamp(shard.path)] for shard in table.shards]
     job = {"files": files, "vectors": table.vectors, "columns": list(columns), "nan": table.nan, "rows a piece": size}
     return Pieces(reading(table), job=job, files=apart)

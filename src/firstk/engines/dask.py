@@ -65,11 +65,11 @@ def gather(problem: Problem, pieces: Pieces, parts: Draw) -> Gathered:
     What :func:`firstk.accumulating.accumulate` does on one machine, on the cluster of the current client.
     """
     dask = require("dask", "dask", "Fitting on a dask cluster")
-    if not pieces.files:
+    if pieces.files is None:
         raise InvalidInput("A dask cluster reads rows from files. Pairs, and rows in memory, are fitted without it.")
     read, join = dask.delayed(_read, pure=False), dask.delayed(_gathered, pure=False)
     quiet = replace(problem, progress=iter)
-    found = [read(quiet, own, parts, first) for first, own in pieces.files]
+    found = [read(quiet, own, parts, first) for first, own in pieces.files()]
     while len(found) > 1:
         found = [join(found[i : i + _FAN]) for i in range(0, len(found), _FAN)]
     return found[0].compute()
