@@ -23,12 +23,7 @@ $(VENV)/.base: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need (first run only) ..."
-	@$(PIP) -e '.[report,tables,torch,dask,test]'
-	@touch $@
-
-$(VENV)/.bench: $(VENV)/.test
-	@echo "installing the peers of the benchmarks (first run only) ..."
-	@$(PIP) -e '.[report,tables,torch,text,test]'
+	@$(PIP) -e '.[report,tables,text,search,onnx,dask,test]'
 	@touch $@
 
 demo: $(VENV)/.base
@@ -43,7 +38,7 @@ lint: $(VENV)/.test
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:

@@ -1,14 +1,29 @@
 """Draw the pictures of the README from embedded data: ``python docs/make_figures.py``."""
 
+from __future__ import annotations
+
+import base64
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
+from PIL import Image
 
 from firstk.demo import embedded_data, fit_and_judge
 from firstk.report import plot_curves
 
+IMAGES = Path(__file__).parent / "images"
+README = Path(__file__).parents[1] / "README.md"
+WIDTH, HEIGHT = 808, 1450  # of each half of the picture of the report
+SCALE = 0.66
 
-def draw(path: Path) -> None:
+
+def draw_curves(path: Path) -> None:
     """Draw the demo's first question: accuracy against k, beside the four baselines."""
     section = fit_and_judge(embedded_data())[1][0]
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
@@ -17,5 +32,59 @@ def draw(path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+def walk() -> list[str]:
+    """Return the commands of the README's walk."""
+    text = README.read_text("utf-8").split("<!-- walk -->", 1)[1]
+    return [
+        line for line in text.split("```bash\n", 1)[1].split("```", 1)[0].splitlines() if line.startswith("firstk ")
+    ]
+
+
+def draw_report(path: Path) -> None:
+    """Run the README's walk, open its report in headless Chromium, and show its head beside its other pictures."""
+    with tempfile.TemporaryDirectory() as home:
+        for command in walk():
+            words = command.split(" #")[0].split()[1:]
+            subprocess.run([sys.executable, "-m", "firstk", *words], cwd=home, check=True, stdout=subprocess.DEVNULL)
+        page, tops = photographed(Path(home) / "report.html")
+    axes, images = tops["What is each coordinate worth?"], tops["What do k coordinates see?"]
+    second = tops["Does a linear probe find the class?"]
+    both = Image.new("RGB", (2 * WIDTH, HEIGHT), page.getpixel((0, 0)))
+    both.paste(page.crop((0, 0, WIDTH, min(HEIGHT, second - 20))), (0, 0))
+    both.paste(page.crop((0, axes - 40, WIDTH, axes + 630)), (WIDTH, 0))
+    both.paste(page.crop((0, images - 20, WIDTH, images + HEIGHT - 690)), (WIDTH, 670))
+    small = both.resize((round(SCALE * both.size[0]), round(SCALE * both.size[1])), Image.Resampling.LANCZOS)
+    small.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def photographed(file: Path) -> tuple[Image.Image, dict[str, int]]:
+    """Return the whole page as a picture, and where its headings stand."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    with tempfile.TemporaryDirectory() as profile:
+        for flag in ("headless=new", "no-sandbox", "disable-gpu", "hide-scrollbars", f"user-data-dir={profile}"):
+            options.add_argument(f"--{flag}")
+        service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
+        browser = webdriver.Chrome(options=options, service=service)
+        try:
+            return _picture(browser, file)
+        finally:
+            browser.quit()
+
+
+def _picture(browser: Any, file: Path) -> tuple[Image.Image, dict[str, int]]:
+    size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(file.as_uri())
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    tops = {head.text: round(head.rect["y"]) for head in browser.find_elements("css selector", "h2")}
+    clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"), tops
+
+
 if __name__ == "__main__":
-    draw(Path(__file__).parent / "images" / "digits.png")
+    draw_curves(IMAGES / "digits.png")
+    draw_report(IMAGES / "report.png")

@@ -11,6 +11,7 @@ import firstk.losses
 from firstk._checks import IllegalCombination, InvalidInput, MissingExtra
 from firstk.kernels import _inputs
 from firstk.kernels.contrastive import info_nce, info_nce_per_prefix
+from firstk.kernels.cosent import cosent
 from firstk.kernels.cosine import cosine_similarity
 from firstk.kernels.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.kernels.fisher import fisher, fisher_from_codes
@@ -18,6 +19,7 @@ from firstk.kernels.free_heads import cross_entropy_free_heads
 from firstk.kernels.reconstruction import reconstruction, reconstruction_from_moments
 from firstk.kernels.regression import regression, regression_free_head
 from firstk.losses import (
+    FullPrefixCoSENT,
     FullPrefixCosineSimilarity,
     FullPrefixCrossEntropy,
     FullPrefixFisher,
@@ -39,6 +41,7 @@ CASES = {
     "cross_entropy": (FullPrefixCrossEntropy(), (Z, HEAD, LABELS, BIAS), cross_entropy, "harmonic"),
     "info_nce": (FullPrefixInfoNCE(), (Q, Z, X[:, :5]), info_nce, "harmonic"),
     "cosine": (FullPrefixCosineSimilarity(), (Q, Z, SCORES), cosine_similarity, "harmonic"),
+    "cosent": (FullPrefixCoSENT(), (Q, Z, SCORES), cosent, "harmonic"),
     "reconstruction": (FullPrefixReconstruction(), (X, Z, DECODER), reconstruction, "uniform"),
     "regression": (FullPrefixRegression(), (Z, HEAD, Q[:, :3], BIAS), regression, "harmonic"),
     "free_head": (FullPrefixFreeHeadRegression(), (Z, Q[:, :3]), regression_free_head, "harmonic"),
@@ -57,7 +60,7 @@ def test_weighted_sum_of_per_prefix_is_the_loss(name):
     module, arguments, function, omega = CASES[name]
     losses = module.per_prefix(*arguments)
     weights = module.weights(5)
-    weights = weights.without_first() if name in ("info_nce", "cosine") else weights
+    weights = weights.without_first() if name in ("info_nce", "cosine", "cosent") else weights
     assert losses.shape == (5,)
     assert not losses.requires_grad
     wanted = function(*arguments, omega=omega)
@@ -90,7 +93,7 @@ def test_under_torch_compile(name):
     torch.testing.assert_close(*results)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "cosine"])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("cosine", "cosent")])
 def test_second_derivatives_are_refused_not_wrong(name):
     module, (first, *rest), *_ = CASES[name]
     first = first.clone().requires_grad_()

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from firstk.canonical import Code, flag_form, shared_form, sorted_form, with_signs
+from firstk.canonical import Code, flag_form, head_form, shared_form, sorted_form, with_signs
 from firstk.omega import resolve_omega
 
 torch = pytest.importorskip("torch")
@@ -90,11 +90,23 @@ def test_cross_entropy_scale_head_modulo_ones_and_offset():
     shifted = cross_entropy.cross_entropy_per_prefix(t(X @ B.T + [2.0, 0, 0, 0]), t(W), t(Y), t(-2.0 * W[:, 0])).numpy()
     assert same(entropy(B, W), shifted)
     assert not same(entropy(B, W), entropy(ROTATION @ B, W @ ROTATION.T))
-    form = shared_form(Code(B, W, ST), "axes", (1, 2, 3, 4), "learned")
+
+
+@pytest.mark.parametrize(
+    ("scale", "equal"),
+    [
+        ("learned", lambda form: np.linalg.norm(form.components, axis=1) / np.linalg.norm(B, axis=1)),
+        ("noise", lambda form: np.diag(form.components @ SW @ form.components.T)),
+        ("head", lambda form: np.linalg.norm(form.shared - form.shared.mean(axis=0), axis=0)),
+    ],
+)
+def test_cross_entropy_scales_of_the_axes(scale, equal):
+    form = head_form(Code(B, W, SW), scale, ST)
     assert np.mean(np.square(X @ form.components.T).sum(axis=1)) == pytest.approx(1.0)
-    ratios = np.linalg.norm(form.components, axis=1) / np.linalg.norm(B, axis=1)
-    np.testing.assert_allclose(ratios, ratios[0])
+    np.testing.assert_allclose(equal(form), equal(form)[0])
     assert same(entropy(B, W), entropy(form.components, form.shared))
+    if scale != "learned":  # a convention, so it does not depend on where training ended along the symmetry
+        np.testing.assert_allclose(head_form(Code(*scaled(B, W), SW), scale, ST).components, form.components)
 
 
 def test_dot_product_signs_with_one_encoder_scale_with_two():

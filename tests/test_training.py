@@ -99,35 +99,25 @@ def test_banking77_short_codes_tell_intents_apart(full_prefix):
 
 @pytest.fixture(scope="module")
 def against_a_list(banking, full_prefix):
-    """Mean scores over three seeds: of the default fit, and of a list that names the lengths it is judged at."""
+    """Mean scores over three seeds: of the default fit, and of 000's list as others train it, from a random start."""
     objective = Classification(shrinkage=full_prefix[0].objective_.shrinkage)
-    orderings = FullPrefix(), SparsePrefix([4, 8, 16, 32, 64, 128])
-    X, y = banking.X_train, banking.y_train
-    return [
-        np.mean(
-            [
-                judged(PrefixEncoder(128, objective=objective, ordering=order, random_state=seed).fit(X, y), banking)
-                for seed in range(3)
-            ],
-            axis=0,
-        )
-        for order in orderings
-    ]
+    fits = (FullPrefix(), "auto"), (SparsePrefix([2, 4, 8, 16, 32, 64, 128]), "random")
+
+    def scores(ordering, init):
+        enc = PrefixEncoder(128, objective=objective, ordering=ordering, init=init)
+        seeds = (enc.set_params(random_state=seed).fit(banking.X_train, banking.y_train) for seed in range(3))
+        return np.mean([judged(each, banking) for each in seeds], axis=0)
+
+    return [scores(*fit) for fit in fits]
 
 
 def test_the_default_fit_goes_higher(against_a_list):
-    assert (against_a_list[0] >= [0.58, 0.84, 0.895, 0.912]).all(), against_a_list[0]
+    assert (against_a_list[0] >= [0.60, 0.85, 0.90, 0.915]).all(), against_a_list[0]
 
 
 def test_no_worse_than_a_list_trained_at_that_length(against_a_list):
     full, listed = against_a_list
-    assert (full[1:] >= listed[1:] - 0.01).all(), (full, listed)
-
-
-@pytest.mark.xfail(strict=True, reason="harmonic weights give k = 4 a twentieth of the loss: 0.605 against 0.626")
-def test_no_worse_than_a_list_at_four(against_a_list):
-    full, listed = against_a_list
-    assert full[0] >= listed[0] - 0.01
+    assert (full >= listed - 0.01).all(), (full, listed)
 
 
 # -- STS benchmark -----------------------------------------------------------------------------------------------------
@@ -140,10 +130,7 @@ def shares(name, curve, full):
 def test_sts_benchmark_from_scored_pairs(data_folder, capsys):
     sts = load_stsb(data_folder)
     ks = [8, 16, 32, 64]
-    objective = Similarity(
-        shrinkage=0.9, neighbours=0.0
-    )  # THEORY section 5; "auto" takes 0.7 and ends at 0.794 for k = 32
-    enc = PrefixEncoder(128, objective=objective, solver="gradient", random_state=0).fit_pairs(*sts.part("train"))
+    enc = PrefixEncoder(128, objective="similarity", solver="gradient", random_state=0).fit_pairs(*sts.part("train"))
     curve = enc.curve_pairs(*sts.part("test"), ks=ks)
     left, right, scores = sts.part("test")
     rows = np.concatenate(sts.part("train")[:2])

@@ -40,6 +40,8 @@ _HOMES = {
     ],
     "firstk.solvers": ["ClosedForm", "Gradient"],
     "firstk.bodies": ["MLP"],
+    "firstk.retrieval": ["FunnelIndex"],
+    "firstk.integrations.sentence_transformers": ["fit_sentence_transformer"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -51,6 +53,7 @@ __all__ = [
     "Fisher",
     "FittedEncoder",
     "FullPrefix",
+    "FunnelIndex",
     "GaussianNoise",
     "Gradient",
     "Masking",
@@ -71,6 +74,7 @@ __all__ = [
     "Unordered",
     "Variational",
     "__version__",
+    "fit_sentence_transformer",
     "image_patches",
 ]
 
@@ -78,6 +82,7 @@ if TYPE_CHECKING:
     from firstk.bodies import MLP
     from firstk.estimator import PrefixEncoder
     from firstk.fitted import FittedEncoder
+    from firstk.integrations.sentence_transformers import fit_sentence_transformer
     from firstk.moments import Moments
     from firstk.objectives import (
         Classification,
@@ -104,6 +109,7 @@ if TYPE_CHECKING:
     )
     from firstk.pairs import PairMoments
     from firstk.records import PrefixCurve
+    from firstk.retrieval import FunnelIndex
     from firstk.solvers import ClosedForm, Gradient
 
 

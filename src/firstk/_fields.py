@@ -109,11 +109,11 @@ class Fields:
     def from_json(self, text: str, formats: Collection[str]) -> dict[str, Any]:
         """Return the fields in JSON text whose "format" is one of `formats`; the last of them is the newest."""
         try:
-            values = json.loads(text, parse_constant=self._no_constant, object_pairs_hook=self._no_repetition)
-        except json.JSONDecodeError as error:
+            values = strict_json(text)
+        except ValueError as error:
             raise InvalidInput(
-                f"{self.owner}.from_json takes JSON text; this is none ({error}). Read a file with "
-                "path.read_text() first."
+                f"{self.owner}.from_json takes JSON text as {self.owner}.to_json writes it; this is none ({error}). "
+                "Read a file with path.read_text() first."
             ) from None
         if not isinstance(values, dict) or values.pop("format", None) not in formats:
             raise InvalidInput(
@@ -122,17 +122,34 @@ class Fields:
             )
         return values
 
-    def _no_constant(self, name: str) -> Any:
-        raise InvalidInput(
-            f"A {self.owner} holds finite numbers only; this JSON text has {name}. Drop that prefix length."
-        )
 
-    def _no_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def strict_json(text: str | bytes) -> Any:
+    """Read JSON without repeated names, NaN, infinities, or numbers that no float holds.
+
+    Raises
+    ------
+    ValueError
+        That says in a few words what is wrong.
+    """
+    try:
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        found = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        json.dumps(found, allow_nan=False)  # finds numbers such as 1e999, and nesting that cannot be written again
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InvalidInput(f"{self.owner}.from_json takes every field once; {', '.join(twice)} is repeated.")
-        return dict(pairs)
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is repeated")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstk._checks import CorruptModel, InvalidInput
+from firstk._fields import strict_json
 
 FORMAT = "firstk-encoder"
 FORMAT_VERSION = 2
@@ -70,7 +71,7 @@ def checksum(payload: bytes) -> str:
 def parse(payload: bytes, folder: Any) -> Manifest:
     """Read the bytes of config.json; anything but what firstk wrote is refused with a sentence."""
     where = f"'{folder}' is no firstk model"
-    found = _strict_json(payload, folder)
+    found = _read_json(payload, folder)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise CorruptModel(f"{where}: {CONFIG} does not say format '{FORMAT}'.")
     version = found.get("format_version")
@@ -102,26 +103,11 @@ def claims(payload: bytes) -> bool:
     return isinstance(found, dict) and found.get("format") == FORMAT
 
 
-def _strict_json(payload: bytes, folder: Any) -> Any:
-    """Read JSON without repeated names, NaN, infinities, or numbers that no float holds."""
+def _read_json(payload: bytes, folder: Any) -> Any:
     try:
-        found = json.loads(payload.decode("utf-8"), object_pairs_hook=_once, parse_constant=_finite)
-        _canonical(found)  # finds numbers such as 1e999, and nesting that cannot be written again
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-        raise CorruptModel(f"'{folder}/{CONFIG}' is not readable JSON ({why}).") from None
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name is repeated")
-    return found
-
-
-def _finite(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+        return strict_json(payload)
+    except ValueError as error:
+        raise CorruptModel(f"'{folder}/{CONFIG}' is not readable JSON ({str(error)[:200]}).") from None
 
 
 def _canonical(found: Any) -> bytes:

@@ -75,15 +75,10 @@ def _cholesky(G: np.ndarray) -> np.ndarray:
 
 
 def shared_form(code: Code, residual: str, blocks: tuple[int, ...], scaling: str) -> Code:
-    """Use up reciprocal scales (and invertible blocks) of an encoder with a shared decoder or head.
+    """Use up reciprocal scales (and invertible blocks) of an encoder with a shared decoder.
 
-    "orthonormal" puts unit norm on the decoder's columns, "metric" unit N-norm on the encoder's rows, and "learned"
-    keeps the ratios of the scales and brings the mean squared norm of the code to 1.
+    "orthonormal" puts unit norm on the decoder's columns, "metric" unit N-norm on the encoder's rows.
     """
-    assert code.shared is not None
-    if scaling == "learned":
-        size = np.sqrt(max(np.trace(code.gram), np.finfo(float).tiny))
-        return code.scaled(np.full(len(code.components), 1 / size))
     if residual not in ("axes", "blocks"):
         return code
     if residual == "blocks":
@@ -91,8 +86,36 @@ def shared_form(code: Code, residual: str, blocks: tuple[int, ...], scaling: str
     assert code.shared is not None
     if scaling == "orthonormal":
         return code.scaled(np.linalg.norm(code.shared, axis=0))
+    return _rows_of_one_length(code)
+
+
+def _rows_of_one_length(code: Code) -> Code:
     norms = np.sqrt(np.maximum(np.diag(code.gram), 0.0))
     return code.scaled(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0))
+
+
+def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
+    """Use up the reciprocal scales of an encoder with a classifier's head; the mean squared norm of the code is 1.
+
+    Parameters
+    ----------
+    code : Code
+        N is the within-class scatter.
+    scale : {"noise", "head", "learned"}
+        "noise" gives every axis the same N-norm, so the same noise inside classes; "head" gives the head's columns,
+        centred over classes, one length, so that the scale is the code's; "learned" keeps the ratios.
+    second_moment : ndarray of shape (p, p)
+        E[x x^T] of what the encoder sees.
+    """
+    shared = code.shared
+    assert shared is not None
+    if scale == "noise":
+        code = _rows_of_one_length(code)
+    elif scale == "head":
+        code = code.scaled(np.linalg.norm(shared - shared.mean(axis=0), axis=0))
+    B = code.components
+    size = np.sqrt(max(float(np.sum((B @ second_moment) * B)), np.finfo(float).tiny))
+    return code.scaled(np.full(len(B), 1 / size))
 
 
 def _diagonal_blocks(code: Code, blocks: tuple[int, ...]) -> Code:

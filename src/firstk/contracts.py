@@ -31,8 +31,9 @@ class NormativeLine:
 
     Attributes
     ----------
-    scaling : {"orthonormal", "metric", "learned"}
-        Rows of the encoder are orthonormal, or orthonormal in the pencil's N, or as learned, with mean code norm 1.
+    scaling : {"orthonormal", "metric", "noise"}
+        Rows of the encoder are orthonormal, or orthonormal in the pencil's N, or of one length in N, with mean
+        squared norm of the code 1.
     centring : {"mean", "none", "sides"}
         What is subtracted from a vector before it is encoded; "sides": each side of a pair its own mean.
     normalised : bool
@@ -43,7 +44,7 @@ class NormativeLine:
         Default metric of the curve.
     """
 
-    scaling: Literal["orthonormal", "metric", "learned"]
+    scaling: Literal["orthonormal", "metric", "noise"]
     centring: Literal["mean", "none", "sides"]
     normalised: bool
     omega: str

@@ -17,11 +17,13 @@ from firstk._checks import bad_parameter, check_prefix, is_int
 from firstk.choice import Offer, PrecisionTable
 from firstk.evaluation import METRICS, Evidence, check_metric, prefix_scores, settled_metric
 from firstk.fitted import FittedEncoder
+from firstk.metrics._sweep import largest as nearest
 from firstk.metrics.subspace import unit_rows
 from firstk.precision import PRECISIONS, Precision, resolve_precision
 
-# Rows that are searched when a search is timed, and searches; more rows are reckoned from these, in proportion.
-MOST_ROWS = 100_000
+# Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
+# of more rows is taken in proportion.
+SEARCHED_BYTES, MOST_SEARCHED = 1 << 26, 4_000_000
 SEARCHES = 15
 
 
@@ -64,8 +66,8 @@ def precision_table(
     latency : bool
         Time an exact search, in float32, at each k.
     rows : int, optional
-        How many rows the store will hold. Searches are timed over at most 100,000 and the time is taken in proportion;
-        the rows at hand if not given.
+        How many rows the store will hold; the rows at hand if not given. Searches are timed over at most 64 MiB of
+        codes, and the time of more is taken in proportion.
     progress : callable
         Wraps the list of work: `tqdm`, say.
     """
@@ -94,25 +96,22 @@ def precision_table(
 def search_times(encoder: FittedEncoder, stored: Any, ks: Sequence[int], rows: int) -> Iterator[tuple[int, float]]:
     """Yield each k with the median time, in seconds, of one exact search for the ten nearest among `rows` codes.
 
-    One query at a time, by cosine, in float32: a matrix-vector product and a selection. At most 100,000 rows are
+    One query at a time, by cosine, in float32: a matrix-vector product and a selection. At most 64 MiB of codes are
     searched, and the time of more is taken in proportion: exact search reads every row once.
     """
-    n = min(rows, MOST_ROWS)
-    # Vectors as they are stored do not matter to the clock: those at hand are repeated until there are enough.
     Z = encoder.coordinates(stored, owner="search_times").astype(np.float32)
-    Z = np.resize(Z, (n, Z.shape[1]))
-    queries = Z[:: max(1, n // SEARCHES)][:SEARCHES]
     for k in ks:
-        documents = np.ascontiguousarray(Z[:, :k])
-        times = [_timed(documents, np.ascontiguousarray(query[:k])) for query in (queries[0], *queries)]
-        yield k, float(np.median(times[1:])) * rows / n  # the first search warms caches
+        n = min(rows, MOST_SEARCHED, SEARCHED_BYTES // (4 * k))
+        # Which vectors are stored does not matter to the clock: those at hand are repeated until there are enough.
+        documents = np.resize(Z[:, :k], (n, k))
+        queries = documents[:: max(1, n // SEARCHES)][:SEARCHES]
+        times = [_timed(documents, query) for query in (queries[0], *queries)]
+        yield k, float(np.median(times[1:])) * rows / n  # the first search warms up
 
 
 def _timed(documents: np.ndarray, query: np.ndarray) -> float:
     start = time.perf_counter()
-    similarities = documents @ query
-    if len(similarities) > 10:
-        np.argpartition(similarities, -10)
+    nearest((documents @ query)[None], min(10, len(documents)))
     return time.perf_counter() - start
 
 

@@ -7,6 +7,7 @@ digit is it (labels), and what did it look like (the vectors themselves).
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,12 +17,14 @@ from typing import Any
 import typer
 
 from firstk import __version__
+from firstk._checks import TrainingWarning
 from firstk._storage import check_target
 from firstk.baselines import BASELINES
 from firstk.data import Split, load_digits, split
 from firstk.estimator import PrefixEncoder
 from firstk.evaluation import Evidence, prefix_curve
 from firstk.fitted import FittedEncoder
+from firstk.fitting import raise_if_interrupted
 from firstk.objectives import Fisher
 from firstk.records import PrefixCurve
 from firstk.report import Page, Section, write_page
@@ -105,13 +108,17 @@ def fit_and_judge(data: Split, *, progress: bool = False) -> tuple[dict[str, Pre
 def _bar(shown: bool, total: int) -> Iterator[Any]:
     from tqdm import tqdm
 
-    with tqdm(total=total, desc="fitting and judging", disable=not shown, leave=False) as bar:
+    with tqdm(total=total, desc="fitting and judging", disable=None if shown else True, leave=False) as bar:
         yield bar
 
 
 def _fit(name: str, data: Split, bar: Any) -> PrefixEncoder:
     bar.set_postfix_str(name)
-    encoder = PrefixEncoder(WIDTH, objective=OBJECTIVES[name], random_state=0).fit(data.X_train, data.y_train)
+    with warnings.catch_warnings():
+        # It would speak of a state that is kept.
+        warnings.filterwarnings("ignore", "Training was interrupted", TrainingWarning)
+        encoder = PrefixEncoder(WIDTH, objective=OBJECTIVES[name], random_state=0).fit(data.X_train, data.y_train)
+    raise_if_interrupted(encoder)
     bar.update()
     return encoder
 
@@ -168,7 +175,7 @@ def _page(sections: list[Section], k: int, model: Path, data: Split) -> Page:
         ),
         notes=(
             "Everything is judged on digits that no fit has seen; the recommended k was chosen on a third part.",
-            "Baselines are dashed: PCA, uncentred SVD, the first k raw columns, and k raw columns drawn at random.",
+            "Baselines are drawn thin: PCA, uncentred SVD, the first k raw columns, and k raw columns drawn at random.",
         ),
     )
 

@@ -18,7 +18,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
-from firstk._attributes import FittedAttributes
 from firstk._checks import (
     InvalidInput,
     bad_parameter,
@@ -26,6 +25,7 @@ from firstk._checks import (
     check_weights,
     is_int,
 )
+from firstk._exports import Exports
 from firstk._judged import Judged
 from firstk._saving import SavedModels
 from firstk._target import check_target
@@ -60,9 +60,7 @@ def _has(part: str) -> Any:
     return available_if(check)
 
 
-class PrefixEncoder(
-    Judged, FittedAttributes, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters

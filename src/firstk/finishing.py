@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk.canonical import Code, flag_form, shared_form, sorted_form, with_signs
+from firstk.canonical import Code, flag_form, head_form, shared_form, sorted_form, with_signs
 from firstk.contracts import Head
 from firstk.fitted import FittedEncoder
 from firstk.kernels.halves.base import Measure
@@ -33,9 +33,9 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
     objective, model = request.objective, task.model
     shared, bias = _array(model.decoder), _array(model.bias)
     form = objective.form
-    N = request.metric if form != "cross_entropy" else request.statistics.moments.St
     M = request.M if form == "ratio_trace" else None
-    code = with_signs(canonical(request, Code(_required(model.encoder.weight), shared, N, M)))
+    code = Code(_required(model.encoder.weight), shared, request.metric, M)
+    code = with_signs(canonical(request, code, request.second_moment))
     decoder, head = _readouts(request, code, bias)
     gap = _optimality_gap(request, task.measure, code)
     return FittedEncoder(
@@ -51,8 +51,11 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
     )
 
 
-def canonical(request: Request, code: Code) -> Code:
-    """Return the canonical form for this pair of objective and ordering (docs/theory.md, section 2)."""
+def canonical(request: Request, code: Code, second_moment: np.ndarray) -> Code:
+    """Return the canonical form for this pair of objective and ordering (docs/theory.md, section 2).
+
+    `second_moment` is that of what the code's matrix is applied to.
+    """
     ordering, form = request.ordering, request.objective.form
     blocks = ordering.blocks(len(code.components))
     if form == "ratio_trace":
@@ -62,6 +65,8 @@ def canonical(request: Request, code: Code) -> Code:
     if code.shared is None:  # cosines: signs and one scale
         size = np.sqrt(np.trace(code.gram) / len(code.components))
         return code.scaled(np.full(len(code.components), 1 / size))
+    if form == "cross_entropy":
+        return head_form(code, request.objective.scale_of(request.linear), second_moment)  # type: ignore[attr-defined]
     return shared_form(code, ordering.residual, blocks, request.objective.line.scaling)
 
 
@@ -137,7 +142,9 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
     if objective.form == "ratio_trace":
         code, head, spectrum = _discriminant(z, _required(batch["label"]).astype(int), request)
     else:
-        code = canonical(request, code)
+        if objective.form == "cross_entropy":
+            code = replace(code, N=Moments().update(z, _required(batch["label"]).astype(int)).Sw)
+        code = canonical(request, code, gram)
         spectrum = _network_gains(task, request, z, batch)
         if code.shared is not None and bias is not None:
             decoder, head = objective.readouts(request.statistics, code.shared, bias)

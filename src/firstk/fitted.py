@@ -88,17 +88,24 @@ class FittedEncoder:
 
     def encode(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
         """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
-        Z = self.coordinates(X, k, side=side, owner=owner)
-        return _unit_rows(Z) if self.normalised else Z
+        Z, dtype = self._coordinates(X, k, side, owner)
+        return (_unit_rows(Z) if self.normalised else Z).astype(dtype, copy=False)
 
     def coordinates(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
-        """Return the code before any normalisation, centred and multiplied block by block.
+        """Return the code before any normalisation; float32 in, float32 out."""
+        Z, dtype = self._coordinates(X, k, side, owner)
+        return Z.astype(dtype, copy=False)
 
-        Centring comes before the product because it keeps digits where offsets are large.
+    def _coordinates(self, X: Any, k: int | None, side: str, owner: str) -> tuple[np.ndarray, Any]:
+        """Return the code, centred and multiplied block by block, and the precision that is due.
+
+        Centring comes before the product because it keeps digits where offsets are large. Codes that are divided by
+        their norm are summed in float64: where the first coordinates nearly vanish, so does float32's last digit.
         """
         k = check_prefix(k, self.d, owner)
         X = self._checked(X, owner)
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        due = np.float32 if X.dtype == np.float32 else np.float64
+        dtype = np.float64 if self.normalised else due
         B, mean = (
             self.components[:k].T.astype(dtype),
             (self.query_mean if side == "query" else self.mean).astype(dtype),
@@ -108,7 +115,7 @@ class FittedEncoder:
         for start in range(0, len(Z), step):
             block = _dense(X[start : start + step]) - mean
             np.matmul(block if self.body is None else self.body(block), B, out=Z[start : start + step])
-        return Z
+        return Z, due
 
     def vectors(self, X: Any, *, owner: str = "encode") -> np.ndarray:
         """Return the input vectors, checked and dense."""

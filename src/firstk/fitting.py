@@ -157,9 +157,14 @@ def _trained(encoder: PrefixEncoder, pieces: Pieces, parts: Draw, progress: Call
         encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
     else:
         encoder.fit(whole["X"], whole.get("y"))
+    raise_if_interrupted(encoder)
+    return done
+
+
+def raise_if_interrupted(encoder: PrefixEncoder) -> None:
+    """Let Ctrl-C end a command: training keeps its best state and returns, which is no result that was asked for."""
     if encoder.encoder_.config.get("ended") == "interrupted":
         raise KeyboardInterrupt
-    return done
 
 
 def pieces_of(

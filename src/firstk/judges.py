@@ -95,7 +95,7 @@ def _squares(X: np.ndarray) -> np.ndarray:
 
 def _at(table: np.ndarray, ks: np.ndarray) -> np.ndarray:
     """Columns of the prefix lengths `ks`; by rows in memory, so that a sum over rows does not depend on the others."""
-    return np.take(table, ks - 1, axis=1)
+    return table if len(ks) == table.shape[1] else np.take(table, ks - 1, axis=1)
 
 
 def explained_variance(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:

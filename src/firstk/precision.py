@@ -38,6 +38,9 @@ class Precision(Protocol):
     def quantise(self, Z: Any) -> np.ndarray:
         """Return codes as they are stored."""
 
+    def clipped(self, Z: Any) -> int:
+        """Count the entries that `quantise` would store as something nearer to zero, for want of range."""
+
     def restore(self, stored: Any) -> np.ndarray:
         """Return stored codes as float32."""
 
@@ -75,6 +78,10 @@ class Floating:
                 f"{self.name} holds numbers up to {limit:.5g}; 'Z' has {largest:.5g}. Scale it, or use float32."
             )
         return Z.astype(self.name)
+
+    def clipped(self, Z: Any) -> int:
+        """Return 0: what has no room is refused."""
+        return 0
 
     def restore(self, stored: Any) -> np.ndarray:
         """Return stored codes as float32."""
@@ -118,6 +125,10 @@ class Int8:
         Z = check_matrix(Z, "int8.quantise", "Z")
         steps = np.rint(Z / _fitted(self.scale, self.name))
         return np.clip(steps, -STEPS, STEPS, out=steps).astype(np.int8)
+
+    def clipped(self, Z: Any) -> int:
+        """Count the entries that are stored as 127 or -127 and would round to more."""
+        return int(np.count_nonzero(np.abs(Z) > (STEPS + 0.5) * _fitted(self.scale, self.name)))
 
     def restore(self, stored: Any) -> np.ndarray:
         """Return stored codes as float32."""
@@ -163,6 +174,10 @@ class Binary:
         """Return codes as packed bits, uint8 of shape (n, ceil(k / 8)); the bits that fill the last byte are 0."""
         mean = _fitted(self.mean, self.name)
         return np.packbits(check_matrix(Z, "binary.quantise", "Z", width=len(mean)) > mean, axis=1)
+
+    def clipped(self, Z: Any) -> int:
+        """Return 0: a sign has no range."""
+        return 0
 
     def restore(self, stored: Any) -> np.ndarray:
         """Return stored codes as float32."""

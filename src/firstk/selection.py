@@ -25,6 +25,8 @@ MOST_ROWS = 4096
 # fold needs to speak for them.
 UNSEEN_LOSS = 0.02
 FEWEST_SEEN = 10
+# Mean correlations of scored pairs that differ by less are the luck of the folds.
+TIE = 0.005
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
 Measure = Callable[[dict[str, np.ndarray]], Statistics]
@@ -45,8 +47,9 @@ def choose(
     """Return the best of the objective's candidates.
 
     Rows and scored pairs are judged by cross-validation, pairs on documents that none of the training pairs has, and
-    the best mean score wins. Positives answer to two kinds of queries, for documents that no pair names and for those
-    that one does: of the settings that lose little on the first, the best on the second wins.
+    the best mean score wins; of scored pairs' settings that tie with it, the one that shrinks most. Positives answer to
+    two kinds of queries, for documents that no pair names and for those that one does: of the settings that lose little
+    on the first, the best on the second wins.
 
     Parameters
     ----------
@@ -75,12 +78,17 @@ def choose(
         return Choice(candidates[int(means.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
     document = _documents(sample["right"][:n])
     means = trial.mean_scores(candidates, _folds(document % N_FOLDS))
-    chosen = candidates[int(means.argmax())]
+    chosen = max(_near(candidates, means, TIE), key=lambda each: getattr(each, "shrinkage", None) or 0.0)
     again = [(kept, held[np.isin(document[held], document[kept])]) for kept, held in by_row]
     if "scores" not in sample and min(len(held) for _, held in again) >= FEWEST_SEEN:
-        good = [candidates[i] for i in np.flatnonzero(means >= means.max() - UNSEEN_LOSS)]
+        good = _near(candidates, means, UNSEEN_LOSS)
         chosen = good[int(trial.mean_scores(good, again).argmax())]
     return Choice(chosen, tuple(zip(candidates, means.tolist(), strict=True)))
+
+
+def _near(candidates: Sequence[Objective], means: np.ndarray, loss: float) -> list[Objective]:
+    """Return the candidates whose score is within `loss` of the best, best first."""
+    return [candidates[i] for i in np.argsort(-means, kind="stable") if means[i] >= means.max() - loss]
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,9 @@ class Outcome:
         Of the stored code.
     left_out : tuple of str
         Columns that the format has no room for.
+    clipped : int
+        Numbers written by this run that were larger than any of the sample that int8 took its scale from, and are
+        stored as the largest of it.
     seconds : float
     """
 
@@ -69,6 +72,7 @@ class Outcome:
     precision: str
     bytes_per_vector: int
     left_out: tuple[str, ...]
+    clipped: int
     seconds: float
 
 
@@ -81,9 +85,10 @@ class Encoding:
     side: str
     precision: Precision
 
-    def __call__(self, batch: Batch) -> np.ndarray:
-        """Return codes as they are stored."""
-        return self.precision.quantise(self.floats(batch))
+    def __call__(self, batch: Batch) -> tuple[np.ndarray, int]:
+        """Return codes as they are stored, and how many of their numbers were clipped."""
+        codes = self.floats(batch)
+        return self.precision.quantise(codes), self.precision.clipped(codes)
 
     def floats(self, batch: Batch) -> np.ndarray:
         """Return codes before rounding."""
@@ -122,7 +127,8 @@ def transform_file(
     side : {"document", "query"}
         Whose mean is subtracted; it matters for encoders fitted on pairs.
     precision : {"float32", "float16", "int8", "binary"}
-        The scale of int8 and the means of binary come from a sample of the codes and are stored in the file.
+        The scale of int8 and the means of binary come from a sample of the codes, the first 65,536 (of a folder, of
+        files evenly chosen), and are stored in the file. Larger numbers that come later are clipped, and counted.
     vectors : str, optional
         The vector column, where there are several. It keeps its name.
     columns : sequence of str, optional
@@ -138,9 +144,7 @@ def transform_file(
     k = check_prefix(k, encoder.d, "transform")
     table = open_vectors(source, vectors, nan=nan)
     _check_width(table, encoder)
-    for name in columns or ():
-        if name not in table.columns:
-            raise missing_column(table.path, name, table.columns)
+    _check_columns(table, columns or ())
     work = _Work(
         Encoding(encoder, k, side, resolve_precision(precision, "transform")),
         table.columns if columns is None else tuple(columns),
@@ -162,6 +166,7 @@ def transform_file(
         precision=precision,
         bytes_per_vector=work.encoding.precision.bytes_per_vector(k),
         left_out=work.left_out,
+        clipped=work.clipped,
         seconds=time.perf_counter() - start,
     )
 
@@ -177,6 +182,7 @@ class _Work:
     dropped: int = 0
     files: int = 0
     left_out: tuple[str, ...] = ()
+    clipped: int = 0
 
     def learn(self, table: VectorTable) -> None:
         """Fit the precision on codes from the beginnings of files, evenly chosen."""
@@ -213,7 +219,9 @@ class _Work:
 
     def _one(self, batch: Batch, write: Callable[..., None]) -> int:
         if len(batch):
-            write(self.encoding(batch), batch.columns)
+            codes, clipped = self.encoding(batch)
+            self.clipped += clipped
+            write(codes, batch.columns)
         self.dropped += batch.dropped
         self.progress(len(batch) + batch.dropped)
         return len(batch)
@@ -276,6 +284,12 @@ def _check_width(table: VectorTable, encoder: FittedEncoder) -> None:
         f"The vectors of '{table.path}' have {table.width} numbers{made}, and the encoder takes {encoder.p}. Give the "
         "vectors that it was fitted on, or name their column with vectors= (--vectors)."
     )
+
+
+def _check_columns(table: VectorTable, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise missing_column(table.path, name, table.columns)
 
 
 def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:

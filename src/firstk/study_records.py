@@ -10,12 +10,14 @@ import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from firstk._checks import InvalidInput, is_int, is_real
+from firstk._fields import strict_json
+from firstk._plain_records import from_plain, to_plain
 from firstk.choice import PrecisionTable
 from firstk.records import PrefixCurve
 
@@ -228,61 +230,21 @@ class Study:
 
     def to_json(self) -> str:
         """Write as JSON text, from which `from_json` makes an equal study."""
-        return json.dumps({"format": FORMAT, **_plain(self)}, allow_nan=False, ensure_ascii=False)
+        return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Study:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
         try:
-            values = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+            values = strict_json(text)
+        except ValueError as error:
             raise _damaged(f"it is not JSON ({error})") from None
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
             raise _damaged(f"it does not say format '{FORMAT}'")
         try:
-            return _read(cls, values)
+            return from_plain(cls, values)
         except (TypeError, AttributeError, KeyError, OverflowError) as error:
             raise _damaged(f"its parts are not what they should be ({error})") from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (PrefixCurve, PrecisionTable)):
-        return value.to_dict()
-    if hasattr(value, "__dataclass_fields__"):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
-
-
-def _curve(values: Any) -> PrefixCurve:
-    return PrefixCurve.from_dict(values)
-
-
-# Fields that hold records of their own.
-_INSIDE: dict[type, dict[str, Any]] = {
-    Comparison: {"ours": _curve, "baselines": lambda curves: [_curve(values) for values in curves]},
-    ImageSamples: dict.fromkeys(("originals", "codes", "decoder", "mean"), lambda values: _read(Packed, values)),
-    Study: {
-        "comparisons": lambda parts: [_read(Comparison, part) for part in parts],
-        "axes": lambda values: values and _read(AxisStatistics, values),
-        "images": lambda values: values and _read(ImageSamples, values),
-        "precisions": lambda values: values and PrecisionTable.from_dict(values),
-    },
-}
-
-
-def _read(cls: Any, values: Any) -> Any:
-    """Make a record from plain values: every field, and no others."""
-    names = {f.name for f in fields(cls)}
-    if not isinstance(values, Mapping) or set(values) != names:
-        raise _damaged(f"its {cls.__name__} does not have the fields {', '.join(sorted(names))}")
-    inside = _INSIDE.get(cls, {})
-    return cls(**{name: inside.get(name, _own)(value) for name, value in values.items()})
-
-
-def _own(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:

@@ -41,6 +41,17 @@ def cosine_similarity(left, right, scores):
     ]
 
 
+def cosent(left, right, scores, scale=20.0):
+    losses = []
+    for k in range(1, left.shape[1] + 1):
+        cosines = F.cosine_similarity(left[:, :k], right[:, :k], eps=1e-30) * scale
+        worse = [
+            cosines[i] - cosines[j] for i in range(len(scores)) for j in range(len(scores)) if scores[i] < scores[j]
+        ]
+        losses.append(torch.stack([0 * cosines.sum(), *worse]).logsumexp(0))
+    return losses
+
+
 def reconstruction(x, z, decoder, offset=None):
     losses = []
     for k in range(1, z.shape[1] + 1):

@@ -71,7 +71,7 @@ def table_lines(table: PrecisionTable) -> Iterator[str]:
         yield f"Exact search, float32, one query, {table.n_searched:,} rows, milliseconds on this machine: {shown}."
 
 
-def chosen_lines(chosen: Offer, curve: PrefixCurve, input_bytes: int, rows: int | None, command: str) -> Iterator[str]:
+def chosen_lines(chosen: Offer, curve: PrefixCurve, input_bytes: int, rows: int | None) -> Iterator[str]:
     """Say what was chosen, what it keeps and what it saves."""
     from firstk.report.storage import bytes_text
 
@@ -91,7 +91,6 @@ def chosen_lines(chosen: Offer, curve: PrefixCurve, input_bytes: int, rows: int 
         yield f"{rows:,} rows: {bytes_text(after)} instead of {bytes_text(before)}; saved: {saved}."
     if chosen.seconds is not None:
         yield f"Exact search: {1e3 * chosen.seconds:.3g} ms a query."
-    yield f"Next: {command}"
 
 
 def as_record(chosen: Offer | None, input_bytes: int, rows: int | None) -> dict[str, Any] | None:

@@ -49,6 +49,8 @@ class Judging:
         Rows on which baselines may be fitted.
     itemsize : int
         Bytes of a number in the file.
+    store : str or None
+        The file whose vectors would be stored, where there is one.
     """
 
     evidence: Evidence
@@ -56,6 +58,7 @@ class Judging:
     said: str
     training: np.ndarray | None
     itemsize: int
+    store: str | None = None
 
 
 def gather(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
@@ -110,7 +113,8 @@ def _rows(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
         found, judged = _sample(stream, asked.most)
         reference, said = {}, f"Judged on {judged} of {file}."
     evidence = Evidence(X=found["X"], y=found.get("y"), X_ref=reference.get("X"), y_ref=reference.get("y"))
-    return Judging(evidence, metric, said, reference.get("X"), stream.itemsize)
+    store = asked.place.source if asked.reference is None else asked.reference
+    return Judging(evidence, metric, said, reference.get("X"), stream.itemsize, store)
 
 
 def _pairs(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
@@ -149,7 +153,8 @@ def _searches(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
         f"{len(documents.X):,} documents of {_name(asked.documents or place.source)}."
     )
     evidence = Evidence(queries=queries.X, documents=documents.X, relevance=relevance)
-    return Judging(evidence, "ndcg@10", said, documents.X, documents.table.dtype.itemsize)
+    store = asked.documents or place.source
+    return Judging(evidence, "ndcg@10", said, documents.X, documents.table.dtype.itemsize, store)
 
 
 def _judgements(spec: str, queries: Any, documents: Any) -> np.ndarray:

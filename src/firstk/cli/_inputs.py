@@ -17,7 +17,7 @@ from firstk._checks import InvalidInput
 if TYPE_CHECKING:
     import numpy as np
 
-    from firstk.data.files import VectorTable
+    from firstk.data.files import Batch, VectorTable
 
 VectorsArgument = Annotated[
     str, typer.Argument(metavar="VECTORS", help="File of vectors, folder of shards, or pattern in quotes.")
@@ -82,6 +82,27 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
+class Labelled:
+    """Vectors that have been opened, and where their labels or targets are: in columns, or in a file read already."""
+
+    table: VectorTable
+    names: tuple[str, ...]
+    beside: np.ndarray | None
+    label: str | None
+
+    def labels(self, batch: Batch) -> np.ndarray | None:
+        """Return the labels of the rows of a batch."""
+        if self.beside is not None:
+            return self.beside[batch.rows]
+        return _side_by_side([batch.columns[name] for name in self.names])
+
+    def batches(self, size: int = 65536) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield vectors as stored, float16 too, with their labels."""
+        for batch in self.table.batches(size, self.names):
+            yield batch.vectors, self.labels(batch)
+
+
+@dataclass(frozen=True, eq=False)
 class PairRows:
     """Two sides of equal shape, and scores or None."""
 
@@ -103,44 +124,28 @@ def read_rows(
 
     A label column is never a coordinate, and labels of rows that were dropped are dropped with them.
     """
-    from firstk.data.files import open_vectors
-
-    if label is not None and labels is not None:
-        raise InvalidInput("Labels come from a column (--label) or from a file (--labels), not from both.")
-    names = _split(label)
-    table = open_vectors(path, vectors, beside=names, nan=nan)
-    batch = table.read(columns=names)
-    y = _side_by_side([batch.columns[name] for name in names])
-    if labels is not None:
-        y = _labels_of(labels, table)[batch.rows]
+    source = open_labelled(path, vectors=vectors, label=label, labels=labels, nan=nan)
+    batch = source.table.read(columns=source.names)
     X = batch.vectors if batch.vectors.dtype.itemsize > 2 else batch.vectors.astype("float32")
-    return Rows(X, y, table, batch.rows, label if label is not None else labels)
+    return Rows(X, source.labels(batch), source.table, batch.rows, source.label)
 
 
-def row_batches(
+def open_labelled(
     path: Any,
     *,
     vectors: str | None = None,
     label: str | None = None,
     labels: str | None = None,
     nan: str = "refuse",
-    size: int = 16384,
-) -> tuple[VectorTable, Iterator[tuple[np.ndarray, np.ndarray | None]]]:
-    """Open what `read_rows` reads as a stream of batches (vectors, labels), float16 as stored, in bounded memory."""
+) -> Labelled:
+    """Open what `read_rows` reads as a stream, in bounded memory."""
     from firstk.data.files import open_vectors
 
     if label is not None and labels is not None:
         raise InvalidInput("Labels come from a column (--label) or from a file (--labels), not from both.")
     names = _split(label)
     table = open_vectors(path, vectors, beside=names, nan=nan)
-    beside = None if labels is None else _labels_of(labels, table)
-
-    def batches() -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        for batch in table.batches(size, names):
-            y = _side_by_side([batch.columns[name] for name in names]) if beside is None else beside[batch.rows]
-            yield batch.vectors, y
-
-    return table, batches()
+    return Labelled(table, names, None if labels is None else _labels_of(labels, table), label or labels)
 
 
 def read_pairs(path: Any, pairs: str, *, vectors: str | None = None, nan: str = "refuse") -> PairRows:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 
 @contextmanager
@@ -15,7 +18,7 @@ def row_progress(
 
     `total` is asked only where the bar is shown: some formats must be read to count their rows.
     """
-    if quiet or not sys.stderr.isatty():
+    if not looked_at(quiet):
         yield lambda rows: None
         return
     from tqdm import tqdm
@@ -29,3 +32,49 @@ def row_progress(
                 bar.set_postfix_str(f"{rate * row_bytes / 1e6:.0f} MB/s", refresh=False)
 
         yield done
+
+
+@contextmanager
+def step_progress(total: int, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
+    """Give a function that is told the name of each step when it begins."""
+    if not looked_at(quiet):
+        yield lambda name: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, desc=what, unit=" steps", leave=False, file=sys.stderr) as bar:
+        begun = False
+
+        def begin(name: str) -> None:
+            nonlocal begun
+            bar.update(int(begun))
+            bar.set_postfix_str(name)
+            begun = True
+
+        yield begin
+
+
+def counted(work: Sequence[Item], what: str, *, quiet: bool) -> Iterable[Item]:
+    """Give the items of a list, with a bar that counts them."""
+    if not looked_at(quiet):
+        return work
+    from tqdm import tqdm
+
+    return tqdm(work, desc=what, leave=False, file=sys.stderr)
+
+
+@contextmanager
+def announced(what: str, *, quiet: bool) -> Iterator[None]:
+    """Say what is being done while it is done, where there is nothing to count."""
+    if not looked_at(quiet):
+        yield
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=1, desc=what, bar_format="{desc} ...", leave=False, file=sys.stderr):
+        yield
+
+
+def looked_at(quiet: bool) -> bool:
+    """Tell whether progress is wanted and somebody looks."""
+    return not quiet and sys.stderr.isatty()

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from firstk._checks import InvalidInput
-from firstk.cli._inputs import _labels_of, _side_by_side, _split, read_pairs, read_rows
+from firstk.cli._inputs import open_labelled, read_pairs, read_rows
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from firstk.accumulating import Columns, Pieces
-    from firstk.data.files.contract import Batch
 
 
 @dataclass(frozen=True)
@@ -62,22 +59,12 @@ def open_stream(place: Place) -> Stream:
     """Open what a command reads; pairs are held in memory, as they look rows up in any order."""
     if place.pairs is not None:
         return _pairs(place)
-    from firstk.data.files import open_vectors
     from firstk.fitting import pieces_of
 
-    if place.label is not None and place.labels is not None:
-        raise InvalidInput("Labels come from a column (--label) or from a file (--labels), not from both.")
-    names = _split(place.label)
-    table = open_vectors(place.source, place.vectors, beside=names, nan=place.nan)
-    beside = None if place.labels is None else _labels_of(place.labels, table)
-
-    def target(batch: Batch) -> np.ndarray | None:
-        return _side_by_side([batch.columns[name] for name in names]) if beside is None else beside[batch.rows]
-
-    label = place.label if place.labels is None else place.labels
-    pieces = pieces_of(table, target, names)
+    found = open_labelled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
+    table, pieces = found.table, pieces_of(found.table, found.labels, found.names)
     pieces = replace(pieces, job=dict(pieces.job) | {"labels": place.labels})
-    return Stream(table.rows, table.width, table.dtype.itemsize, label, table.vectors, pieces)
+    return Stream(table.rows, table.width, table.dtype.itemsize, found.label, table.vectors, pieces)
 
 
 def _pairs(place: Place) -> Stream:

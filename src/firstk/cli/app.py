@@ -14,6 +14,7 @@ from firstk._checks import FirstkError
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
 from firstk.cli.diagnose import diagnose
+from firstk.cli.export import export
 from firstk.cli.fit import fit
 from firstk.cli.info import info
 from firstk.cli.report import report
@@ -42,6 +43,7 @@ COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
     (info, "firstk info firstk-demo/model"),
+    (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:
     app.command(epilog=f"Example: {_example}")(_command)
@@ -74,5 +76,14 @@ def main() -> None:
         typer.echo(f"firstk: {error}", err=True)
         sys.exit(REFUSED)
     except KeyboardInterrupt:
-        typer.echo("firstk: interrupted; nothing was left half-written.", err=True)
+        _say_interrupted()
         sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        # typer keeps Ctrl-C inside a command for itself and leaves with this code, without a word.
+        if end.code == INTERRUPTED:
+            _say_interrupted()
+        raise
+
+
+def _say_interrupted() -> None:
+    typer.echo("firstk: interrupted; nothing was left half-written.", err=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json as jsonlib
-import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,6 +21,7 @@ from firstk.cli._inputs import (
     VectorsArgument,
     VectorsOption,
 )
+from firstk.cli._progress import announced, counted, looked_at
 
 if TYPE_CHECKING:
     from firstk.choice import Offer, PrecisionTable
@@ -82,6 +81,7 @@ class Found:
     table: PrecisionTable | None
     chosen: Offer | None
     notes: tuple[str, ...]
+    refusal: InvalidInput | None = None
 
 
 def curve(
@@ -127,13 +127,20 @@ def curve(
     place = Place(source, vectors, label, labels, pairs, nan)
     asked = Asked(place, reference, reference_labels, relevance, documents, ids, most)
     run = Run(model, source, encoder, gather(encoder, asked, metric), rows)
-    found = _judge(run, limits, confidence or None, baselines, shown=not (quiet or json) and sys.stderr.isatty())
+    found = _judge(run, limits, confidence or None, baselines, shown=looked_at(quiet or json))
+    _show(found, run, plot, json)
+
+
+def _show(found: Found, run: Run, plot: Path | None, json: bool) -> None:
+    """Write and print what was found; only then say that nothing could be chosen, where that is so."""
     if plot is not None:
         _write_plot(plot, found)
     if json:
         typer.echo(_as_json(found, run))
     else:
         typer.echo("\n".join([*_as_text(found, run), *([] if plot is None else [f"Picture: {plot}"])]))
+    if found.refusal is not None:
+        raise found.refusal
 
 
 def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
@@ -180,12 +187,15 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
     check_prefix(limits.k, encoder.d, OWNER)
     name = check_metric(judging.metric, judging.evidence)
     judging = replace(judging, evidence=METRICS[name].prepare(encoder, judging.evidence))
-    with _bar("judging every prefix", shown):
+    with announced("judging every prefix", quiet=not shown):
         ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
     table = _table(encoder, judging, limits, run.rows, shown) if limits.tabulates else None
-    chosen = _choose(ours, table, limits) if limits.chooses else None
-    return Found(ours, others, table, chosen, notes)
+    found = Found(ours, others, table, None, notes)
+    try:
+        return replace(found, chosen=_choose(ours, table, limits) if limits.chooses else None)
+    except InvalidInput as refusal:  # what was measured is shown all the same
+        return replace(found, refusal=refusal)
 
 
 def _baselines(
@@ -206,7 +216,7 @@ def _baselines(
     curves, notes = [], []
     if len(chosen) < len(BASELINES):
         notes.append("PCA and uncentred SVD are not judged: give rows to fit them on with --reference.")
-    for name, make in _progress(list(chosen.items()), "baselines", shown):
+    for name, make in counted(list(chosen.items()), "baselines", quiet=not shown):
         baseline = make(rows)
         if judging.metric == "explained_variance" and baseline.decoder is not None:
             # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
@@ -228,7 +238,7 @@ def _table(encoder: FittedEncoder, judging: Judging, limits: Limits, rows: int |
     made = precision_table(
         encoder, judging.evidence, judging.metric, ks=ks, precisions=precisions,
         latency=limits.latency is not None, rows=rows,
-        progress=lambda work: _progress(work, "precisions", shown),
+        progress=lambda work: counted(work, "precisions", quiet=not shown),
     )  # fmt: skip
     return replace(made, input_bytes=encoder.p * judging.itemsize)
 
@@ -252,27 +262,14 @@ def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) ->
     )
 
 
-def _progress(work: Sequence[Any], what: str, shown: bool) -> Iterable[Any]:
-    from tqdm import tqdm
-
-    return tqdm(work, desc=what, disable=not shown, leave=False, file=sys.stderr)
-
-
-def _bar(what: str, shown: bool) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(total=1, desc=what, bar_format="{desc} ...", disable=not shown, leave=False, file=sys.stderr)
-
-
 # -- what is written -------------------------------------------------------------------------------------------
 
 
 def _write_plot(path: Path, found: Found) -> None:
     """Write the curves, and below them the trade-off where precisions were judged; whole or not at all."""
-    import os
-
     from matplotlib.figure import Figure
 
+    from firstk._whole_file import whole_file
     from firstk.report import plot_curves, plot_tradeoff
 
     figure = Figure(figsize=(7.2, 3.8 * (1 + (found.table is not None))), layout="constrained")
@@ -280,14 +277,8 @@ def _write_plot(path: Path, found: Found) -> None:
     plot_curves([found.curve], found.baselines, ax=axes[0])
     if found.table is not None:
         plot_tradeoff(found.table, found.chosen if found.chosen in found.table.offers else None, ax=axes[1])
-    draft = path.with_name(f".firstk-{os.getpid()}{path.suffix}")
-    try:
+    with whole_file(path, "A picture") as draft:
         figure.savefig(draft, format=path.suffix[1:].lower())
-        os.replace(draft, path)
-    except OSError as error:
-        raise InvalidInput(f"Cannot write the picture to '{path}': {error.strerror}. Choose another place.") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _as_json(found: Found, run: Run) -> str:
@@ -305,6 +296,7 @@ def _as_json(found: Found, run: Run) -> str:
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
             "chosen": as_record(found.chosen, run.input_bytes, run.rows),
+            "refused": None if found.refusal is None else str(found.refusal),
             "notes": list(found.notes),
         },
         ensure_ascii=False,
@@ -323,7 +315,8 @@ def _as_text(found: Found, run: Run) -> list[str]:
     if found.table is not None:
         lines += ["", *text.table_lines(found.table)]
     if chosen is not None:
-        out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(run.source).suffix}"
-        command = f"firstk transform {run.model} {run.source} {out}"
-        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows, command)]
+        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows)]
+        if (store := run.judging.store) is not None:
+            out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(store).suffix}"
+            lines.append(f"Next: firstk transform {run.model} {store} {out}")
     return [*lines, *found.notes]

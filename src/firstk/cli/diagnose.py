@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,38 +16,46 @@ from firstk.cli._inputs import (
     QuietOption,
     VectorsArgument,
     VectorsOption,
-    row_batches,
+    open_labelled,
 )
-from firstk.cli._progress import row_progress
+from firstk.cli._progress import row_progress, step_progress
 
 if TYPE_CHECKING:
     from firstk.diagnosis import Gathered
+
+# Rows are copied to float64 on the way into the moments: smaller batches than elsewhere bound the memory.
+BATCH_ROWS = 16384
+
+KindOption = Annotated[
+    str,
+    typer.Option(
+        help="What stands beside the vectors; auto takes floating-point numbers for targets.",
+        metavar="auto|labels|targets",
+    ),
+]
+ImageOption = Annotated[
+    str | None, typer.Option(help="Shape of flattened images, to mask in patches.", metavar="HxW[xC]")
+]
+OnlyOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Parts to compute, with commas: alignment, subspaces, suitability, denoising, label_noise.",
+        metavar="PARTS",
+    ),
+]
+PlotOption = Annotated[
+    Path | None, typer.Option(help="Figure of alignment and spectrum: .svg, .png or .pdf.", metavar="FILE")
+]
 
 
 def diagnose(
     source: VectorsArgument,
     label: LabelOption = None,
     labels: LabelsOption = None,
-    kind: Annotated[
-        str,
-        typer.Option(
-            help="What stands beside the vectors; auto takes floating-point numbers for targets.",
-            metavar="auto|labels|targets",
-        ),
-    ] = "auto",
-    image: Annotated[
-        str | None, typer.Option(help="Shape of flattened images, to mask in patches.", metavar="HxW[xC]")
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Parts to compute, with commas: alignment, subspaces, suitability, denoising, label_noise.",
-            metavar="PARTS",
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Figure of alignment and spectrum: .svg, .png or .pdf.", metavar="FILE")
-    ] = None,
+    kind: KindOption = "auto",
+    image: ImageOption = None,
+    only: OnlyOption = None,
+    plot: PlotOption = None,
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
     json: JsonOption = False,
@@ -62,7 +67,7 @@ def diagnose(
     denoising by masking, label noise. Without: rank, effective dimension, anisotropy, copies, constant columns, and
     whether any noise could help. Reads the file once, in a stream.
     """
-    from firstk.diagnosis import diagnose_gathered
+    from firstk.diagnosis import PARTS, diagnose_gathered
 
     shape = _image_shape(image)
     parts = None if only is None else [part.strip().replace("-", "_") for part in only.split(",") if part.strip()]
@@ -72,7 +77,7 @@ def diagnose(
         check_figure(plot)
     silent = quiet or json
     gathered = _gathered(source, vectors, label, labels, nan, kind, silent)
-    with _stages(silent) as say:
+    with step_progress(1 + len(PARTS), quiet=silent) as say:
         found = diagnose_gathered(gathered, image_shape=shape, parts=parts, progress=say)
     if plot is not None:
         from firstk.report.spectra import write_figure
@@ -89,10 +94,11 @@ def _gathered(
     """Read the file once; what its labels are is settled by the first batch."""
     from firstk.diagnosis import Gathering, settled_kind
 
-    table, batches = row_batches(source, vectors=vectors, label=label, labels=labels, nan=nan)
+    found = open_labelled(source, vectors=vectors, label=label, labels=labels, nan=nan)
+    table = found.table
     gathering = None
     with row_progress(lambda: table.rows, quiet=quiet, what="reading") as progress:
-        for X, y in batches:
+        for X, y in found.batches(BATCH_ROWS):
             if gathering is None:
                 gathering = Gathering(table.rows, table.width, settled_kind(y, kind))
             if len(X):
@@ -101,25 +107,6 @@ def _gathered(
     if gathering is None:
         raise InvalidInput(f"'{source}' has no rows.")
     return gathering.finish()
-
-
-@contextmanager
-def _stages(quiet: bool) -> Iterator[Callable[[str], Any]]:
-    """Give a function that is told which part comes next, for a bar on standard error."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda name: None
-        return
-    from tqdm import tqdm
-
-    from firstk.diagnosis import PARTS
-
-    with tqdm(total=1 + len(PARTS), unit=" parts", leave=False, file=sys.stderr) as bar:
-
-        def say(name: str) -> None:
-            bar.update(int(bool(bar.desc)))
-            bar.set_description(name)
-
-        yield say
 
 
 def _image_shape(text: str | None) -> tuple[int, ...] | None:

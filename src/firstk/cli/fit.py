@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -26,6 +25,7 @@ from firstk.cli._inputs import (
     VectorsArgument,
     VectorsOption,
 )
+from firstk.cli._progress import looked_at, row_progress, step_progress
 
 if TYPE_CHECKING:
     from firstk.checkpoints import Checkpoint
@@ -78,7 +78,7 @@ def fit(
     from firstk.estimator import PrefixEncoder
 
     settings = {"shrinkage": shrinkage, "lam": lam, "noise": noise, "keep": keep, "neighbours": neighbours}
-    goal, shown = objective_of(objective, settings), not (quiet or as_json) and sys.stderr.isatty()
+    goal, shown = objective_of(objective, settings), looked_at(quiet or as_json)
     encoder = PrefixEncoder(
         components, objective=goal, ordering=ordering_of(ordering), solver=solver, network=network_of(network),
         random_state=seed, verbose=shown,
@@ -178,23 +178,14 @@ def _told(objective: Any) -> str:
 
 
 def _bar(stream: Stream, shown: bool) -> AbstractContextManager[Callable[[int], object]]:
-    from firstk.cli._progress import row_progress
-
     return row_progress(lambda: stream.rows, quiet=not shown, what="reading", row_bytes=stream.width * stream.itemsize)
 
 
 def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
-    from tqdm import tqdm
-
     from firstk.study import steps_of, study
 
-    with tqdm(total=steps_of(done), desc="judging", disable=not shown, leave=False) as bar:
-
-        def next_step(what: str) -> None:
-            bar.set_postfix_str(what)
-            bar.update()
-
-        return study(done, source, next_step)
+    with step_progress(steps_of(done), quiet=not shown, what="judging") as begin:
+        return study(done, source, begin)
 
 
 @contextmanager

@@ -60,14 +60,14 @@ def transform(
             resume=resume,
             progress=progress,
         )
-    if json:
-        from dataclasses import asdict
-        from json import dumps
+    typer.echo(_document(outcome) if json else "\n".join(_lines(outcome)))
 
-        typer.echo(dumps(asdict(outcome)))
-        return
-    for line in _lines(outcome):
-        typer.echo(line)
+
+def _document(outcome: Outcome) -> str:
+    from dataclasses import asdict
+    from json import dumps
+
+    return dumps(asdict(outcome))
 
 
 def _lines(outcome: Outcome) -> list[str]:
@@ -82,4 +82,10 @@ def _lines(outcome: Outcome) -> list[str]:
         lines.append(f"{outcome.dropped:,} vectors with NaN, infinity or missing numbers were left out.")
     if outcome.left_out:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(outcome.left_out)}.")
+    if outcome.clipped:
+        share = outcome.clipped / (outcome.rows * outcome.k)
+        lines.append(
+            f"{outcome.clipped:,} numbers ({share:.2g} of all) were larger than any among the first rows, from which "
+            "int8 takes its scale, and were clipped to the largest there. Shuffle the rows, or write float16."
+        )
     return lines

@@ -53,7 +53,7 @@ class Alignment:
         grade = "well" if early >= 0.9 else "partly" if early >= 0.7 else "poorly"
         found = [
             f"Variance order serves this task {grade}: the first 20 % of principal coordinates give {early:.0%} of the "
-            f"linear fit that all {rank} give (002, alignment)."
+            f"linear fit that all {rank} give (alignment)."
         ]
         if self.by_chance > self.r2 / 2:
             left = f"; without that share of chance it is {self.corrected['20 %']:.0%}" if self.corrected else ""

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import FirstkError, InvalidInput, bad_parameter, check_choice, is_int
-from firstk.diagnosis._plain import from_plain, to_plain
+from firstk._fields import strict_json
+from firstk._plain_records import from_plain, to_plain
 from firstk.diagnosis.alignment import Alignment, align
 from firstk.diagnosis.axes import Axes, principal_axes
 from firstk.diagnosis.gathering import Evidence, Gathered, Kind, gather
@@ -110,8 +111,8 @@ class Diagnosis:
     def from_json(cls, text: str) -> Diagnosis:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
         try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
+            values = strict_json(text)
+        except ValueError as error:
             raise InvalidInput(f"Diagnosis.from_json takes JSON text; this is none ({error}).") from None
         if not isinstance(values, Mapping) or values.get("format") != FORMAT:
             raise InvalidInput(f"Diagnosis.from_json takes an object of format '{FORMAT}'. This is something else.")
@@ -211,7 +212,9 @@ def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
     """Return the parts that these rows cannot answer, each with the reason."""
     task = tuple(part for part in PARTS if part != "denoising")
     if axes.rank == 0:
-        return dict.fromkeys(PARTS, "the vectors do not vary.")
+        differ = bool(np.any(gathered.sums.least < gathered.sums.most))
+        why = "vary too little for their precision: scale them up." if differ else "do not vary."
+        return dict.fromkeys(PARTS, f"the vectors {why}")
     found: dict[str, str] = {}
     if len(gathered.sums.mean) > WIDEST_MASKED:
         found["denoising"] = f"masking is solved in full width, and that is more than {WIDEST_MASKED} columns."

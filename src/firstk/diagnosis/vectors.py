@@ -218,7 +218,7 @@ def describe(sums: RowSums, axes: Axes, variance: np.ndarray, ranks: tuple[int, 
         Of all rows: `rank`, `rank_with_mean` and `exact_width`.
     """
     n, mean = sums.rows, sums.mean
-    spectrum = axes.spectrum
+    spectrum = axes.spectrum / axes.spectrum[0] if axes.rank else axes.spectrum  # squares must not overflow
     mean_norm = sums.norm_sum / n
     unit = abs(sums.norm_least - 1) <= UNIT_TOLERANCE and abs(sums.norm_most - 1) <= UNIT_TOLERANCE
     filled = n - sums.zeros

@@ -76,6 +76,40 @@ def load(typing: Any, array: Any, index: Any) -> Any:
     return Vector(array.dtype)(array, types.intp), code
 
 
+def _entry(context: Any, builder: Any, array: Any, args: Any) -> Any:
+    """Address of an entry of a contiguous matrix."""
+    matrix = make_array(array)(context, builder, args[0])
+    width = builder.extract_value(matrix.shape, 1)
+    return builder.gep(matrix.data, [builder.add(builder.mul(args[1], width), args[2])])
+
+
+@intrinsic
+def load_wide(typing: Any, array: Any, row: Any, index: Any) -> Any:
+    """Return the `LANES` float32 of row `row` of a contiguous matrix from `index` on, as float64."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        entry = _entry(context, builder, array, args)
+        narrow = builder.load(builder.bitcast(entry, _vector_of(array.dtype).as_pointer()), align=4)
+        return builder.fpext(narrow, _vector_of(types.float64))
+
+    return Vector(types.float64)(array, types.intp, types.intp), code
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, row: Any, index: Any) -> Any:
+    """Ask for the cache line of one number of a contiguous matrix, and do not wait for it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        # To read, to be kept in every cache, as data.
+        builder.call(function, [builder.bitcast(_entry(context, builder, array, args), byte), *map(_INT32, (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), code
+
+
 @intrinsic
 def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
     """Write `vector` to `array` from `index` on."""
@@ -130,6 +164,27 @@ def mul(typing: Any, x: Any, y: Any) -> Any:
 def larger(typing: Any, x: Any, y: Any) -> Any:
     """Return the larger of x and y in each lane."""
     return x(x, x), lambda context, builder, signature, args: _larger(builder, *args)
+
+
+@intrinsic
+def above(typing: Any, x: Any, y: Any) -> Any:
+    """Return which lanes of x exceed those of y, as bits: lane i is bit i."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = builder.fcmp_ordered(">", *args)
+        return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), _INT32)
+
+    return types.uint32(x, x), code
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    """Return the place of the lowest bit that is set; at least one must be."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.zext(builder.cttz(args[0], ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
+
+    return types.int64(types.uint32), code
 
 
 def _fold(builder: Any, vector: Any, combine: Any) -> Any:

@@ -58,7 +58,8 @@ def prefix_cosines(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).cumsum(1) * inverse_prefix_norms(a) * inverse_prefix_norms(b)
 
 
-def _checked(left: Tensor, right: Tensor, scores: Tensor, owner: str) -> tuple[Tensor, ...]:
+def check_scored(left: Tensor, right: Tensor, scores: Tensor, owner: str) -> tuple[Tensor, ...]:
+    """Return both sides and their scores in the working dtype, refusing what does not fit together."""
     check_codes(left, owner, "left")
     check_codes(right, owner, "right", width=left.shape[1])
     check_rows(left, right, "left", "right", owner)
@@ -95,7 +96,7 @@ def cosine_similarity(
     >>> cosine_similarity(a, a, torch.ones(1)).item() < 1e-12
     True
     """
-    left, right, scores = _checked(left, right, scores, _OWNER)
+    left, right, scores = check_scored(left, right, scores, _OWNER)
     weights = weights_of(omega, left.shape[1], _OWNER).without_first()
     with full_precision(left.device):
         cosines = prefix_cosines(left, right)
@@ -109,6 +110,6 @@ def cosine_similarity(
 @torch.no_grad()
 def cosine_similarity_per_prefix(left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
     """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `cosine_similarity`."""
-    left, right, scores = _checked(left, right, scores, "cosine_similarity_per_prefix")
+    left, right, scores = check_scored(left, right, scores, "cosine_similarity_per_prefix")
     with full_precision(left.device):
         return (prefix_cosines(left, right) - scores[:, None]).square().mean(0)

@@ -18,9 +18,14 @@ from firstk.losses.linear import (  # noqa: E402
     FullPrefixReconstruction,
     FullPrefixRegression,
 )
-from firstk.losses.similarity import FullPrefixCosineSimilarity, FullPrefixInfoNCE  # noqa: E402
+from firstk.losses.similarity import (  # noqa: E402
+    FullPrefixCoSENT,
+    FullPrefixCosineSimilarity,
+    FullPrefixInfoNCE,
+)
 
 __all__ = [
+    "FullPrefixCoSENT",
     "FullPrefixCosineSimilarity",
     "FullPrefixCrossEntropy",
     "FullPrefixFisher",

@@ -10,7 +10,7 @@ from firstk.kernels._inputs import ESTIMATORS, weights_of
 from firstk.omega import OmegaLike, PrefixWeights
 
 
-class FullPrefixLoss(nn.Module):
+class PrefixLoss(nn.Module):
     """What all modules store: the weights of the prefixes and how they are summed.
 
     Parameters

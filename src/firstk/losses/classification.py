@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from firstk._checks import bad_parameter, is_int
 from firstk.kernels import cross_entropy, free_heads
 from firstk.kernels._inputs import refuse_sampled, untraced
-from firstk.losses.base import FullPrefixLoss
+from firstk.losses.base import PrefixLoss
 from firstk.omega import OmegaLike
 
 
-class FullPrefixCrossEntropy(FullPrefixLoss):
+class FullPrefixCrossEntropy(PrefixLoss):
     """Cross-entropy of every prefix under one shared linear head (`kernels.cross_entropy.cross_entropy`).
 
     Parameters
@@ -81,7 +81,7 @@ class FullPrefixCrossEntropy(FullPrefixLoss):
         return cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **self._options())
 
 
-class FullPrefixFreeHeadCrossEntropy(FullPrefixLoss):
+class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
     """Cross-entropy with a separate head for each listed prefix: MRL as published. Owns its heads.
 
     Parameters

@@ -10,11 +10,11 @@ from torch import Tensor
 from firstk._checks import InvalidInput
 from firstk.kernels import fisher, reconstruction, regression
 from firstk.kernels._inputs import refuse_sampled, untraced
-from firstk.losses.base import FullPrefixLoss
+from firstk.losses.base import PrefixLoss
 from firstk.omega import OmegaLike
 
 
-class FullPrefixReconstruction(FullPrefixLoss):
+class FullPrefixReconstruction(PrefixLoss):
     """Squared error of every prefix under one shared decoder (`kernels.reconstruction`)."""
 
     def __init__(
@@ -50,7 +50,7 @@ class FullPrefixReconstruction(FullPrefixLoss):
         return reconstruction.reconstruction_from_moments_per_prefix(St, components, decoder)
 
 
-class FullPrefixRegression(FullPrefixLoss):
+class FullPrefixRegression(PrefixLoss):
     """Squared error of every prefix under one shared linear head (`kernels.regression.regression`)."""
 
     def __init__(
@@ -74,7 +74,7 @@ class FullPrefixRegression(FullPrefixLoss):
         return regression.regression_per_prefix(z, weight, targets, bias)
 
 
-class FullPrefixFreeHeadRegression(FullPrefixLoss):
+class FullPrefixFreeHeadRegression(PrefixLoss):
     """Squared error of the best linear probe of every prefix, from one QR: it needs no head."""
 
     def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact"):
@@ -91,7 +91,7 @@ class FullPrefixFreeHeadRegression(FullPrefixLoss):
         return regression.regression_free_head_per_prefix(z, targets)
 
 
-class FullPrefixFisher(FullPrefixLoss):
+class FullPrefixFisher(PrefixLoss):
     """Minus Fisher's ratio trace of every prefix, from one Cholesky factor (`kernels.fisher`).
 
     Parameters

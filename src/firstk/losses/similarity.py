@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from firstk._checks import check_choice
-from firstk.kernels import contrastive, cosine
-from firstk.kernels._inputs import untraced
-from firstk.losses.base import FullPrefixLoss
+from firstk.kernels import contrastive, cosent, cosine
+from firstk.kernels._inputs import refuse_sampled, untraced
+from firstk.losses.base import PrefixLoss
 from firstk.omega import OmegaLike
 
 
-class FullPrefixInfoNCE(FullPrefixLoss):
+class FullPrefixInfoNCE(PrefixLoss):
     """InfoNCE of every prefix with in-batch and hard negatives (`kernels.contrastive.info_nce`).
 
     Parameters
@@ -82,7 +82,7 @@ class FullPrefixInfoNCE(FullPrefixLoss):
         return contrastive.info_nce_per_prefix(queries, positives, negatives, targets=targets, **self._options())
 
 
-class FullPrefixCosineSimilarity(FullPrefixLoss):
+class FullPrefixCosineSimilarity(PrefixLoss):
     """Squared error of every prefix's cosine against graded scores (`kernels.cosine.cosine_similarity`)."""
 
     def __init__(
@@ -103,3 +103,30 @@ class FullPrefixCosineSimilarity(FullPrefixLoss):
     def per_prefix(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the d separate losses, without gradient."""
         return cosine.cosine_similarity_per_prefix(left, right, scores)
+
+
+class FullPrefixCoSENT(PrefixLoss):
+    """CoSENT of every prefix: only the order of the scores counts (`kernels.cosent.cosent`).
+
+    Parameters
+    ----------
+    omega : as in `FullPrefixInfoNCE`
+    estimator : "exact"
+        "sampled" is refused: the loss compares pairs, so it is no sum over rows.
+    scale : float
+        Inverse temperature.
+    """
+
+    def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact", *, scale: float = 20.0):
+        super().__init__(omega, estimator, None)
+        refuse_sampled(estimator, type(self).__name__, "the loss compares pairs with pairs, so it is no sum over rows")
+        self.scale = scale
+
+    @untraced
+    def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
+        """Return the weighted loss of pairs (n, d) with scores (n,)."""
+        return cosent.cosent(left, right, scores, scale=self.scale, omega=self.weights(left.shape[-1]))
+
+    def per_prefix(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
+        """Return the d separate losses, without gradient."""
+        return cosent.cosent_per_prefix(left, right, scores, scale=self.scale)

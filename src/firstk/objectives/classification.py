@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import check_fraction
+from firstk._checks import check_choice, check_fraction
 from firstk.contracts import Form, Head, NormativeLine, Pencil, Statistics, Takes
 from firstk.objectives._common import SHRINKAGES, ClosedFormObjective, check_shrinkage, rows_of
 from firstk.objectives.fisher import Fisher
+
+SCALES = ("noise", "head", "learned")
 
 
 @dataclass(frozen=True)
@@ -27,15 +29,21 @@ class Classification(ClosedFormObjective):
         of Fisher's own head.
     label_smoothing : float in [0, 1]
         As in `torch.nn.CrossEntropyLoss`.
+    scale : {"auto", "noise", "head", "learned"}
+        Scaling an axis and its column of the head the other way changes no prefix loss, but it changes cosines.
+        "noise": every axis has the same noise inside classes, as Fisher's have. "head": columns of the head have one
+        length. "learned": as training left it. "auto": "noise" for linear encoders, "learned" for networks, whose
+        output may be normalised. One factor then brings the mean squared norm of the code to 1.
     """
 
     shrinkage: float | str | None = "auto"
     label_smoothing: float = 0.0
+    scale: str = "auto"
 
     name: ClassVar[str] = "classification"
     takes: ClassVar[Takes] = "labels"
     form: ClassVar[Form] = "cross_entropy"
-    line: ClassVar[NormativeLine] = NormativeLine("learned", "mean", False, "harmonic", "head_accuracy")
+    line: ClassVar[NormativeLine] = NormativeLine("noise", "mean", False, "harmonic", "head_accuracy")
 
     @property
     def exact(self) -> bool:
@@ -46,6 +54,11 @@ class Classification(ClosedFormObjective):
         """Refuse settings outside [0, 1]."""
         check_shrinkage(self.shrinkage, "Classification")
         check_fraction(self.label_smoothing, "label_smoothing", "Classification")
+        check_choice(self.scale, ("auto", *SCALES), "scale", "Classification")
+
+    def scale_of(self, linear: bool) -> str:
+        """Return what `scale` stands for."""
+        return ("noise" if linear else "learned") if self.scale == "auto" else self.scale
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return Fisher's pencil."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable
 from html import escape
 from importlib.resources import files
@@ -16,7 +15,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from firstk._checks import InvalidInput, bad_parameter
+from firstk._checks import bad_parameter
+from firstk._whole_file import whole_file
 from firstk.report.axes import axes_data, axes_html
 from firstk.report.images import images_data, images_html
 from firstk.report.layout import Octaves
@@ -50,39 +50,11 @@ def write_page(path: str | os.PathLike[str], page: Page) -> Path:
     InvalidInput
         If `page` is no Page, or the file cannot be written there.
     """
-    target = Path(path)
-    _write_whole(target, render_page(page))
-    return target
-
-
-def _write_whole(target: Path, text: str) -> None:
-    # In the same folder, because only there is a rename one step; a short name, because long ones are near the limit.
-    draft = target.parent / f".firstk-{secrets.token_hex(6)}.tmp"
-    try:
-        if target.is_dir():
-            raise InvalidInput(
-                f"A report is a file, and '{target}' is a folder. Write '{target / 'report.html'}' instead."
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
+    text = render_page(page)
+    with whole_file(path, "A report") as draft:
         # Labels may hold halves of surrogate pairs, which no file can: they become question marks.
-        with draft.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(text)
-        os.replace(draft, target)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InvalidInput(
-            f"Cannot write the report to '{target}': {reason}. Choose another place; nothing was changed there."
-        ) from None
-    finally:
-        _remove(draft)
-
-
-def _remove(draft: Path) -> None:
-    try:
-        draft.unlink(missing_ok=True)
-    except OSError:
-        # Whatever kept the draft from being written keeps it from being looked for; that was said already.
-        return
+        draft.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+    return Path(path)
 
 
 def render_page(page: Page) -> str:

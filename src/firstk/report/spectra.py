@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from firstk._checks import InvalidInput, require
+from firstk._whole_file import whole_file
 from firstk.records import PrefixCurve
 from firstk.report.figures import plot_curves
 
@@ -52,12 +51,6 @@ def write_figure(path: Path, spectrum: PrefixCurve | None, alignment: Sequence[P
     check_figure(path)
     if spectrum is None:
         raise InvalidInput("There is no spectrum to draw: the vectors do not vary.")
-    draft = path.parent / f".firstk-{secrets.token_hex(6)}.tmp"
-    try:
+    with whole_file(path, "A figure") as draft:
         plot_spectrum(spectrum, alignment).savefig(draft, format=path.suffix.lower()[1:], dpi=150)
-        os.replace(draft, path)
-    except OSError as error:
-        raise InvalidInput(f"Cannot write the figure to '{path}': {error.strerror or error}.") from None
-    finally:
-        draft.unlink(missing_ok=True)
     return path

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 
 from firstk._checks import CorruptModel, InvalidInput
+from firstk._whole_file import whole_file
 
 FILE = "checkpoint.safetensors"
 
@@ -59,19 +59,8 @@ def write(folder: str | Path, state: dict[str, Any], mark: str) -> None:
     tensors: dict[str, Tensor] = {}
     tree = flattened(state, "state", tensors)
     payload = save(tensors, metadata={"state": json.dumps(tree), "mark": mark})
-    target = Path(folder)
-    draft = target / f".{FILE}.draft"
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(payload)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target / FILE)
-    except OSError as error:
-        raise InvalidInput(
-            f"Cannot write a checkpoint to '{target}': {error.strerror}. Choose another folder."
-        ) from None
+    with whole_file(Path(folder) / FILE, "A checkpoint", durable=True) as draft:
+        draft.write_bytes(payload)
 
 
 def read(folder: str | Path, mark: str) -> dict[str, Any] | None:

@@ -52,7 +52,7 @@ def settled(task: Task, settings: Gradient) -> Plan:
         "momentum": 0.98 if precondition else 0.9,
         "schedule": "constant" if precondition or plain or optimiser == "lbfgs" else "cosine",
         "patience": None if linear else 5,
-        "batch_size": 256 if linear else 128,
+        "batch_size": task.half.batch_size if linear else 128,
     }
     own = {name: getattr(settings, name) for name in defaults}
     own = {name: defaults[name] if value == "auto" else value for name, value in own.items()}

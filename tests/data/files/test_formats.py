@@ -3,6 +3,7 @@
 import csv
 import os
 import platform
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from firstk import _whole_file
 from firstk._checks import FirstkError, InvalidInput, MissingExtra
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.formats import FORMATS
@@ -359,14 +361,17 @@ def test_sums_that_overflow_are_not_taken_for_infinity():
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def draft_of(path):
-    return path.with_name(f".{path.name}.{platform.node()}-{os.getpid()}.partial")
+def draft_of(path, node=None, process=None):
+    """Return the name of a draft, with the mark that tells drafts of one process apart being 0."""
+    mark, owner = zlib.crc32(path.name.encode()), f"{node or platform.node()}-{process or os.getpid()}"
+    return path.with_name(f".firstk-{mark:08x}-{owner}-0.partial")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".safetensors"])
-def test_no_space_left_is_a_sentence_and_leaves_nothing(tmp_path, ending):
+def test_no_space_left_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch, ending):
     path = tmp_path / f"a{ending}"
+    monkeypatch.setattr(_whole_file.secrets, "token_hex", lambda size: "0")
     path.write_text("what was there before")
     draft_of(path).symlink_to("/dev/full")
     with pytest.raises(InvalidInput, match=r"there is no space left on the device\. Nothing was left half-written"):
@@ -392,14 +397,13 @@ def test_a_writer_that_fails_in_the_middle_leaves_nothing(tmp_path, ending):
 
 
 def test_drafts_of_dead_processes_are_swept(tmp_path):
-    path, node = tmp_path / "a.npy", platform.node()
-    dead, alive, foreign = (
-        tmp_path / f".a.npy.{mark}.partial" for mark in (f"{node}-999999999", f"{node}-{os.getppid()}", "elsewhere-7")
-    )
-    for draft in (dead, alive, foreign):
+    path = tmp_path / "a.npy"
+    dead, another = (draft_of(tmp_path / name, process=999999999) for name in ("a.npy", "b.npy"))
+    alive, foreign = draft_of(path, process=os.getppid()), draft_of(path, "elsewhere")
+    for draft in (dead, Path(f"{dead}.vectors"), alive, foreign, another):
         draft.touch()
     write_vectors(path, rows())
-    assert sorted(tmp_path.iterdir()) == sorted([alive, foreign, path])
+    assert sorted(tmp_path.iterdir()) == sorted([alive, foreign, another, path])
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):

@@ -92,6 +92,9 @@ class Loaded(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         return self.get_one(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names  # without reading it
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 

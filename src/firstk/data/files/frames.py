@@ -66,7 +66,7 @@ def rows_of(frame: Any) -> tuple[np.ndarray, bool] | None:
     frame every column is a coordinate. pandas frames of numbers are left to scikit-learn (None), which knows them.
     """
     library = type(frame).__module__.partition(".")[0]
-    if library not in ("pandas", "polars", "pyarrow") or not hasattr(frame, "columns"):
+    if library not in ("pandas", "polars", "pyarrow") or not hasattr(type(frame), "columns"):
         return None
     if library == "pandas" and not any(map(_holds_lists, (frame[name] for name in frame.columns))):
         return None

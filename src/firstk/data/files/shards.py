@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from firstk._checks import InvalidInput
-from firstk.data.files.writing import saying
+from firstk._whole_file import saying, whole_file
 
 RECORD = "_firstk.json"
 _UNFINISHED = ".partial"
@@ -102,12 +102,9 @@ class ShardLog:
 
     def write(self) -> None:
         """Write the record, whole or not at all."""
-        with saying(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({"job": self.job, "learned": self.learned, "done": self.done}, indent=1)
-            draft = self.folder / f"{RECORD}.new"
+        text = json.dumps({"job": self.job, "learned": self.learned, "done": self.done}, indent=1)
+        with whole_file(self.folder / RECORD, "The record of a folder") as draft:
             draft.write_text(text, encoding="utf-8")
-            os.replace(draft, self.folder / RECORD)
 
     def finish(self) -> None:
         """Give the folder its name."""

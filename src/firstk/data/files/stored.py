@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import InvalidInput
+from firstk._fields import strict_json
 from firstk.precision import Precision, read_precision
 
 KEY = "firstk"
@@ -38,9 +39,9 @@ class Restoring:
         if KEY not in metadata:
             return
         try:
-            facts = json.loads(metadata[KEY])
+            facts = strict_json(metadata[KEY])
             precision, k = read_precision(facts["stored"]), int(facts["k"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             raise InvalidInput(
                 f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."
             ) from None

@@ -32,6 +32,9 @@ class Columns(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         return as_numpy(self.arrays[name])
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.arrays
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.arrays)
 

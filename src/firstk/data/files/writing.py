@@ -1,27 +1,19 @@
-"""Write vectors to a file: whole, or not at all.
-
-Rows go to a draft beside the target, which takes the target's name when everything has been written. A draft that a
-killed process left behind is removed by the next one that writes the same file.
-"""
+"""Write vectors to a file, whole or not at all: one matrix at once, or batch by batch."""
 
 from __future__ import annotations
 
-import errno
-import os
-import platform
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from firstk._checks import InvalidInput, check_same_length
+from firstk._whole_file import whole_file
 from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer
 from firstk.data.files.formats import format_of
-
-_DRAFT = ".partial"
 
 
 def write_vectors(
@@ -62,24 +54,14 @@ def creating(path: Any, layout: Layout) -> Iterator[Writer]:
     """Give a writer, and put the file in place when the block ends well; otherwise leave nothing."""
     target, form = Path(path).expanduser(), format_of(path)
     check_columns(form, target, layout)
-    sweep(target)
-    draft = target.with_name(f".{target.name}.{platform.node()}-{os.getpid()}{_DRAFT}")
-    writer: Writer | None = None
-    done = False
-    try:
-        with saying(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            writer = form.create(draft, layout)
+    with whole_file(target, f"A store of format {form.name}") as draft:
+        writer = form.create(draft, layout)
+        try:
             yield writer
             writer.close()
-            os.replace(draft, target)
-            done = True
-    finally:
-        if not done:
-            if writer is not None:
-                writer.abandon()
-            with suppress(OSError):
-                draft.unlink()
+        except BaseException:
+            writer.abandon()
+            raise
 
 
 def check_columns(form: Format, path: Any, layout: Layout) -> None:
@@ -97,36 +79,6 @@ def check_columns(form: Format, path: Any, layout: Layout) -> None:
             f"A file of format {form.name} holds vectors only, and there are others: {names}. Leave them out, or "
             "write parquet, arrow, csv or npz."
         )
-
-
-@contextmanager
-def saying(target: Path) -> Iterator[None]:
-    """Turn a full disk, a missing permission and the like into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        why = "there is no space left on the device" if full else (error.strerror or str(error)).rstrip(".")
-        raise InvalidInput(f"Could not write '{target}': {why}. Nothing was left half-written.") from None
-
-
-def sweep(target: Path) -> None:
-    """Remove drafts of `target` whose process is gone."""
-    with suppress(OSError):
-        for draft in target.parent.glob(f".{target.name}.{platform.node()}-*{_DRAFT}*"):
-            number = draft.name.rpartition(f"{platform.node()}-")[2].partition(_DRAFT)[0]
-            if number.isdecimal() and not _alive(int(number)):
-                draft.unlink(missing_ok=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def fitting_columns(form: Format, columns: Sequence[str], sample: Mapping[str, Any]) -> tuple[str, ...]:

@@ -45,9 +45,10 @@ class Half:
     # Whether scaling the whole code changes nothing.
     scale_free: ClassVar[bool] = False
     sampled_by_default: ClassVar[bool] = False
-    # Adam's step in whitened coordinates, and the passes and steps a linear encoder needs on batches.
+    # Adam's step in whitened coordinates, rows of a batch, and the passes and steps a linear encoder needs on batches.
     learning_rate: ClassVar[float] = 5e-3
     weight_decay: ClassVar[float] = 0.0
+    batch_size: ClassVar[int] = 256
     epochs: ClassVar[int] = 15
     steps: ClassVar[int] = 600
 

@@ -24,7 +24,7 @@ class Pairs(Half):
 
     row_sums: ClassVar[bool] = False
     scale_free: ClassVar[bool] = True
-    # Pairs are few and training on them overfits soon: a short run from the pencil (figures in decisions-training.md).
+    # Pairs are few and training on them overfits soon: a short run from the pencil (figures in docs/decisions.md).
     learning_rate: ClassVar[float] = 3e-3
     epochs: ClassVar[int] = 5
     steps: ClassVar[int] = 100

@@ -1,7 +1,7 @@
-"""Frozen records to plain values and back: one rule for every record of a diagnosis.
+"""Frozen records to plain values and back: one rule for the records of a diagnosis, of a study, and any other.
 
-A record is a frozen dataclass of numbers, texts, tuples, mappings, curves and other records. Its type hints say how to
-read it back, so no record needs a reader of its own.
+A record is a frozen dataclass of numbers, texts, tuples, mappings and other records. Its type hints say how to read it
+back, so no record needs a reader of its own; one that has its own (`to_dict`, `from_dict`) is asked for it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from firstk._checks import InvalidInput
-from firstk.records import PrefixCurve
 
 
 def to_plain(value: Any) -> Any:
     """Return a record as dicts, lists, texts and finite numbers, all of which JSON can hold."""
-    if isinstance(value, PrefixCurve):
+    if hasattr(value, "from_dict"):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
         return {part.name: to_plain(getattr(value, part.name)) for part in fields(value)}
@@ -33,14 +32,14 @@ def to_plain(value: Any) -> Any:
 
 def from_plain(kind: Any, value: Any) -> Any:
     """Read back what `to_plain` made of a value of type `kind`; anything else is refused with a sentence."""
-    if kind is PrefixCurve and isinstance(value, Mapping):
-        return PrefixCurve.from_dict(value)
+    if hasattr(kind, "from_dict") and isinstance(value, Mapping):
+        return kind.from_dict(value)
     if is_dataclass(kind):
         return _record(kind, value)
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return None if value is None else from_plain(next(part for part in inner if part is not type(None)), value)
-    if origin is tuple and isinstance(value, list):
+        return _one_of(inner, value)
+    if origin is tuple and isinstance(value, list) and (inner[-1] is Ellipsis or len(inner) == len(value)):
         kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
         return tuple(from_plain(part, item) for part, item in zip(kinds, value, strict=True))
     if origin in (dict, Mapping) and isinstance(value, Mapping):
@@ -49,7 +48,18 @@ def from_plain(kind: Any, value: Any) -> Any:
         return float(value)
     if isinstance(kind, type) and isinstance(value, kind):
         return value
-    raise InvalidInput(f"This is no record of a diagnosis: {value!r} stands where {kind} should. Diagnose again.")
+    raise InvalidInput(
+        f"This is no record of firstk: {value!r:.100} stands where {kind} should. Make it again."
+    )
+
+
+def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
+    """Read a value of one of several types: nothing, a record, or numbers and texts."""
+    if value is None and type(None) in kinds:
+        return None
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    exact = [kind for kind in kinds if kind is type(value)]
+    return from_plain((exact or kinds)[0], value)
 
 
 def _record(kind: Any, value: Any) -> Any:

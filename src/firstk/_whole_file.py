@@ -1,0 +1,91 @@
+"""A file that is written whole or not at all: under a draft's name beside it, then renamed.
+
+Everything that firstk writes as one file goes through here. A draft that a killed process left behind is removed by
+the next one that writes the same file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import platform
+import secrets
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from firstk._checks import InvalidInput
+
+_DRAFT = ".partial"
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str], what: str, *, durable: bool = False) -> Iterator[Path]:
+    """Yield a draft to write; it takes the place of `path` when the block ends well, and goes away when it does not.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; its folder is made where it is missing, an existing file is replaced.
+    what : str
+        What the sentence of an error calls the file, such as "An ONNX model".
+    durable : bool
+        Wait until the draft is on the disk before the old file goes: for what a power cut must not cost.
+    """
+    with saying(path):
+        target = Path(path).resolve()  # a link stays a link: what it points to is replaced
+        if target.is_dir():
+            raise InvalidInput(f"{what} is a file, and '{path}' is a folder. Name a file in it.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target)
+        # In the same folder, because only there is a rename one step.
+        draft = target.parent / f"{_stem(target)}{os.getpid()}-{secrets.token_hex(3)}{_DRAFT}"
+        try:
+            yield draft
+            if durable:
+                with draft.open("rb+") as file:
+                    os.fsync(file.fileno())
+            os.replace(draft, target)
+        finally:
+            with contextlib.suppress(OSError):  # what kept the draft from being written is said already
+                draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def saying(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn a full disk, a missing permission and the like into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "there is no space left on the device" if full else (error.strerror or str(error)).rstrip(".")
+        raise InvalidInput(
+            f"Cannot write '{path}': {why}. Nothing was left half-written; choose another place."
+        ) from None
+
+
+def _stem(target: Path) -> str:
+    """Return how drafts of a file on this machine begin: short, as the file's own name may be near the limit."""
+    return f".firstk-{zlib.crc32(os.fsencode(target.name)):08x}-{platform.node()}-"
+
+
+def _sweep(target: Path) -> None:
+    """Remove drafts of `target`, and what stands beside them, whose process is gone."""
+    stem = _stem(target)
+    with contextlib.suppress(OSError):
+        for file in target.parent.iterdir():
+            number = file.name.removeprefix(stem).partition("-")[0]
+            dead = file.name.startswith(stem) and number.isdecimal() and not _alive(int(number))
+            if dead and _DRAFT in file.name:
+                file.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,70 @@
+"""What a search program is given: the codes of a fitted encoder in float32, and the metric in which they are compared.
+
+Every integration asks the same two questions here, so that one encoder means the same neighbours everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import normalize
+
+from firstk._checks import InvalidInput, check_choice
+from firstk.fitted import FittedEncoder
+
+METRICS = ("cosine", "inner_product", "l2")
+
+
+def fitted(encoder: Any, owner: str) -> FittedEncoder:
+    """Return the fitted encoder behind a PrefixEncoder, or the argument itself if it is one."""
+    found = getattr(encoder, "encoder_", encoder)
+    if not isinstance(found, FittedEncoder):
+        raise InvalidInput(f"{owner} takes a fitted PrefixEncoder or a FittedEncoder. Got {type(encoder).__name__}.")
+    return found
+
+
+def natural_metric(encoder: FittedEncoder) -> str:
+    """Return the metric an encoder's codes are made for.
+
+    Cosine where codes have unit norm, inner product where inner products were kept (and nothing was centred), else
+    Euclidean distance.
+    """
+    if encoder.normalised:
+        return "cosine"
+    return "inner_product" if encoder.config.get("objective") == "dot_products" else "l2"
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The codes of one encoder, ready to be compared in one metric.
+
+    Attributes
+    ----------
+    encoder : FittedEncoder
+    metric : str
+        "cosine", "inner_product" or "l2".
+    """
+
+    encoder: FittedEncoder
+    metric: str
+
+    @classmethod
+    def of(cls, encoder: Any, metric: str, owner: str) -> Codes:
+        """Resolve the encoder and the name of the metric; "auto" is the encoder's own."""
+        encoder = fitted(encoder, owner)
+        check_choice(metric, ("auto", *METRICS), "metric", owner)
+        return cls(encoder, natural_metric(encoder) if metric == "auto" else metric)
+
+    @property
+    def unit(self) -> bool:
+        """Whether codes are brought to unit norm, after the cut; zero rows stay zero."""
+        return self.encoder.normalised or self.metric == "cosine"
+
+    def cut(self, X: Any, ks: Sequence[int], *, side: str, owner: str) -> list[np.ndarray]:
+        """Return float32 codes of each length in `ks`, from one pass over the rows."""
+        Z = self.encoder.coordinates(X, max(ks), side=side, owner=owner).astype(np.float32, copy=False)
+        pieces = [np.ascontiguousarray(Z[:, :k]) for k in ks]
+        return [normalize(piece) for piece in pieces] if self.unit else pieces

@@ -1,0 +1,303 @@
+"""An encoder inside a faiss index: raw vectors go in, and the index centres, projects, cuts and normalises them itself.
+
+The index is an ordinary ``faiss.IndexPreTransform``, so ``faiss.write_index`` puts encoder and store into one file
+that faiss alone can read, in any of its languages.
+
+Notes
+-----
+The chain is centring, then a linear map without bias, then the norm where codes are normalised. Centring comes first
+because a bias after the product loses digits where offsets are large. It does not harm inner products as faiss's own
+PCA does: vectors are centred only where the objective was fitted that way, and its inner products are those of the
+centred codes; objective "similarity" with ``keep="dot_products"`` centres nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import (
+    CorruptModel,
+    InvalidInput,
+    bad_parameter,
+    check_choice,
+    check_prefix,
+    check_same_length,
+    require,
+)
+from firstk._whole_file import whole_file
+from firstk.integrations._codes import Codes
+from firstk.integrations._documents import Documents
+
+_OWNER = "to_faiss"
+_SIDES = ("document", "query")
+# Rows that are converted to float32 and added at a time.
+_ROWS = 65_536
+# Rows that an index is trained on; faiss takes a sample of its own from these.
+_TRAINING_ROWS = 262_144
+# Before the checksum at the end of a file.
+_MARK = b"firstk-sha256:"
+
+
+def to_faiss(
+    encoder: Any,
+    k: int | None = None,
+    index: str = "Flat",
+    *,
+    documents: Any = None,
+    ids: Any = None,
+    metric: str = "auto",
+    side: str | None = None,
+    progress: bool = False,
+) -> Any:
+    """Build a faiss index that takes raw vectors.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder or FittedEncoder
+        A linear one.
+    k : int, optional
+        Length of the prefix that is searched; all of it if not given.
+    index : str
+        What faiss builds on the codes: "Flat", "HNSW32", "IVF256,Flat", any string of its index_factory.
+    documents : array-like of shape (n, p) or table, optional
+        Raw vectors to train the index on and to add; a table of :func:`firstk.data.files.open_vectors` is read in
+        blocks. The index that is returned takes queries.
+    ids : array-like of n ints, optional
+        What a search returns for the documents; their row numbers if not given. Each may occur once.
+    metric : str
+        "auto" (cosine for normalised codes, inner product for ``keep="dot_products"``, else l2), or one of these.
+    side : {"document", "query"}, optional
+        As what the index centres vectors. Only needed without documents, where the two differ (see Notes).
+    progress : bool
+        Show how many documents were added.
+
+    Returns
+    -------
+    index : faiss.IndexPreTransform
+
+    Notes
+    -----
+    An index has one transform for what is added and for what is searched. An encoder fitted on pairs centres queries
+    and documents by their own means. With `documents`, they are added through their own side and the index that is
+    returned centres by the queries' mean. Documents that come later go through :func:`as_side`.
+    """
+    faiss = require("faiss", "search", "A faiss index")
+    codes = Codes.of(encoder, metric, _OWNER)
+    k = check_prefix(k, codes.encoder.d, _OWNER)
+    _check_linear(codes)
+    if documents is None:
+        if ids is not None:
+            raise InvalidInput("The 'ids' of to_faiss are those of 'documents'. Got no documents.")
+        chosen = _settled_side(codes, side)
+        return _transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
+    if side is not None:
+        raise InvalidInput("With 'documents' to_faiss sees to both sides itself. Leave 'side' out.")
+    rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
+    numbers = _checked_ids(ids, rows)
+    store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)
+    whole = _transformed(faiss, codes, k, store, "document")
+    _fill(whole, rows, numbers, index, progress)
+    return whole if _one_mean(codes) else as_side(whole, encoder, "query")
+
+
+def as_side(index: Any, encoder: Any, side: str) -> Any:
+    """Return a view of an index of :func:`to_faiss` that takes the vectors of one side; the store is shared.
+
+    Parameters
+    ----------
+    index : faiss.IndexPreTransform
+    encoder : PrefixEncoder or FittedEncoder
+        The one it was built from.
+    side : {"document", "query"}
+        "document" to add, "query" to search.
+    """
+    faiss = require("faiss", "search", "A faiss index")
+    check_choice(side, _SIDES, "side", "as_side")
+    chain, store = _taken_apart(faiss, index)
+    # Whether rows are normalised is in the chain; the metric of the store says the rest.
+    metric = "cosine" if len(chain) == 3 else ("l2" if store.metric_type == faiss.METRIC_L2 else "inner_product")
+    codes = Codes.of(encoder, metric, "as_side")
+    if (codes.encoder.p, codes.unit) != (index.d, len(chain) == 3) or store.d > codes.encoder.d:
+        raise InvalidInput(
+            f"This index takes {index.d} columns and holds codes of {store.d}; it was not built from this encoder, "
+            f"which goes from {codes.encoder.p} to {codes.encoder.d}."
+        )
+    view = _transformed(faiss, codes, store.d, store, side)
+    view.referenced_objects.append(index)  # it owns the store
+    return view
+
+
+def save(index: Any, path: str | Path) -> Path:
+    """Write an index into one file, whole or not at all; ``faiss.read_index`` and :func:`load` read it.
+
+    Behind what faiss writes stands a checksum, which faiss does not look at and :func:`load` does.
+    """
+    faiss = require("faiss", "search", "A faiss index")
+    with whole_file(path, "A faiss index") as draft:
+        try:
+            faiss.write_index(index, str(draft))
+        except RuntimeError as error:
+            raise InvalidInput(f"faiss could not write '{path}': {_reason(error)}. Nothing was changed.") from None
+        seal = _MARK + _digest(draft, draft.stat().st_size)
+        with draft.open("ab") as file:
+            file.write(seal)
+    return Path(path)
+
+
+def load(path: str | Path) -> Any:
+    """Read an index that :func:`save` or ``faiss.write_index`` wrote, or say in a sentence why it is none."""
+    faiss = require("faiss", "search", "A faiss index")
+    file = Path(path)
+    if not file.is_file():
+        raise CorruptModel(f"'{file}' is no faiss index: there is no such file.")
+    _check_seal(file)
+    try:
+        index = faiss.read_index(str(file))
+    except (RuntimeError, MemoryError) as error:
+        raise CorruptModel(f"'{file}' is not a readable faiss index ({_reason(error)}). Write it again.") from None
+    _taken_apart(faiss, index)
+    return index
+
+
+def _digest(file: Path, size: int) -> bytes:
+    """Return the SHA-256 of the first `size` bytes of a file."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while size > 0 and (piece := stream.read(min(size, 1 << 20))):
+            digest.update(piece)
+            size -= len(piece)
+    return digest.digest()
+
+
+def _check_seal(file: Path) -> None:
+    """Refuse a file whose checksum is wrong; one that faiss itself wrote has none."""
+    size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
+    if size < 0:
+        return
+    with file.open("rb") as stream:
+        stream.seek(size)
+        mark, stored = stream.read(len(_MARK)), stream.read()
+    if mark == _MARK and stored != _digest(file, size):
+        raise CorruptModel(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
+
+
+def _check_linear(codes: Codes) -> None:
+    if codes.encoder.body is not None:
+        raise InvalidInput(
+            "faiss has no transform for a network, so only linear encoders fit into an index. Encode first: "
+            "add encoder.transform(X, k) to an index of faiss, or run the encoder as ONNX beside it."
+        )
+
+
+def _one_mean(codes: Codes) -> bool:
+    return np.array_equal(codes.encoder.mean, codes.encoder.query_mean)
+
+
+def _settled_side(codes: Codes, side: str | None) -> str:
+    if side is not None:
+        return check_choice(side, _SIDES, "side", _OWNER)
+    if not _one_mean(codes):
+        raise InvalidInput(
+            "This encoder centres queries and documents by their own means, and an index has one transform for both. "
+            "Pass documents=..., or side='document' to add and as_side(index, encoder, 'query') to search."
+        )
+    return "document"
+
+
+def _store(faiss: Any, k: int, description: Any, metric: str, *, with_ids: bool = False) -> Any:
+    """Build what holds the codes."""
+    kind = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
+    if not isinstance(description, str):
+        raise bad_parameter("index", _OWNER, "a string of faiss's index_factory, such as 'HNSW32'", description)
+    try:
+        store = faiss.index_factory(k, description, kind)
+    except RuntimeError as error:
+        raise InvalidInput(
+            f"faiss cannot build an index '{description}' on {k} coordinates: {_reason(error)}. "
+            "Examples that it can: 'Flat', 'HNSW32', 'IVF256,Flat'."
+        ) from None
+    takes_ids = isinstance(store, (faiss.IndexIVF, faiss.IndexIDMap, faiss.IndexIDMap2))
+    return store if takes_ids or not with_ids else faiss.IndexIDMap2(store)
+
+
+def _transformed(faiss: Any, codes: Codes, k: int, store: Any, side: str) -> Any:
+    """Put the encoder before a store: x to B_k (x - mean), then to unit norm where codes have it."""
+    encoder = codes.encoder
+    centre = faiss.CenteringTransform(encoder.p)
+    mean = encoder.query_mean if side == "query" else encoder.mean
+    faiss.copy_array_to_vector(mean.astype(np.float32), centre.mean)
+    project = faiss.LinearTransform(encoder.p, k, False)
+    faiss.copy_array_to_vector(encoder.components[:k].astype(np.float32).ravel(), project.A)
+    centre.is_trained = project.is_trained = True
+    whole = faiss.IndexPreTransform(store)
+    if codes.unit:
+        whole.prepend_transform(faiss.NormalizationTransform(k, 2.0))
+    whole.prepend_transform(project)
+    whole.prepend_transform(centre)
+    return whole
+
+
+def _taken_apart(faiss: Any, index: Any) -> tuple[list[Any], Any]:
+    """Return the transforms and the store of an index of ours."""
+    chain = []
+    if isinstance(index, faiss.IndexPreTransform):
+        chain = [faiss.downcast_VectorTransform(index.chain.at(i)) for i in range(index.chain.size())]
+    kinds = (faiss.CenteringTransform, faiss.LinearTransform, faiss.NormalizationTransform)
+    ours = len(chain) in (2, 3) and all(isinstance(part, kind) for part, kind in zip(chain, kinds, strict=False))
+    if not ours:
+        raise InvalidInput(
+            f"This faiss index ({type(index).__name__}) holds no firstk encoder. Build one with to_faiss, or read it "
+            "with faiss.read_index."
+        )
+    return chain, faiss.downcast_index(index.index)
+
+
+def _checked_ids(ids: Any, documents: Documents) -> np.ndarray | None:
+    """Return ids as int64, each of them once; None where places will do. -1 is faiss's word for nothing found."""
+    if ids is None:
+        return None if documents.gapless else np.arange(documents.rows)
+    numbers = np.asarray(ids)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise bad_parameter("ids", _OWNER, "a list of ints", ids)
+    check_same_length(numbers, range(documents.rows), "ids", "documents", _OWNER)
+    if int(numbers.min()) < 0 or int(numbers.max()) >= 2**63:
+        raise InvalidInput(f"The 'ids' of to_faiss must lie in [0, 2^63). Got {numbers.min()} to {numbers.max()}.")
+    values, counts = np.unique(numbers, return_counts=True)
+    if (counts > 1).any():
+        raise InvalidInput(
+            f"The 'ids' of to_faiss must differ: {int((counts > 1).sum())} occur more than once, the first of them "
+            f"{values[counts > 1][0]}. faiss would keep all copies; drop the rows that were replaced."
+        )
+    return numbers.astype(np.int64)
+
+
+def _fill(whole: Any, documents: Documents, ids: np.ndarray | None, description: str, progress: bool) -> None:
+    """Train where the store needs it, then add block by block."""
+    from tqdm.auto import tqdm
+
+    if not whole.is_trained:
+        sample = documents.sample(_TRAINING_ROWS)
+        try:
+            whole.train(np.ascontiguousarray(sample, dtype=np.float32))
+        except RuntimeError as error:
+            raise InvalidInput(
+                f"'{description}' cannot be trained on {len(sample)} documents: {_reason(error)}."
+            ) from None
+    with tqdm(total=documents.rows, desc="adding", unit="row", disable=None if progress else True) as bar:
+        for vectors, rows in documents.blocks(_ROWS):
+            block = np.ascontiguousarray(vectors, dtype=np.float32)
+            if ids is None:
+                whole.add(block)
+            else:
+                whole.add_with_ids(block, ids[rows])
+            bar.update(len(block))
+
+
+def _reason(error: Exception) -> str:
+    """Return what faiss says, without the place in its sources."""
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return said.rsplit("failed: ", 1)[-1].split(".cpp:", 1)[-1].split(": ", 1)[-1].rstrip(".")

@@ -1,0 +1,299 @@
+"""An encoder as an ONNX file, which any ONNX runtime can run without firstk, numpy or Python.
+
+One file holds both sides and every k: three inputs, of which two have defaults.
+
+====================  ===================  ============================================
+input                 type and shape       meaning
+====================  ===================  ============================================
+``vectors``           float32 (rows, p)    what is encoded
+``k``                 int64, a scalar      length of the prefix; if left out, all of it
+``query``             bool, a scalar       centre as a query; if left out, as a document
+====================  ===================  ============================================
+
+The output ``codes`` is float32 (rows, k). A `k` outside [1, d] is a run-time error whose node is named after the rule,
+never a clipped code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import CorruptModel, InvalidInput, check_choice, check_matrix, check_prefix, require
+from firstk._whole_file import whole_file
+from firstk.bodies import Layers
+from firstk.fitted import FittedEncoder
+from firstk.integrations._codes import fitted
+
+# Old enough for onnxruntime 1.12 and everything since; nothing newer is needed.
+_OPSET, _IR = 17, 8
+_FORMAT = "firstk-encoder"
+# Columns that are summed at a time.
+_PIECE = 384
+# A protobuf file ends at 2 GiB.
+_MOST_BYTES = 2**31 - 2**20
+
+
+def export(encoder: Any, path: str | Path) -> Path:
+    """Write an encoder as one ONNX file, whole or not at all.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder or FittedEncoder
+        Linear, or with an MLP. Cut it first (``encoder[:k]``) for a smaller file.
+    path : path-like
+        The file; an existing one is replaced.
+
+    Returns
+    -------
+    path : Path
+        The file that was written.
+
+    Notes
+    -----
+    The graph does what :meth:`firstk.fitted.FittedEncoder.encode` does on float32 rows, step by step and in the same
+    precision (float64 inside where codes are brought to unit norm): x - mean before the product, layers with ReLU
+    between them, the cut axes, the norm after the cut (zero rows stay zero). The model's metadata
+    hold the encoder's config as JSON.
+    """
+    onnx = require("onnx", "onnx", "Export to ONNX")
+    model = _model(onnx, fitted(encoder, "onnx.export"))
+    with whole_file(path, "An ONNX model") as draft:
+        draft.write_bytes(model.SerializeToString())
+    return Path(path)
+
+
+def load(path: str | Path) -> OnnxEncoder:
+    """Read an exported encoder back, to run on onnxruntime.
+
+    A file that is damaged, or was not written by :func:`export`, is refused with a sentence.
+    """
+    onnx = require("onnx", "onnx", "Reading an ONNX model")
+    runtime = require("onnxruntime", "onnx", "Running an ONNX model")
+    file = Path(path)
+    if not file.is_file():
+        raise CorruptModel(f"'{file}' is no ONNX model: there is no such file.")
+    payload = file.read_bytes()
+    try:
+        model = onnx.load_model_from_string(payload)
+        facts = {entry.key: entry.value for entry in model.metadata_props}
+        onnx.checker.check_model(model, full_check=True)
+    except Exception as error:  # protobuf, checker and shape inference each have their own
+        raise CorruptModel(f"'{file}' is not a readable ONNX model ({_first_line(error)}). Export it again.") from None
+    if facts.get("format") != _FORMAT:
+        raise CorruptModel(f"'{file}' is an ONNX model that firstk did not write: its metadata name no '{_FORMAT}'.")
+    if facts.get("sha256") != _digest(model):
+        raise CorruptModel(f"'{file}' does not match its own checksum: it is damaged. Copy or export it again.")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3  # errors only: the defaults of `k` and `query` are each worth a warning to it
+    try:
+        session = runtime.InferenceSession(payload, options, providers=["CPUExecutionProvider"])
+        return OnnxEncoder(int(facts["d"]), int(facts["p"]), json.loads(facts["config"]), session)
+    except Exception as error:  # onnxruntime's exceptions share no base class
+        raise CorruptModel(f"'{file}' is damaged ({_first_line(error)}). Export it again.") from None
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxEncoder:
+    """An exported encoder on onnxruntime: the codes of the encoder it was exported from.
+
+    Attributes
+    ----------
+    d, p : int
+        Widths of the code and of the input.
+    config : mapping
+        Plain facts about how the encoder was fitted.
+    session : onnxruntime.InferenceSession
+    """
+
+    d: int
+    p: int
+    config: Mapping[str, Any]
+    session: Any = field(repr=False)
+
+    def encode(self, X: Any, k: int | None = None, *, side: str = "document") -> np.ndarray:
+        """Return the first `k` coordinates of the code of each row, in float32."""
+        owner = "OnnxEncoder.encode"
+        k = check_prefix(k, self.d, owner)
+        check_choice(side, ("document", "query"), "side", owner)
+        X = check_matrix(X, owner, width=self.p).astype(np.float32, copy=False)
+        inputs = {"vectors": np.ascontiguousarray(X), "k": np.array(k), "query": np.array(side == "query")}
+        return self.session.run(["codes"], inputs)[0]
+
+
+class _Graph:
+    """Nodes and constants in the order in which they are added; every step returns the name of its result."""
+
+    def __init__(self, onnx: Any, real: Any):
+        self._onnx = onnx
+        self.real = real
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, name: str, value: Any, dtype: Any = None) -> str:
+        """Add an array, in the precision of the graph unless told otherwise; what does not fit into it is refused."""
+        with np.errstate(over="ignore"):
+            part = np.array(value, dtype=self.real if dtype is None else dtype, order="C")
+        if not np.isfinite(part).all():
+            raise InvalidInput(f"The array '{name}' of this encoder does not fit into float32, which ONNX export uses.")
+        self.constants.append(self._onnx.numpy_helper.from_array(part, name))
+        return name
+
+    def step(self, operation: str, *inputs: str, to: str, name: str | None = None, **attributes: Any) -> str:
+        """Add a node with one output."""
+        self.nodes.append(self._onnx.helper.make_node(operation, inputs, [to], name=name or to, **attributes))
+        return to
+
+    def product(self, x: str, weight: str, width: int, to: str) -> str:
+        """Multiply ``x W^T``, adding up pieces of its columns one after the other."""
+        sizes = _piece_sizes(width)
+        if len(sizes) == 1:
+            return self.step("Gemm", x, weight, to=to, transB=1)
+        split = self.constant(f"{to}/sizes", sizes, np.int64)
+        x_pieces, w_pieces = ([f"{to}/{kind}{i}" for i in range(len(sizes))] for kind in ("x", "w"))
+        for whole, pieces in ((x, x_pieces), (weight, w_pieces)):
+            self.nodes.append(self._onnx.helper.make_node("Split", [whole, split], pieces, name=pieces[0], axis=1))
+        total: tuple[str, ...] = ()
+        for i, piece in enumerate(zip(x_pieces, w_pieces, strict=True)):
+            name = to if i == len(sizes) - 1 else f"{to}/sum{i}"
+            total = (self.step("Gemm", *piece, *total, to=name, transB=1),)
+        return to
+
+    def cast(self, x: str, dtype: Any, to: str) -> str:
+        """Change the precision."""
+        kind = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        self.nodes.append(self._onnx.helper.make_node("Cast", [x], [to], name=to, to=kind))
+        return to
+
+    def unit_rows(self, z: str, to: str) -> str:
+        """Divide rows by their norms; a zero row is divided by one."""
+        norm = self.step("ReduceL2", z, to=f"{to}/norm", axes=[1], keepdims=1)
+        positive = self.step("Greater", norm, "zero", to=f"{to}/positive")
+        return self.step("Div", z, self.step("Where", positive, norm, "one", to=f"{to}/divisor"), to=to)
+
+
+def _model(onnx: Any, encoder: FittedEncoder) -> Any:
+    """Build, describe and check the model."""
+    body = encoder.body
+    if body is not None and not isinstance(body, Layers):
+        raise InvalidInput(
+            "ONNX export takes linear encoders and firstk's own MLP; this one has a network of your own. Export that "
+            "network with torch.onnx.export, and apply it to vectors - encoder.mean, then encoder.components."
+        )
+    helper, kinds = onnx.helper, onnx.TensorProto
+    graph = _Graph(onnx, np.float64 if encoder.normalised else np.float32)
+    _encode(graph, encoder)
+    inputs = [
+        helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", encoder.p]),
+        helper.make_tensor_value_info("k", kinds.INT64, []),
+        helper.make_tensor_value_info("query", kinds.BOOL, []),
+    ]
+    output = helper.make_tensor_value_info("codes", kinds.FLOAT, ["rows", "width"])
+    whole = helper.make_graph(graph.nodes, "firstk", inputs, [output], initializer=graph.constants)
+    model = helper.make_model(
+        whole, producer_name="firstk", ir_version=_IR, opset_imports=[helper.make_opsetid("", _OPSET)]
+    )
+    helper.set_model_props(model, _facts(encoder) | {"sha256": _digest(model)})
+    if model.ByteSize() > _MOST_BYTES:
+        raise InvalidInput(
+            f"An ONNX file holds at most 2 GiB, and this encoder of {encoder.p} x {encoder.d} takes more. "
+            "Cut it first: encoder[:k]."
+        )
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
+    """Centre, run the body, cut, project, and bring to unit norm where the encoder does."""
+    graph.constant("zero", 0.0)
+    graph.constant("one", 1.0)
+    graph.constant("query", False, np.bool_)
+    mean = graph.step(
+        "Where",
+        "query",
+        graph.constant("query_mean", encoder.query_mean),
+        graph.constant("document_mean", encoder.mean),
+        to="mean",
+    )
+    vectors = graph.cast("vectors", graph.real, to="exact") if encoder.normalised else "vectors"
+    z = graph.step("Sub", vectors, mean, to="centred")
+    if isinstance(encoder.body, Layers):
+        z = _layers(graph, encoder.body, z)
+    axes = _cut_axes(graph, encoder)
+    z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalised else "codes")
+    if encoder.normalised:
+        graph.cast(graph.unit_rows(z, to="unit"), np.float32, to="codes")
+
+
+def _piece_sizes(width: int) -> list[int]:
+    """Return how many columns are summed at a time: pieces of 384, the rest in halves, as OpenBLAS does under numpy.
+
+    Sums in the same order round alike. Where unit codes divide by a norm that nearly vanishes, rounding grows all the
+    same: docs/decisions.md has the figures.
+    """
+    sizes = []
+    while width >= 2 * _PIECE:
+        sizes.append(_PIECE)
+        width -= _PIECE
+    half = -(-width // 2)
+    return sizes + ([width] if width <= _PIECE else [half, width - half])
+
+
+def _layers(graph: _Graph, body: Layers, z: str) -> str:
+    last = len(body.weights) - 1
+    for i, (W, b) in enumerate(zip(body.weights, body.biases, strict=True)):
+        weight, bias = graph.constant(f"layer{i}/weight", W), graph.constant(f"layer{i}/bias", b)
+        # The product and then the sum, as numpy does it.
+        z = graph.step("Add", graph.product(z, weight, W.shape[1], to=f"layer{i}/product"), bias, to=f"layer{i}")
+        if i < last:
+            z = graph.step("Relu", z, to=f"layer{i}/relu")
+    return graph.unit_rows(z, to="body") if body.normalise else z
+
+
+def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
+    """Return the first k axes. A k that is too small or too large looks for a length that is not in the list."""
+    d = encoder.d
+    graph.constant("k", d, np.int64)
+    graph.constant("first", 1, np.int64)
+    too_small = graph.step("Less", "k", "first", to="k/too_small")
+    place = graph.step("Sub", "k", "first", to="k/place")
+    nowhere = graph.constant("k/nowhere", d, np.int64)
+    wanted = graph.step("Where", too_small, nowhere, place, to="k/wanted")
+    lengths = graph.constant("k/lengths", np.arange(1, d + 1), np.int64)
+    k = graph.step("Gather", lengths, wanted, to="k/checked", name=f"k_must_be_from_1_to_{d}")
+    start = graph.constant("start", [0], np.int64)
+    stop = graph.step("Reshape", k, graph.constant("as_list", [1], np.int64), to="stop")
+    return graph.step("Slice", graph.constant("components", encoder.components), start, stop, start, to="axes")
+
+
+def _facts(encoder: FittedEncoder) -> dict[str, str]:
+    """Return what the metadata say, all strings as ONNX wants them."""
+    return {
+        "format": _FORMAT,
+        "d": str(encoder.d),
+        "p": str(encoder.p),
+        "pinned": str(encoder.pinned),
+        "normalised": json.dumps(encoder.normalised),
+        "network": "linear" if encoder.body is None else "mlp",
+        "objective": str(encoder.config.get("objective", "")),
+        "config": json.dumps(dict(encoder.config), ensure_ascii=False),
+    }
+
+
+def _digest(model: Any) -> str:
+    """Return the SHA-256 of all numbers of a model."""
+    digest = hashlib.sha256()
+    for part in model.graph.initializer:
+        digest.update(part.name.encode())
+        digest.update(part.raw_data)
+    return digest.hexdigest()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,313 @@
+"""A Qdrant collection that holds each document twice: a short prefix that is indexed, and the long code that reranks.
+
+A search looks for a shortlist among the short vectors and orders it by the full ones, in one request (Qdrant's
+``prefetch``). Codes are made here, each side centred by its own mean; what is stored are plain named vectors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from firstk._checks import (
+    FirstkError,
+    InvalidInput,
+    bad_parameter,
+    check_matrix,
+    check_prefix,
+    check_same_length,
+    is_int,
+    require,
+)
+from firstk.integrations._codes import Codes
+from firstk.integrations._documents import Documents
+
+_DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
+_PURPOSE = "A Qdrant collection"
+
+
+class Found(NamedTuple):
+    """What a search found: a list for each query, the best first.
+
+    Attributes
+    ----------
+    ids : list of lists of int or str
+    scores : list of lists of float
+        Cosine or inner product, of which more is better; or Euclidean distance, of which less is.
+    payloads : list of lists of dict
+    """
+
+    ids: list[list[int | str]]
+    scores: list[list[float]]
+    payloads: list[list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixCollection:
+    """A collection with the named vectors "short" and "full". Make one with `create`, find one again with `open`.
+
+    Attributes
+    ----------
+    client : qdrant_client.QdrantClient
+    name : str
+    codes : Codes
+        The encoder, and the metric in which its codes are compared.
+    short, full : int
+        Lengths of the two prefixes.
+    """
+
+    client: Any
+    name: str
+    codes: Codes
+    short: int
+    full: int
+
+    @classmethod
+    def create(
+        cls,
+        client: Any,
+        name: str,
+        encoder: Any,
+        short: int,
+        full: int | None = None,
+        *,
+        metric: str = "auto",
+        replace: bool = False,
+        **settings: Any,
+    ) -> PrefixCollection:
+        """Create a collection.
+
+        Parameters
+        ----------
+        client : qdrant_client.QdrantClient
+            Of a server, or of the local mode: ``QdrantClient(":memory:")``, ``QdrantClient(path=...)``.
+        name : str
+        encoder : PrefixEncoder or FittedEncoder
+        short, full : int
+            Lengths of the prefix that is indexed and of the one that reranks (all of it if not given).
+        metric : str
+            "auto" (cosine for normalised codes, inner product for ``keep="dot_products"``, else l2), or one of these.
+        replace : bool
+            Delete a collection of that name first; otherwise it is refused.
+        **settings
+            Handed to ``client.create_collection``, such as ``quantization_config``.
+        """
+        models = require("qdrant_client.models", "search", _PURPOSE)
+        codes = Codes.of(encoder, metric, "PrefixCollection.create")
+        full = check_prefix(full, codes.encoder.d, "PrefixCollection.create")
+        if not is_int(short) or not 1 <= short < full:
+            raise bad_parameter("short", "PrefixCollection.create", f"an int in [1, {full - 1}] (below 'full')", short)
+        distance = models.Distance(_DISTANCES[codes.metric])
+        # The full vectors only ever rerank a shortlist: they need no graph, and may stay on disk.
+        rerank_only = {"on_disk": True, "hnsw_config": models.HnswConfigDiff(m=0)}
+        vectors = {
+            "short": models.VectorParams(size=int(short), distance=distance),
+            "full": models.VectorParams(size=full, distance=distance, **rerank_only),
+        }
+        with _answered(name):
+            if client.collection_exists(name):
+                if not replace:
+                    raise InvalidInput(
+                        f"There is a collection '{name}' already. Use PrefixCollection.open, or pass replace=True."
+                    )
+                client.delete_collection(name)
+            client.create_collection(name, vectors_config=vectors, **settings)
+        return cls(client, name, codes, int(short), full)
+
+    @classmethod
+    def open(cls, client: Any, name: str, encoder: Any) -> PrefixCollection:
+        """Find a collection again; `encoder` is the one it was created with."""
+        require("qdrant_client", "search", _PURPOSE)
+        with _answered(name):
+            if not client.collection_exists(name):
+                raise InvalidInput(f"There is no collection '{name}'. Make it with PrefixCollection.create.")
+            vectors = client.get_collection(name).config.params.vectors
+        metrics = {distance: metric for metric, distance in _DISTANCES.items()}
+        if not isinstance(vectors, Mapping) or not {"short", "full"} <= set(vectors):
+            raise InvalidInput(f"The collection '{name}' has no vectors 'short' and 'full': firstk did not make it.")
+        short, full = vectors["short"], vectors["full"]
+        if short.distance != full.distance or full.distance.value not in metrics:
+            raise InvalidInput(f"The collection '{name}' compares its vectors as firstk does not: it did not make it.")
+        codes = Codes.of(encoder, metrics[full.distance.value], "PrefixCollection.open")
+        if full.size > codes.encoder.d:
+            raise InvalidInput(
+                f"The collection '{name}' holds codes of {full.size} coordinates, and this encoder has "
+                f"{codes.encoder.d}. Open it with the encoder it was created with."
+            )
+        return cls(client, name, codes, short.size, full.size)
+
+    def upload(
+        self, vectors: Any, ids: Any = None, payloads: Any = None, *, batch: int = 256, progress: bool = False
+    ) -> int:
+        """Encode documents and store them, a batch at a time; a point whose id is there already is replaced.
+
+        Parameters
+        ----------
+        vectors : array-like of shape (n, p) or table
+            Raw vectors; a table of :func:`firstk.data.files.open_vectors` is read in blocks.
+        ids : sequence of int or UUID, optional
+            Each may occur once. Row numbers if not given, for a collection that is still empty.
+        payloads : sequence of dict, optional
+        batch : int
+            Points a request.
+        progress : bool
+            Show how many were stored.
+
+        Returns
+        -------
+        n : int
+            How many points the collection holds now.
+        """
+        from tqdm.auto import tqdm
+
+        owner = "PrefixCollection.upload"
+        models = require("qdrant_client.models", "search", _PURPOSE)
+        rows = Documents.of(vectors, self.codes.encoder.p, owner, "vectors")
+        batch = _checked_count(batch, "batch", owner)
+        keys = self._new_ids(rows.rows) if ids is None else checked_ids(ids, rows.rows, owner)
+        facts = None if payloads is None else _checked_payloads(payloads, rows.rows, owner)
+        with (
+            _answered(self.name),
+            tqdm(total=rows.rows, desc="uploading", unit="row", disable=None if progress else True) as bar,
+        ):
+            for X, numbers in rows.blocks(batch):
+                self.client.upsert(
+                    self.name,
+                    models.Batch(
+                        ids=[keys[i] for i in numbers],
+                        vectors=self._named(X, side="document", owner=owner),
+                        payloads=None if facts is None else [facts[i] for i in numbers],
+                    ),
+                )
+                bar.update(len(X))
+            return self.client.count(self.name, exact=True).count
+
+    def search(
+        self,
+        queries: Any,
+        limit: int = 10,
+        *,
+        shortlist: int | None = None,
+        query_filter: Any = None,
+        params: Any = None,
+        batch: int = 64,
+    ) -> Found:
+        """Look for the short vectors nearest to each query, and return the best of them by the full ones.
+
+        Parameters
+        ----------
+        queries : array-like of shape (n, p)
+            Raw vectors, encoded as queries.
+        limit : int
+            How many to return.
+        shortlist : int, optional
+            How many short vectors to look for; ten times `limit`, and 100 at least, if not given.
+        query_filter : qdrant_client.models.Filter, optional
+            Which points take part.
+        params : qdrant_client.models.SearchParams, optional
+            Of the search among short vectors, such as ``hnsw_ef`` or ``exact``.
+        batch : int
+            Queries a request.
+        """
+        owner = "PrefixCollection.search"
+        models = require("qdrant_client.models", "search", _PURPOSE)
+        Q = check_matrix(queries, owner, "queries", width=self.codes.encoder.p)
+        limit, batch = _checked_count(limit, "limit", owner), _checked_count(batch, "batch", owner)
+        wide = max(100, 10 * limit) if shortlist is None else shortlist
+        if not is_int(wide) or wide < limit:
+            raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
+        first_stage = {"filter": query_filter, "params": params}
+        found = Found([], [], [])
+        for start in range(0, len(Q), batch):
+            named = self._named(Q[start : start + batch], side="query", owner=owner)
+            requests = [
+                models.QueryRequest(
+                    prefetch=models.Prefetch(query=first, using="short", limit=wide, **first_stage),
+                    query=last,
+                    using="full",
+                    limit=limit,
+                    with_payload=True,
+                )
+                for first, last in zip(named["short"], named["full"], strict=True)
+            ]
+            with _answered(self.name):
+                answers = self.client.query_batch_points(self.name, requests)
+            for answer in answers:
+                found.ids.append([point.id for point in answer.points])
+                found.scores.append([point.score for point in answer.points])
+                found.payloads.append([point.payload or {} for point in answer.points])
+        return found
+
+    def _named(self, X: np.ndarray, *, side: str, owner: str) -> dict[str, list[list[float]]]:
+        short, full = self.codes.cut(X, (self.short, self.full), side=side, owner=owner)
+        return {"short": short.tolist(), "full": full.tolist()}
+
+    def _new_ids(self, n: int) -> list[int]:
+        with _answered(self.name):
+            there = self.client.count(self.name, exact=True).count
+        if there:
+            raise InvalidInput(
+                f"The collection '{self.name}' holds {there} points, and row numbers would replace them. Pass ids."
+            )
+        return list(range(n))
+
+
+def checked_ids(ids: Any, n: int, owner: str) -> list[int | str]:
+    """Return ids as Qdrant takes them, ints in [0, 2^64) or UUIDs, each of them once."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
+        raise bad_parameter("ids", owner, "a sequence of ints or UUIDs", ids)
+    keys = [_checked_id(key, owner) for key in ids]
+    if len(keys) != n:
+        raise InvalidInput(f"{owner} needs as many 'ids' as rows in 'vectors'. Got {len(keys)} and {n}.")
+    seen: set[int | str] = set()
+    twice = [key for key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    if twice:
+        raise InvalidInput(
+            f"The 'ids' of {owner} must differ: {len(set(twice))} occur more than once, the first {twice[0]!r}. "
+            "Only the last would be kept; drop the rows that were replaced."
+        )
+    return keys
+
+
+def _checked_id(key: Any, owner: str) -> int | str:
+    if is_int(key) and 0 <= int(key) < 2**64:
+        return int(key)
+    if isinstance(key, (str, uuid.UUID)):
+        with contextlib.suppress(ValueError):
+            return str(uuid.UUID(str(key)))
+    raise InvalidInput(
+        f"Qdrant takes ids that are ints in [0, 2^64) or UUIDs. {owner} got {key!r}. For other names use "
+        "uuid.uuid5(namespace, name), and keep the name in the payload."
+    )
+
+
+def _checked_payloads(payloads: Any, n: int, owner: str) -> list[dict[str, Any]]:
+    if not isinstance(payloads, Sequence) or not all(isinstance(one, Mapping) for one in payloads):
+        raise InvalidInput(f"The 'payloads' of {owner} must be a list of dicts, one a row.")
+    check_same_length(payloads, range(n), "payloads", "vectors", owner)
+    return [dict(one) for one in payloads]
+
+
+def _checked_count(value: Any, name: str, owner: str) -> int:
+    if not is_int(value) or value < 1:
+        raise bad_parameter(name, owner, "a positive int", value)
+    return int(value)
+
+
+@contextlib.contextmanager
+def _answered(name: str) -> Iterator[None]:
+    """Turn what Qdrant or the way to it refuses into a sentence."""
+    from qdrant_client.http.exceptions import ApiException
+
+    try:
+        yield
+    except FirstkError:
+        raise
+    except (ApiException, ValueError, OSError) as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InvalidInput(f"Qdrant did not do what was asked of collection '{name}': {said}") from None

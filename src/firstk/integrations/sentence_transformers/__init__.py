@@ -1,0 +1,23 @@
+"""sentence-transformers: a loss over every prefix for their trainer, and fitted encoders in their stock modules.
+
+Everything here needs the extra 'text'.
+"""
+
+from firstk._checks import require
+
+require("sentence_transformers", "text", "firstk.integrations.sentence_transformers")
+
+from firstk.integrations.sentence_transformers.export import append_encoder  # noqa: E402
+from firstk.integrations.sentence_transformers.fit import (  # noqa: E402
+    FittedSentenceTransformer,
+    fit_sentence_transformer,
+)
+from firstk.integrations.sentence_transformers.losses import FullPrefixLoss, LoggedLoss  # noqa: E402
+
+__all__ = [
+    "FittedSentenceTransformer",
+    "FullPrefixLoss",
+    "LoggedLoss",
+    "append_encoder",
+    "fit_sentence_transformer",
+]

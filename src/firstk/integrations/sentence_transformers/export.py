@@ -1,0 +1,155 @@
+"""A fitted encoder appended to a model of sentence-transformers, in its stock modules, so that it loads anywhere.
+
+B (x - mean) is a Dense layer with bias -B mean. Cut at k it is followed by Normalize. At full width nothing follows:
+`truncate_dim` cuts what the last module returns, and vectors cut after Normalize are short.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense, Normalize, Router
+from torch import nn
+
+from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, check_choice, check_prefix
+from firstk.bodies import Layers
+from firstk.fitted import FittedEncoder
+
+_OWNER = "append_encoder"
+SIDES = ("both", "query", "document")
+
+
+def append_encoder(
+    model: Any,
+    encoder: Any,
+    k: int | None = None,
+    *,
+    side: str = "both",
+    normalise: bool = True,
+    normalised_input: bool = False,
+) -> SentenceTransformer:
+    """Return a model that ends in the encoder; it shares the modules of `model`, which stays as it is.
+
+    Saved, it loads with sentence-transformers alone, without firstk and without trust_remote_code.
+
+    Parameters
+    ----------
+    model : SentenceTransformer
+        The model whose vectors the encoder was fitted on. A Normalize at its end stays where it is, before the encoder.
+    encoder : PrefixEncoder or FittedEncoder
+        Linear, or an MLP.
+    k : int, optional
+        Cut at k: unit vectors of k coordinates out of the box. None: all d coordinates as they are, for
+        ``encode(texts, truncate_dim=k, normalize_embeddings=True)`` at any k.
+    side : "both", "query" or "document"
+        Encoders of pairs subtract a mean for each side. "both": a Router sends ``encode_query`` and
+        ``encode_document`` to their own; plain ``encode`` is the document's. Equal means need no route.
+    normalise : bool
+        With `k`: end in unit norm. False keeps the lengths, for codes that are decoded or predicted from.
+    normalised_input : bool
+        The encoder was fitted on vectors of unit norm and the model does not return such: normalise before it.
+
+    Returns
+    -------
+    SentenceTransformer
+        Its transformer's config says ``is_matryoshka`` and lists every length in ``matryoshka_dimensions``.
+    """
+    if not isinstance(model, SentenceTransformer):
+        raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
+    fitted = fitted_of(encoder)
+    width = check_prefix(k, fitted.d, _OWNER)
+    _check_width(model, fitted)
+    code = _code_modules(fitted[:width], check_choice(side, SIDES, "side", _OWNER), model.dtype or torch.float32)
+    before = [Normalize()] if normalised_input else []
+    after = [Normalize()] if k is not None and normalise else []
+    modules = [_matryoshka(module, width) if i == 0 else module for i, module in enumerate(model)]
+    return SentenceTransformer(
+        modules=[*modules, *before, *code, *after],
+        device=str(model.device),
+        prompts=dict(model.prompts),  # type: ignore[arg-type]
+        default_prompt_name=model.default_prompt_name,
+        similarity_fn_name="cosine",
+    )
+
+
+def fitted_of(encoder: Any) -> FittedEncoder:
+    """Return the frozen encoder behind an estimator, or the encoder itself."""
+    fitted = encoder if isinstance(encoder, FittedEncoder) else getattr(encoder, "encoder_", None)
+    if not isinstance(fitted, FittedEncoder):
+        raise bad_parameter("encoder", _OWNER, "a fitted PrefixEncoder or a FittedEncoder", type(encoder).__name__)
+    return fitted
+
+
+def _check_width(model: SentenceTransformer, fitted: FittedEncoder) -> None:
+    if model.truncate_dim is not None:
+        raise InvalidInput(
+            f"{_OWNER} needs a model that returns all its coordinates. Got truncate_dim={model.truncate_dim}; "
+            "set model.truncate_dim = None and fit the encoder on the full vectors."
+        )
+    width = model.get_embedding_dimension()
+    if width is not None and width != fitted.p:
+        raise InvalidInput(f"{_OWNER} needs an encoder of the model's {width} coordinates. Got one of {fitted.p}.")
+
+
+def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[Any]:
+    """Return the modules from a vector to its code, routed by side where the sides differ."""
+    document, query = (_layers(fitted, mean, dtype) for mean in (fitted.mean, fitted.query_mean))
+    if side == "query":
+        return query
+    if side == "document" or np.array_equal(fitted.mean, fitted.query_mean):
+        return document
+    return [Router.for_query_document(query_modules=query, document_modules=document)]
+
+
+def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list[Any]:
+    """Return Dense layers for z = B body(x - mean); the mean goes into the first bias."""
+    if fitted.body is None:
+        return [_dense(fitted.components, -fitted.components @ mean, None, dtype)]
+    if not isinstance(fitted.body, Layers):
+        raise IllegalCombination(
+            f"{_OWNER} with a network of your own",
+            "stock modules hold linear encoders and multilayer perceptrons",
+            "network='linear' or network='mlp'",
+        )
+    weights, biases = fitted.body.weights, list(fitted.body.biases)
+    biases[0] = biases[0] - weights[0] @ mean
+    activations = [nn.ReLU()] * (len(weights) - 1) + [None]
+    layers = [_dense(W, b, f, dtype) for W, b, f in zip(weights, biases, activations, strict=True)]
+    unit = [Normalize()] if fitted.body.normalise else []
+    return [*layers, *unit, _dense(fitted.components, np.zeros(fitted.d), None, dtype)]
+
+
+def _dense(weight: np.ndarray, bias: np.ndarray, activation: Any, dtype: torch.dtype) -> nn.Module:
+    return Dense(
+        in_features=weight.shape[1],
+        out_features=weight.shape[0],
+        bias=True,
+        activation_function=activation,
+        init_weight=torch.tensor(weight, dtype=dtype),
+        init_bias=torch.tensor(bias, dtype=dtype),
+    )
+
+
+def _matryoshka(module: Any, width: int) -> Any:
+    """Return a copy of a transformer module whose config says that its vectors may be cut; weights are shared."""
+    inner = getattr(module, "auto_model", None)
+    if inner is None or not hasattr(inner, "config"):
+        return module
+    name = next(name for name, child in module.named_children() if child is inner)
+    shown, own = _shallow(module), _shallow(inner)
+    own.config = copy.deepcopy(inner.config)
+    own.config.is_matryoshka = True
+    own.config.matryoshka_dimensions = list(range(1, width + 1))
+    shown._modules[name] = own
+    return shown
+
+
+def _shallow(module: nn.Module) -> Any:
+    """Copy a module without its parameters and children: they are shared, what names them is not."""
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    return twin

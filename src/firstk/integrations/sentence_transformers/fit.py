@@ -1,0 +1,183 @@
+"""From a model and texts to a model that can be cut: encode, fit, append, judge on texts that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, check_same_length, is_real
+from firstk.estimator import PrefixEncoder
+from firstk.integrations.sentence_transformers.export import append_encoder
+from firstk.records import PrefixCurve
+
+_OWNER = "fit_sentence_transformer"
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSentenceTransformer:
+    """What a fit gives.
+
+    Attributes
+    ----------
+    model : SentenceTransformer
+        The model with the encoder at its end, in stock modules.
+    encoder : PrefixEncoder
+        The encoder by itself, for vectors that are already there.
+    curve : PrefixCurve
+        Quality against k on the texts that were held out.
+    k : int or None
+        Where the model is cut; None: at full width.
+    """
+
+    model: SentenceTransformer
+    encoder: PrefixEncoder
+    curve: PrefixCurve
+    k: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Vectors of texts, of their partners, and what is known of them."""
+
+    X: np.ndarray
+    partners: np.ndarray | None
+    scores: np.ndarray | None
+    labels: np.ndarray | None
+
+    def take(self, rows: np.ndarray) -> _Rows:
+        parts = (self.X, self.partners, self.scores, self.labels)
+        return _Rows(*(None if part is None else part[rows] for part in parts))  # type: ignore[arg-type]
+
+
+def fit_sentence_transformer(
+    model: Any,
+    texts: Sequence[str],
+    partners: Sequence[str] | None = None,
+    *,
+    scores: Any = None,
+    labels: Any = None,
+    encoder: PrefixEncoder | None = None,
+    k: int | None = None,
+    keep: float | None = None,
+    held_out: float = 0.2,
+    batch_size: int = 32,
+    random_state: Any = 0,
+    verbose: bool = False,
+) -> FittedSentenceTransformer:
+    """Make the vectors of a model cuttable, without training it: encode texts, fit an encoder, append and judge it.
+
+    Parameters
+    ----------
+    model : SentenceTransformer
+        Left as it is.
+    texts : sequence of str
+    partners : sequence of str, optional
+        Text i and partner i are alike: documents for queries, or two of a kind. Without `scores` the sides are encoded
+        by ``encode_query`` and ``encode_document``.
+    scores : array-like of shape (n,), optional
+        To what degree they are alike.
+    labels : array-like, optional
+        Of texts without partners: classes, or numbers to be predicted.
+    encoder : PrefixEncoder, optional
+        What to fit. Default: objective "similarity", by pairs or by mined neighbours; "fisher" with classes and
+        "regression" with floating-point numbers.
+    k : int, optional
+        Cut the model at k: unit vectors out of the box. Default: all coordinates, for ``truncate_dim``.
+    keep : float, optional
+        In place of `k`: the smallest that keeps this share of the encoder's own full score.
+    held_out : float in (0, 1)
+        Share of the texts that judge and are not fitted on. Pairs are held out with all pairs of their partner.
+    batch_size : int
+        Of encoding.
+    random_state : int
+        Of what is held out.
+    verbose : bool
+        Show the progress of encoding and fitting.
+
+    Returns
+    -------
+    FittedSentenceTransformer
+    """
+    if not isinstance(model, SentenceTransformer):
+        raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
+    if k is not None and keep is not None:
+        raise IllegalCombination(f"{_OWNER} with k and keep", "each of them says where to cut", "one of the two")
+    _check_texts(texts, partners, scores, labels)
+    fit_rows, test_rows = _split(texts, partners, held_out, random_state)
+    rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": verbose})
+    fitted = _fit(_default(rows, verbose) if encoder is None else clone(encoder), rows.take(fit_rows))
+    curve = _curve(fitted, rows.take(test_rows), rows.take(fit_rows))
+    cut = k if keep is None else curve.smallest(keep=keep)
+    return FittedSentenceTransformer(append_encoder(model, fitted, cut), fitted, curve, cut)
+
+
+def _check_texts(texts: Any, partners: Any, scores: Any, labels: Any) -> None:
+    for name, part in (("texts", texts), ("partners", partners)):
+        if part is not None and (isinstance(part, str) or not all(isinstance(text, str) for text in part)):
+            raise bad_parameter(name, _OWNER, "a sequence of strings", type(part).__name__)
+    if len(texts) < 4:
+        raise InvalidInput(f"{_OWNER} needs at least four texts, to fit on and to judge by. Got {len(texts)}.")
+    for name, part in (("partners", partners), ("scores", scores), ("labels", labels)):
+        if part is not None:
+            check_same_length(texts, part, "texts", name, _OWNER)
+    if scores is not None and partners is None:
+        raise InvalidInput(f"The 'scores' of {_OWNER} belong to pairs. Got none: give 'partners' too.")
+    if labels is not None and partners is not None:
+        raise IllegalCombination(f"{_OWNER} with partners and labels", "an encoder learns from one", "two encoders")
+
+
+def _split(texts: Any, partners: Any, held_out: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows to fit on and rows to judge by; what is held out has no text (no partner) in common with the rest."""
+    if not is_real(held_out) or not 0 < held_out < 1:
+        raise bad_parameter("held_out", _OWNER, "a number in (0, 1)", held_out)
+    _, group = np.unique(np.asarray(texts if partners is None else partners, dtype=object), return_inverse=True)
+    order = check_random_state(random_state).permutation(group.max() + 1)
+    out = np.isin(group, order[: max(1, round(held_out * len(order)))])
+    if out.all():
+        raise InvalidInput(f"{_OWNER} cannot hold out texts: they are all the same. Give texts that differ.")
+    return np.flatnonzero(~out), np.flatnonzero(out)
+
+
+def _encoded(model: Any, texts: Any, partners: Any, scores: Any, labels: Any, options: dict[str, Any]) -> _Rows:
+    """Encode every distinct text once."""
+    one_kind = partners is None or scores is not None
+    of_texts, of_partners = (model.encode, model.encode) if one_kind else (model.encode_query, model.encode_document)
+    X = _vectors(of_texts, texts, options)
+    return _Rows(
+        X,
+        None if partners is None else _vectors(of_partners, partners, options),
+        None if scores is None else np.asarray(scores, dtype=np.float64),
+        None if labels is None else np.asarray(labels),
+    )
+
+
+def _vectors(encode: Callable[..., Any], texts: Sequence[str], options: dict[str, Any]) -> np.ndarray:
+    distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    found = np.asarray(encode(list(distinct), **options), dtype=np.float32)
+    return found[[distinct[text] for text in texts]]
+
+
+def _default(rows: _Rows, verbose: bool) -> PrefixEncoder:
+    objective = "similarity"
+    if rows.labels is not None:
+        objective = "regression" if rows.labels.dtype.kind == "f" else "fisher"
+    return PrefixEncoder(objective=objective, verbose=verbose)
+
+
+def _fit(encoder: PrefixEncoder, rows: _Rows) -> PrefixEncoder:
+    if rows.partners is None:
+        return encoder.fit(rows.X, rows.labels)
+    return encoder.fit_pairs(rows.X, rows.partners, rows.scores)
+
+
+def _curve(encoder: PrefixEncoder, test: _Rows, train: _Rows) -> PrefixCurve:
+    if test.partners is not None:
+        return encoder.curve_pairs(test.X, test.partners, test.scores)
+    reference = train.X if train.labels is None else (train.X, train.labels)
+    return encoder.curve(test.X, test.labels, reference=reference)

@@ -1,0 +1,278 @@
+"""How each loss of sentence-transformers is summed over prefixes: a form reads the settings of a loss it is given.
+
+A form knows two things: the weighted sum over all prefixes, by a kernel of firstk where there is one, and the plain
+loss at a single prefix, by the given loss itself, which is what logs show and tests compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from sentence_transformers.sentence_transformer import losses as stock
+from sentence_transformers.util import all_gather_with_grad, cos_sim, dot_score, get_rank, pairwise_cos_sim
+from torch import Tensor, nn
+
+from firstk._checks import IllegalCombination, InvalidInput
+from firstk.kernels._inputs import as_tensor
+from firstk.kernels.contrastive import info_nce
+from firstk.kernels.cosent import cosent
+from firstk.kernels.cosine import cosine_similarity
+from firstk.kernels.cross_entropy import cross_entropy
+from firstk.kernels.halves.base import Measure
+from firstk.kernels.sampling import draw_prefixes
+from firstk.omega import PrefixWeights
+
+Columns = list[Tensor]
+
+
+def shortened(embeddings: Columns, k: int) -> Columns:
+    """Cut each column at k and bring its rows to unit norm, as a search over prefixes does."""
+    return [F.normalize(column[:, :k], dim=1) for column in embeddings]
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A loss of sentence-transformers over every prefix.
+
+    Attributes
+    ----------
+    loss : nn.Module
+        The loss that was given; its settings are read at every call, so that they may change during training.
+    """
+
+    loss: Any
+
+    estimators: ClassVar[tuple[str, ...]] = ("exact", "sampled")
+
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+        """Return sum_k omega_k loss_k."""
+        raise NotImplementedError
+
+    def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
+        """Return the given loss on the first k coordinates."""
+        return self.loss.compute_loss_from_embeddings(shortened(embeddings, k), labels)
+
+
+class Contrastive(Form):
+    """In-batch negatives, and their cached form: InfoNCE, one way or both."""
+
+    @property
+    def settings(self) -> Any:
+        """The ranking loss that holds the settings; cached losses wrap one."""
+        return self.loss.loss if isinstance(self.loss, stock.CachedMultipleNegativesRankingLoss) else self.loss
+
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+        """Return the full-prefix InfoNCE; documents are gathered from all devices where the loss says so."""
+        if len(embeddings) < 2:
+            raise InvalidInput(f"{type(self.loss).__name__} needs anchors and positives. Got {len(embeddings)} column.")
+        (queries, *documents), targets = embeddings, None
+        if self.settings.gather_across_devices:
+            documents = [all_gather_with_grad(column) for column in documents]
+            targets = torch.arange(len(queries), device=queries.device) + get_rank() * len(queries)
+        positives, *negatives = documents
+        return info_nce(
+            queries,
+            positives,
+            torch.cat(negatives) if negatives else None,
+            temperature=1 / self.settings.scale,
+            similarity="cosine" if self.settings.similarity_fct is cos_sim else "dot",
+            symmetric=len(self.settings.directions) == 2,
+            targets=targets,
+            **measure.options(),
+        )
+
+    def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
+        """Return the ranking loss at k; in blocks, where the given loss works in blocks."""
+        short = shortened(embeddings, k)
+        if self.settings.similarity_fct is dot_score:
+            short = [column[:, :k] for column in embeddings]
+        if self.settings is self.loss:
+            return self.loss.compute_loss_from_embeddings(short, labels)
+        return self.loss.calculate_loss([[column] for column in short], labels)
+
+
+class ScoredCosine(Form):
+    """Cosines against graded scores, by squared error."""
+
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+        """Return sum_k omega_k mean (cos_k - score)^2."""
+        left, right = _two(embeddings, self.loss)
+        return cosine_similarity(left, right, _given(labels, self.loss).view(-1), **measure.options())
+
+
+class Ranked(Form):
+    """CoSENT: the order of cosines against the order of scores."""
+
+    estimators: ClassVar[tuple[str, ...]] = ("exact",)
+
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+        """Return sum_k omega_k CoSENT_k."""
+        left, right = _two(embeddings, self.loss)
+        scores = _given(labels, self.loss).view(-1)
+        return cosent(left, right, scores, scale=self.loss.scale, omega=measure.weights)
+
+
+class Classified(Form):
+    """A softmax classifier of pairs: one shared head over the first k coordinates of u, v, |u - v| and u v.
+
+    logits_k = b + sum_{j<=k} (u_j a_j + v_j c_j + |u - v|_j e_j): laid out coordinate by coordinate this is a shared
+    head over m d features, m a coordinate, in which only every m-th prefix has weight.
+    """
+
+    def _features(self, embeddings: Columns) -> Tensor:
+        """Return what the classifier reads, (n, m, d)."""
+        u, v = _two(embeddings, self.loss)
+        parts = [u, v] if self.loss.concatenation_sent_rep else []
+        parts += [torch.abs(u - v)] if self.loss.concatenation_sent_difference else []
+        parts += [u * v] if self.loss.concatenation_sent_multiplication else []
+        return torch.stack(parts, 1).to(self.loss.classifier.weight.dtype)
+
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+        """Return sum_k omega_k of the cross-entropy under the shared classifier."""
+        features, head, criterion = self._features(embeddings), self.loss.classifier, self.loss.loss_fct
+        labels = _given(labels, self.loss)
+        if labels.is_floating_point():
+            raise InvalidInput(
+                "FullPrefixLoss takes one class an example for SoftmaxLoss. Got probabilities; use their argmax."
+            )
+        n, m, d = features.shape
+        spread = torch.zeros(d, m, dtype=torch.float64)
+        spread[:, -1] = torch.from_numpy(measure.weights.omega.copy())
+        return cross_entropy(
+            features.transpose(1, 2).reshape(n, d * m),
+            head.weight.view(-1, m, d).transpose(1, 2).reshape(-1, d * m),
+            labels.view(-1),
+            head.bias,
+            class_weight=criterion.weight,
+            label_smoothing=criterion.label_smoothing,
+            ignore_index=criterion.ignore_index,
+            reduction=criterion.reduction,
+            **measure.options() | {"omega": spread.flatten()},
+        )
+
+    def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
+        """Return the loss of the classifier's columns for the first k coordinates."""
+        features, head = self._features(embeddings), self.loss.classifier
+        columns = head.weight.view(len(head.weight), *features.shape[1:])[..., :k]
+        logits = F.linear(features[..., :k].flatten(1), columns.flatten(1), head.bias)
+        return self.loss.loss_fct(logits, _given(labels, self.loss).view(-1))
+
+
+class Distilled(Form):
+    """A teacher's embeddings of the same width: mean squared error over the first k coordinates, not normalised."""
+
+    estimators: ClassVar[tuple[str, ...]] = ("exact",)
+
+    def _errors(self, embeddings: Columns, labels: Tensor | None) -> Tensor:
+        """Return the mean squared error of each coordinate, (d,)."""
+        teacher, d = _given(labels, self.loss).detach(), embeddings[0].shape[1]
+        if teacher.shape[-1] != d:
+            raise InvalidInput(
+                f"FullPrefixLoss cuts student and teacher alike, so both need {d} coordinates. "
+                f"Got a teacher of {teacher.shape[-1]}; project its embeddings first."
+            )
+        columns = teacher.unbind(1) if teacher.ndim == 3 else [teacher] * len(embeddings)
+        errors = [F.mse_loss(z, t.to(z), reduction="none").mean(0) for z, t in zip(embeddings, columns, strict=True)]
+        return torch.stack(errors).mean(0)
+
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+        """Return sum_k omega_k (1/k) sum_{j<=k} e_j."""
+        errors = self._errors(embeddings, labels).cumsum(0)
+        lengths = torch.arange(1, len(errors) + 1, device=errors.device)
+        return (errors / lengths) @ as_tensor(measure.weights.omega, errors)
+
+    def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
+        """Return the error of the first k coordinates."""
+        return self._errors(embeddings, labels)[:k].mean()
+
+
+class Drawn(Form):
+    """Any other loss that can be had from embeddings: it is taken at prefixes drawn with probability omega.
+
+    The draw is one for the whole batch, so the estimate is unbiased whatever the loss compares with what.
+    """
+
+    estimators: ClassVar[tuple[str, ...]] = ("sampled",)
+
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+        """Return the loss at one prefix drawn for the batch."""
+        weights: PrefixWeights = measure.weights.without_first()
+        k = int(draw_prefixes(weights, 1, torch.device("cpu"), measure.generator))
+        return self.at(embeddings, labels, k)
+
+
+def _two(embeddings: Columns, loss: Any) -> Columns:
+    if len(embeddings) != 2:
+        raise InvalidInput(f"{type(loss).__name__} takes pairs, two columns of texts. Got {len(embeddings)}.")
+    return embeddings
+
+
+def _given(labels: Tensor | None, loss: Any) -> Tensor:
+    if labels is None:
+        raise InvalidInput(
+            f"{type(loss).__name__} needs labels: a column 'label' or 'score' in the data set. Got none."
+        )
+    return labels
+
+
+def _is_info_nce(loss: Any) -> bool:
+    ranking = loss.loss if isinstance(loss, stock.CachedMultipleNegativesRankingLoss) else loss
+    directions = tuple(ranking.directions)
+    both = directions == ("query_to_doc", "doc_to_query") and ranking.partition_mode == "per_direction"
+    one_way = directions == ("query_to_doc",)
+    plain = ranking.hardness_mode is None or not ranking.hardness_strength
+    known = ranking.similarity_fct in (cos_sim, dot_score)
+    return known and plain and (one_way or (both and not ranking.gather_across_devices))
+
+
+def _is_squared_error(loss: Any) -> bool:
+    mean = isinstance(loss.loss_fct, nn.MSELoss) and loss.loss_fct.reduction == "mean"
+    return mean and isinstance(loss.cos_score_transformation, nn.Identity)
+
+
+def _is_distillation(loss: Any) -> bool:
+    return loss.distance_metric == "mse" and loss.projection is None
+
+
+# The first row whose class and condition fit decides. Subclasses come before what they are made of.
+_KNOWN: tuple[tuple[type, Callable[[Any], bool], type[Form]], ...] = (
+    (stock.CachedMultipleNegativesRankingLoss, _is_info_nce, Contrastive),
+    (stock.MultipleNegativesRankingLoss, _is_info_nce, Contrastive),
+    (stock.CosineSimilarityLoss, _is_squared_error, ScoredCosine),
+    (stock.CoSENTLoss, lambda loss: loss.similarity_fct is pairwise_cos_sim, Ranked),
+    (stock.SoftmaxLoss, lambda loss: type(loss.loss_fct) is nn.CrossEntropyLoss, Classified),
+    (stock.EmbedDistillLoss, _is_distillation, Distilled),
+)
+_REFUSED: dict[type, str] = {
+    stock.AnglELoss: "it reads a prefix as halves of complex numbers, and the halves of a longer prefix are others",
+    stock.EmbedDistillLoss: "only the distance 'mse' without a projection cuts student and teacher alike",
+    stock.GISTEmbedLoss: "its guide model sees texts, not embeddings that can be cut",
+    stock.CachedGISTEmbedLoss: "its guide model sees texts, not embeddings that can be cut",
+    stock.MatryoshkaLoss: "it sums over prefixes itself",
+}
+_SUPPORTED = (
+    "MultipleNegativesRankingLoss and its cached form, CoSENTLoss, CosineSimilarityLoss, SoftmaxLoss or MSELoss, "
+    "summed exactly; or a loss with 'compute_loss_from_embeddings', at drawn prefixes"
+)
+
+
+def form_of(loss: Any) -> Form:
+    """Return the form that sums a loss over prefixes, or refuse in a sentence that names what is supported."""
+    for kind, fits, form in _KNOWN:
+        if isinstance(loss, kind) and fits(loss):
+            return form(loss)
+    asked = f"FullPrefixLoss around {type(loss).__name__}"
+    for kind, why in _REFUSED.items():
+        if isinstance(loss, kind):
+            raise IllegalCombination(asked, why, _SUPPORTED)
+    if not hasattr(loss, "compute_loss_from_embeddings"):
+        raise IllegalCombination(asked, "it cannot be had from embeddings alone", _SUPPORTED)
+    if getattr(loss, "gather_across_devices", False):
+        raise IllegalCombination(
+            f"{asked} with gather_across_devices=True", "each device would draw a prefix of its own", _SUPPORTED
+        )
+    return Drawn(loss)

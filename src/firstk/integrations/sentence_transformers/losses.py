@@ -1,0 +1,167 @@
+"""FullPrefixLoss: in place of MatryoshkaLoss for sentence-transformers' trainer, every dimension and no list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from sentence_transformers.base.losses import CachedLossMixin, uses_gradient_cache
+from torch import Tensor, nn
+
+from firstk._checks import IllegalCombination, bad_parameter, check_choice, is_int
+from firstk.integrations.sentence_transformers.forms import Columns, form_of
+from firstk.kernels._inputs import weights_of
+from firstk.kernels.halves.base import Measure
+from firstk.omega import OmegaLike
+
+# Prefixes whose losses are logged when none are named, beside the full width.
+_LOGGED = (8, 32, 128)
+
+
+class LoggedLoss(dict[str, Tensor]):
+    """The loss, and losses at some prefixes that are only logged.
+
+    The trainer logs every item of a dictionary of losses and lowers the sum of its `values`. Here `values` holds the
+    loss alone, so the items at single prefixes, which carry no gradient, reach the log and not the sum.
+    """
+
+    def __init__(self, total: Tensor, parts: Mapping[int, Tensor]):
+        super().__init__({"full_prefix": total} | {f"loss_at_{k}": part for k, part in parts.items()})
+
+    def values(self) -> Any:
+        """Return what is lowered: the loss alone."""
+        return [self["full_prefix"]]
+
+    def backward(self) -> None:
+        """Send the gradient of the loss back, for training loops of one's own."""
+        self["full_prefix"].backward()
+
+    def item(self) -> float:
+        """Return the loss as a number."""
+        return float(self["full_prefix"].detach())
+
+
+class FullPrefixLoss(CachedLossMixin, nn.Module):
+    """sum_k omega_k loss_k over every prefix k of the embeddings, loss_k being the given loss on k coordinates.
+
+    Cosines and distances are taken after truncation to unit norm, as a search over prefixes takes them; a softmax
+    classifier and a teacher's squared error read prefixes as they are. The model is called as it stands, once for each
+    column of texts; cached losses (GradCache) embed in mini-batches as they do by themselves.
+
+    Parameters
+    ----------
+    model : SentenceTransformer
+    loss : nn.Module
+        A loss of sentence-transformers over the same model. Summed exactly: MultipleNegativesRankingLoss (one way or
+        symmetric, cosine or dot product) and its cached form, CoSENTLoss, CosineSimilarityLoss, SoftmaxLoss, MSELoss.
+        Others that can be had from embeddings (triplets, batch-hard triplets, contrastive, margins) at a drawn prefix.
+    omega : str, mapping or array-like
+        Weights of the prefixes: "harmonic" (every octave counts alike), "uniform", "reverse_harmonic", d numbers, or
+        {k: weight}; divided by their sum.
+    estimator : "auto", "exact" or "sampled"
+        "exact": all prefixes of all rows. "sampled": a prefix drawn with probability omega, one a row where the loss is
+        a sum over rows, one a batch otherwise. "auto": exact where it can be.
+    log_prefixes : "auto" or sequence of int
+        Prefixes whose losses are logged beside the sum, as ``loss_at_8``; "auto": 8, 32, 128 and the full width. With
+        () the loss is returned as a plain tensor.
+    generator : torch.Generator, optional
+        Source of the draws.
+
+    Examples
+    --------
+    In place of ``MatryoshkaLoss(model, loss, [384, 256, 128, 64, 32])``::
+
+        loss = FullPrefixLoss(model, MultipleNegativesRankingLoss(model))
+        SentenceTransformerTrainer(model=model, train_dataset=pairs, loss=loss).train()
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        loss: nn.Module,
+        *,
+        omega: OmegaLike = "harmonic",
+        estimator: str = "auto",
+        log_prefixes: str | Sequence[int] = "auto",
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__()
+        self.model = model
+        self.loss = loss
+        self.form = form_of(loss)
+        self.omega = omega
+        self.estimator = self._settled(check_choice(estimator, ("auto", "exact", "sampled"), "estimator", _OWNER))
+        self.log_prefixes = _checked_prefixes(log_prefixes, model.get_embedding_dimension())
+        self.generator = generator
+        self.uses_gradient_cache = uses_gradient_cache(loss)
+        if self.uses_gradient_cache:
+            self.mini_batch_size = loss.mini_batch_size  # type: ignore[assignment]
+            self.mini_batch_num_tokens = loss.mini_batch_num_tokens  # type: ignore[assignment]
+            self.show_progress_bar = loss.show_progress_bar  # type: ignore[assignment]
+        if (width := model.get_embedding_dimension()) is not None:
+            weights_of(omega, width, _OWNER)
+        self._parts: dict[int, Tensor] = {}
+
+    def _settled(self, estimator: str) -> str:
+        able = self.form.estimators
+        if estimator == "auto":
+            return able[0]
+        if estimator not in able:
+            why = {
+                "exact": "the sum over all its prefixes is not known",
+                "sampled": "it is no sum over rows, and all its prefixes cost little more than one",
+            }[estimator]
+            asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{estimator}'"
+            raise IllegalCombination(asked, why, f"estimator='{able[0]}'")
+        return estimator
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Any:
+        """Return the weighted loss of a batch, with the losses to be logged."""
+        if self.uses_gradient_cache:
+            total = self.forward_cached(sentence_features, labels)
+        else:
+            embeddings = [self.model(features)["sentence_embedding"] for features in sentence_features]
+            total = self.compute_loss_from_embeddings(embeddings, labels)
+        return LoggedLoss(total, self._parts) if self.log_prefixes else total
+
+    def compute_loss_from_embeddings(self, embeddings: Columns, labels: Tensor | None = None) -> Tensor:
+        """Return the weighted loss of embeddings, (n, d) for each column of texts."""
+        d = embeddings[0].shape[1]
+        self._parts = self._logged(embeddings, labels, d)
+        measure = Measure(weights_of(self.omega, d, _OWNER), self.estimator, self.generator)
+        return self.form.total(embeddings, labels, measure)
+
+    @torch.no_grad()
+    def _logged(self, embeddings: Columns, labels: Tensor | None, d: int) -> dict[int, Tensor]:
+        asked = (*_LOGGED, d) if self.log_prefixes == "auto" else self.log_prefixes
+        return {k: self.form.at(embeddings, labels, k) for k in sorted({min(k, d) for k in asked})}
+
+    def calculate_loss(
+        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
+    ) -> Tensor:
+        """Return the loss of embeddings that came in mini-batches, and their gradients if asked (GradCache)."""
+        total = self.compute_loss_from_embeddings([torch.cat(column) for column in reps], labels)
+        if not with_backward:
+            return total
+        total.backward()
+        return total.detach()
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings, for the model card."""
+        omega = self.omega if isinstance(self.omega, str) else "custom"
+        return {"loss": type(self.loss).__name__, "omega": omega, "estimator": self.estimator}
+
+
+_OWNER = FullPrefixLoss.__name__
+
+
+def _checked_prefixes(prefixes: Any, width: int | None) -> Any:
+    """Return "auto", or the prefixes to log as a tuple."""
+    if isinstance(prefixes, str):
+        return check_choice(prefixes, ("auto",), "log_prefixes", _OWNER)
+    most = "" if width is None else f" of at most {width}"
+    for k in prefixes:
+        if not is_int(k) or k < 1 or (width is not None and k > width):
+            raise bad_parameter("log_prefixes", _OWNER, f"'auto' or prefix lengths{most}", k)
+    return tuple(map(int, prefixes))

@@ -1,0 +1,102 @@
+"""An index on disk: one safetensors file whose header holds the facts as JSON, written whole or not at all.
+
+Nothing is ever unpickled. A checksum over facts and arrays is checked before anything is used. An encoder travels as
+the files that it saves itself as.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import CorruptModel
+from firstk._fields import strict_json
+from firstk._whole_file import whole_file
+from firstk.fitted import FittedEncoder
+
+FORMAT, FORMAT_VERSION = "firstk-funnel", 1
+_ENCODER = "encoder/"
+
+
+def write_index(path: str | Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
+    """Write a file, whole or not at all."""
+    from safetensors.numpy import save_file
+
+    text = json.dumps(dict(facts), sort_keys=True, allow_nan=False)
+    header = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "facts": text, "sha256": _digest(text, arrays)}
+    with whole_file(path, "An index", durable=True) as draft:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft, header)
+    return Path(path).resolve()
+
+
+def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return facts and arrays, or say in a sentence why there are none."""
+    from safetensors import SafetensorError, safe_open
+
+    file = Path(path)
+    if not file.is_file():
+        raise CorruptModel(f"'{file}' is no firstk index: there is no such file.")
+    try:
+        with safe_open(file, framework="numpy") as content:
+            header = content.metadata() or {}
+            _check_header(header, file)
+            arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, CorruptModel):
+            raise
+        raise CorruptModel(f"'{file}' is no firstk index: it is not a safetensors file ({error}).") from None
+    if _digest(header.get("facts", ""), arrays) != header.get("sha256"):
+        raise CorruptModel(f"'{file}' does not match its checksum: it is damaged. Copy or save the index again.")
+    try:
+        return strict_json(header["facts"]), arrays
+    except ValueError as error:
+        raise CorruptModel(f"'{file}' holds facts that are not JSON ({error}).") from None
+
+
+def _check_header(header: Mapping[str, str], file: Path) -> None:
+    if header.get("format") != FORMAT:
+        raise CorruptModel(f"'{file}' is no firstk index: its header does not say format '{FORMAT}'.")
+    if header.get("format_version") != str(FORMAT_VERSION):
+        raise CorruptModel(
+            f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
+            f"{FORMAT_VERSION}. Use the firstk that wrote it, or save it again."
+        )
+
+
+def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.view(np.uint8).data if array.size else b"")
+    return digest.hexdigest()
+
+
+def pack_encoder(encoder: FittedEncoder) -> dict[str, np.ndarray]:
+    """Return the files of a saved encoder as arrays of bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        saved = encoder.save(Path(folder) / "encoder")
+        return {
+            _ENCODER + file.name: np.frombuffer(file.read_bytes() or b" ", np.uint8) for file in sorted(saved.iterdir())
+        }
+
+
+def unpack_encoder(arrays: Mapping[str, np.ndarray], module: Any = None) -> FittedEncoder | None:
+    """Return the encoder that was packed, or None; `module` is a custom network's."""
+    files = {name.removeprefix(_ENCODER): array for name, array in arrays.items() if name.startswith(_ENCODER)}
+    if not files:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "encoder"
+        home.mkdir()
+        for name, array in files.items():
+            if Path(name).name != name:
+                raise CorruptModel(f"The encoder of this index holds a file of no plain name, '{name}'.")
+            (home / name).write_bytes(array.tobytes())
+        return FittedEncoder.load(home, module=module)

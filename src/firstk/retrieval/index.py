@@ -1,0 +1,331 @@
+"""FunnelIndex: rows to search, a schedule chosen for a recall, and what is expected of an index."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import (
+    CorruptModel,
+    FirstkError,
+    InvalidInput,
+    bad_parameter,
+    check_choice,
+    check_fraction,
+    is_int,
+    require,
+)
+from firstk.fitted import FittedEncoder
+from firstk.retrieval import _plain
+from firstk.retrieval._file import pack_encoder, read_index, unpack_encoder, write_index
+from firstk.retrieval.funnel import Found, search_block
+from firstk.retrieval.layout import Layout, build_layout
+from firstk.retrieval.planning import choose_schedule
+from firstk.retrieval.prefixes import FIRST_STAGES
+from firstk.retrieval.results import SearchResult
+from firstk.retrieval.schedule import Schedule, check_request, check_schedule, given_schedule
+from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, known_ids, new_ids
+
+ENGINES = ("auto", "compiled", "numpy")
+# Rows from which the compiled operations are worth loading.
+_LARGE = 10_000
+
+
+class FunnelIndex:
+    """Nearest neighbours by a funnel over prefixes; `FunnelIndex.fit` builds one.
+
+    Rows are kept as float32 codes whose first coordinates say most, such as those of a `PrefixEncoder`. A search
+    scans a short prefix of every row, keeps a shortlist, and adds coordinates only to rows that can still be among
+    the nearest. Scores are computed from all coordinates, in float64.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        Prefixes and shortlist sizes, and the recall they were chosen for.
+    metric : {"l2", "inner_product", "cosine"}
+    first_stage : {"float32", "int8", "binary"}
+    engine : {"auto", "compiled", "numpy"}
+    encoder : FittedEncoder or None
+        Where there is one, the index takes vectors; otherwise codes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.random.default_rng(0).normal(size=(2000, 32)) * 0.8 ** np.arange(32)
+    >>> index = FunnelIndex.fit(Z, recall=0.99)
+    >>> found = index.search(Z[:3], 2)
+    >>> found.ids[:, 0].tolist(), bool(found.fraction < 0.5)
+    ([0, 1, 2], True)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schedule: Schedule,
+        *,
+        metric: str = "l2",
+        first_stage: str = "float32",
+        engine: str = "auto",
+        encoder: FittedEncoder | None = None,
+        next_id: int = 0,
+    ):
+        self.schedule, self.metric, self.first_stage, self.engine = schedule, metric, first_stage, engine
+        self.encoder = encoder
+        self._store, self._next_id = store, next_id
+        self._layout: Layout | None = None
+
+    # -- building ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(
+        cls,
+        Z: Any,
+        *,
+        recall: float = 0.99,
+        n_neighbours: int = 10,
+        metric: str = "l2",
+        first_stage: str = "float32",
+        schedule: Iterable[tuple[int, int]] | None = None,
+        ids: Any = None,
+        encoder: Any = None,
+        engine: str = "auto",
+        random_state: int = 0,
+    ) -> FunnelIndex:
+        """Build an index, with the cheapest schedule that reaches a recall on rows sampled from `Z`.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Codes of the rows; with `encoder`, vectors to encode.
+        recall : float in (0, 1]
+            Share of the true nearest neighbours that a search should find, on queries that are like the rows. It
+            holds on the sampled rows with a margin of 2.3 standard errors; it is not a guarantee. For one,
+            search with ``exact=True``.
+        n_neighbours : int
+            The largest number of neighbours that will be asked for.
+        metric : {"l2", "inner_product", "cosine"}
+            Cosines are those of the whole codes: rows and queries are brought to unit norm.
+        first_stage : {"float32", "int8", "binary"}
+            How the first scan keeps its prefixes: four bytes, one byte or one bit a coordinate.
+        schedule : iterable of (k, size), optional
+            Stages by hand; no recall is then measured.
+        ids : array-like of int, optional
+            One for each row; 0 to n - 1 if not given.
+        encoder : PrefixEncoder or FittedEncoder, optional
+            Encodes rows as documents here and in `add`, and queries as queries in `search`; saved with the index.
+        engine : {"auto", "compiled", "numpy"}
+            "compiled" needs numba; "auto" takes it for large stores where it is installed.
+        random_state : int
+            Seed of the sample.
+        """
+        owner = "FunnelIndex.fit"
+        check_choice(metric, METRICS, "metric", owner)
+        check_choice(first_stage, FIRST_STAGES, "first_stage", owner)
+        check_choice(engine, ENGINES, "engine", owner)
+        recall = check_fraction(recall, "recall", owner, open_left=True)
+        fitted = _fitted_encoder(encoder)
+        codes = as_codes(_encoded(Z, fitted, "document", owner), metric, owner, "Z")
+        n, d = codes.shape
+        if not is_int(n_neighbours) or not 1 <= n_neighbours <= n:
+            raise bad_parameter("n_neighbours", owner, f"an int in [1, {n}] (the rows)", n_neighbours)
+        numbers = new_ids(ids, n, 0, np.empty(0, np.int64), owner)
+        if schedule is not None:
+            chosen = given_schedule(schedule, d, n, n_neighbours)
+        else:
+            chosen = choose_schedule(codes, metric != "inner_product", first_stage, recall, n_neighbours, random_state)
+        # A copy: the index must not change when the caller's array does.
+        store = Store(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
+        facts = {"metric": metric, "first_stage": first_stage, "engine": engine}
+        return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1)
+
+    def replan(
+        self, *, recall: float | None = None, n_neighbours: int | None = None, random_state: int = 0
+    ) -> Schedule:
+        """Choose the schedule anew from the rows that are there now, and return it.
+
+        For another recall or more neighbours, or when what was added differs from what the schedule was chosen on.
+        """
+        owner = "FunnelIndex.replan"
+        if len(self) == 0:
+            raise InvalidInput(f"{owner} needs rows, and this index holds none. Add some first.")
+        recall = self.schedule.recall or 0.99 if recall is None else recall
+        recall = check_fraction(recall, "recall", owner, open_left=True)
+        n = min(self.schedule.n_neighbours, len(self)) if n_neighbours is None else n_neighbours
+        if not is_int(n) or not 1 <= n <= len(self):
+            raise bad_parameter("n_neighbours", owner, f"an int in [1, {len(self)}] (the rows)", n)
+        rows, euclidean = self._store.rows, self.metric != "inner_product"
+        self.schedule = choose_schedule(rows, euclidean, self.first_stage, recall, int(n), random_state)
+        self._layout = None
+        return self.schedule
+
+    def add(self, Z: Any, ids: Any = None) -> np.ndarray:
+        """Add rows and return their ids; the shares of the schedule stay, so shortlists grow with the store."""
+        owner = "FunnelIndex.add"
+        codes = as_codes(_encoded(Z, self.encoder, "document", owner), self.metric, owner, "Z", self.d)
+        numbers = new_ids(ids, len(codes), self._next_id, self._store.ids, owner)
+        self._store.append(codes, numbers)
+        self._next_id = max(self._next_id, int(numbers.max()) + 1)
+        self._layout = None
+        return numbers
+
+    def remove(self, ids: Any) -> None:
+        """Remove rows by id: all of them, or none if one is unknown."""
+        self._store.drop(known_ids(ids, self._store.ids, "FunnelIndex.remove"))
+        self._layout = None
+
+    # -- use -----------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __repr__(self) -> str:
+        return f"FunnelIndex({len(self)} rows of {self.d}, {self.metric}: {self.schedule})"
+
+    @property
+    def d(self) -> int:
+        """Width of the codes."""
+        return self._store.d
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Ids of the rows, in the order in which they were added."""
+        return self._store.ids.copy()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of codes, ids and everything that is kept to search them."""
+        return self._store.rows.nbytes + self._store.ids.nbytes + (self._prepared().nbytes if len(self) else 0)
+
+    def search(
+        self, Q: Any, n_neighbours: int | None = None, *, exact: bool = False, threads: int | None = None
+    ) -> SearchResult:
+        """Find the nearest rows of each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d)
+            Codes of the queries; vectors if the index has an encoder.
+        n_neighbours : int, optional
+            As many as the index was fitted for, if not given.
+        exact : bool
+            Return the true nearest neighbours of the codes as stored, whatever the schedule. Ties go to the row that
+            was added first.
+        threads : int, optional
+            Blocks of queries are shared among so many; all cores if not given.
+        """
+        owner = "FunnelIndex.search"
+        n = check_request(n_neighbours, self.schedule, len(self), exact, owner)
+        threads = _threads(threads, owner)
+        if exact and self.first_stage == "binary":
+            raise InvalidInput(
+                "An exact search needs a first stage that bounds distances, and signs do not. "
+                "Build the index with first_stage='float32' or 'int8'."
+            )
+        codes = as_codes(_encoded(Q, self.encoder, "query", owner), self.metric, owner, "Q", self.d)
+        layout, operations = self._prepared(), self._operations()
+        size = min(operations.queries_at_once(len(self)), -(-len(codes) // threads))
+        blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
+        found = _over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
+        rows, costs, spent = (
+            np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
+        )
+        encoding = 0 if self.encoder is None else self.encoder.p * self.encoder.d
+        return SearchResult(self._store.ids[rows], self._scores(costs), spent, len(self) * self.d, encoding)
+
+    def _scores(self, costs: np.ndarray) -> np.ndarray:
+        scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
+        return scores.astype(np.float32)
+
+    def _prepared(self) -> Layout:
+        if self._layout is None:
+            euclidean = self.metric != "inner_product"
+            self._layout = build_layout(self._store.rows, euclidean, self.schedule, self.first_stage)
+        return self._layout
+
+    def _operations(self) -> ModuleType:
+        wanted = self.engine
+        if wanted == "auto":
+            compiled = len(self) >= _LARGE and importlib.util.find_spec("numba") is not None
+            wanted = "compiled" if compiled else "numpy"
+        if wanted == "numpy":
+            return _plain
+        require("numba", "search", "A compiled search")
+        from firstk.retrieval import _compiled
+
+        return _compiled
+
+    # -- storage -------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write codes, ids, schedule and encoder into one file, whole or not at all."""
+        facts = {
+            "d": self.d,
+            "metric": self.metric,
+            "first_stage": self.first_stage,
+            "engine": self.engine,
+            "next_id": self._next_id,
+            "schedule": self.schedule.to_dict(),
+        }
+        arrays = {"codes": self._store.rows, "ids": self._store.ids}
+        if self.encoder is not None:
+            arrays |= pack_encoder(self.encoder)
+        return write_index(path, facts, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, module: Any = None) -> FunnelIndex:
+        """Read a saved index, checking format, checksum, shapes and numbers; `module` is a custom network's."""
+        facts, arrays = read_index(path)
+        try:
+            check_stored(arrays["codes"], arrays["ids"], int(facts["d"]), f"'{path}'")
+            schedule = Schedule.from_dict(facts["schedule"])
+            index = cls(
+                Store(arrays["codes"], arrays["ids"]),
+                schedule,
+                metric=check_choice(facts["metric"], METRICS, "metric", "FunnelIndex"),
+                first_stage=check_choice(facts["first_stage"], FIRST_STAGES, "first_stage", "FunnelIndex"),
+                engine=check_choice(facts["engine"], ENGINES, "engine", "FunnelIndex"),
+                encoder=unpack_encoder(arrays, module),
+                next_id=int(facts["next_id"]),
+            )
+            check_schedule(schedule, index.d)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, FirstkError) and not isinstance(error, InvalidInput):
+                raise
+            raise CorruptModel(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
+        return index
+
+
+def _fitted_encoder(encoder: Any) -> FittedEncoder | None:
+    fitted = getattr(encoder, "encoder_", encoder)
+    if fitted is not None and not isinstance(fitted, FittedEncoder):
+        raise bad_parameter("encoder", "FunnelIndex.fit", "a fitted PrefixEncoder, a FittedEncoder or None", encoder)
+    return fitted
+
+
+def _encoded(X: Any, encoder: FittedEncoder | None, side: str, owner: str) -> Any:
+    return X if encoder is None else encoder.encode(X, side=side, owner=owner)
+
+
+def _threads(threads: Any, owner: str) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not is_int(threads) or threads < 1:
+        raise bad_parameter("threads", owner, "an int of at least 1, or None for all cores", threads)
+    return int(threads)
+
+
+def _over_blocks(work: Any, blocks: list[np.ndarray], threads: int) -> list[Found]:
+    if threads == 1 or len(blocks) == 1:
+        return [work(block) for block in blocks]
+    # BLAS must not add threads of its own to ours.
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, blocks))

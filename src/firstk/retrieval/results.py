@@ -1,0 +1,42 @@
+"""SearchResult: what a search returns, and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Neighbours of each query, nearest first, and the work they took.
+
+    Attributes
+    ----------
+    ids : ndarray of int64, shape (m, n_neighbours)
+    scores : ndarray of float32, shape (m, n_neighbours)
+        Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer).
+    multiply_adds : ndarray of int64, shape (m,)
+        What each query took: the scan of the first stage, every coordinate that was added afterwards, the bounds
+        that were looked at, and the query's own norms.
+    brute_force : int
+        What one query would take without a funnel: rows times width.
+    encoding : int
+        What encoding one query took, where the index holds an encoder and was given vectors; not part of the above,
+        because a search without a funnel over codes would pay it too.
+    """
+
+    ids: np.ndarray
+    scores: np.ndarray
+    multiply_adds: np.ndarray
+    brute_force: int
+    encoding: int = 0
+
+    @property
+    def fraction(self) -> float:
+        """Multiply-adds used, as a share of those of brute force."""
+        return float(self.multiply_adds.mean()) / self.brute_force
+
+    def __repr__(self) -> str:
+        m, n = self.ids.shape
+        return f"SearchResult({n} neighbours of {m} queries, {self.fraction:.1%} of brute force's multiply-adds)"

@@ -1,0 +1,121 @@
+"""Schedule: which prefixes a funnel looks at, and how many rows it keeps after each.
+
+A record without data, so that a schedule can be chosen once, read, stored, and used on a store that has grown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from firstk._checks import InvalidInput, bad_parameter, is_int
+
+
+class OrderWarning(UserWarning):
+    """The order of the coordinates does not help the search: prefixes say no more than any other coordinates."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Keep the `size` rows that are nearest by their first `k` coordinates."""
+
+    k: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The stages of a funnel, first to last, and what they were chosen for.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+        k increases and size does not.
+    rows : int
+        Rows in the store that the sizes belong to; a store of another size scales them.
+    n_neighbours : int
+        The largest number of neighbours that the recall is meant for.
+    exact_k : int
+        Prefix of the scan that makes a search exact.
+    remainder_cosine : float
+        Inner products only: the cosine that is expected between what is left of a query and of its neighbour.
+    recall : float or None
+        The recall that was asked for; None for a schedule given by hand.
+    measured_recall : float or None
+        Recall on the sampled rows the schedule was chosen on.
+    """
+
+    stages: tuple[Stage, ...]
+    rows: int
+    n_neighbours: int
+    exact_k: int
+    remainder_cosine: float = 0.0
+    recall: float | None = None
+    measured_recall: float | None = None
+
+    def sizes(self, rows: int, n_neighbours: int) -> list[int]:
+        """Shortlist sizes for a store of `rows` rows: the same shares of it, and room for the neighbours."""
+        grown = [-(-stage.size * rows // self.rows) for stage in self.stages]
+        return [min(rows, max(size, n_neighbours)) for size in grown]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return asdict(self) | {"stages": [[stage.k, stage.size] for stage in self.stages]}
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Schedule:
+        """Rebuild a schedule from `to_dict`."""
+        return cls(**dict(facts) | {"stages": tuple(Stage(int(k), int(size)) for k, size in facts["stages"])})
+
+    def __str__(self) -> str:
+        return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)
+
+
+def given_schedule(stages: Any, d: int, rows: int, n_neighbours: int) -> Schedule:
+    """Return a schedule from pairs (k, shortlist size) that a caller chose."""
+    owner = "FunnelIndex.fit"
+    allowed = f"pairs (k, size), k increasing in [1, {d}] (the width), size never growing and at least {n_neighbours}"
+    try:
+        pairs = [(k, size) for k, size in stages]
+    except (TypeError, ValueError):
+        raise bad_parameter("schedule", owner, allowed, stages) from None
+    if not pairs or not all(is_int(value) for pair in pairs for value in pair):
+        raise bad_parameter("schedule", owner, allowed, stages)
+    ordered = all(a[0] < b[0] and a[1] >= b[1] for a, b in pairwise(pairs))
+    if not ordered or pairs[0][0] < 1 or pairs[-1][0] > d or pairs[-1][1] < n_neighbours:
+        raise bad_parameter("schedule", owner, allowed, stages)
+    chosen = tuple(Stage(int(k), int(size)) for k, size in pairs)
+    return Schedule(chosen, rows, n_neighbours, exact_k=chosen[0].k)
+
+
+def check_schedule(schedule: Schedule, d: int) -> None:
+    """Refuse a schedule read from a file that does not fit codes of width d."""
+    given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbours)
+    if not 1 <= schedule.exact_k <= d or not 0 <= schedule.remainder_cosine <= 1 or schedule.rows < 1:
+        raise InvalidInput(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
+
+
+def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: Any) -> Schedule:
+    """Return the schedule that looks at every coordinate of every row.
+
+    A scan in float32 leaves room for its rounding. Other forms of prefixes are not scanned: all rows are finished.
+    """
+    size = min(rows, 2 * n_neighbours) if first_stage == "float32" else rows
+    return Schedule((Stage(d, size),), rows, n_neighbours, exact_k=d, **facts)
+
+
+def check_request(n_neighbours: Any, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
+    """Return how many neighbours to look for; refuse what the store or the schedule cannot give."""
+    if rows == 0:
+        raise InvalidInput(f"{owner} needs rows to search, and this index holds none. Add some first.")
+    n = schedule.n_neighbours if n_neighbours is None else n_neighbours
+    if not is_int(n) or not 1 <= n <= rows:
+        raise bad_parameter("n_neighbours", owner, f"an int in [1, {rows}] (the rows of the index)", n)
+    if n > schedule.n_neighbours and not exact:
+        raise InvalidInput(
+            f"The schedule of this index was chosen for at most {schedule.n_neighbours} neighbours, and {n} were asked "
+            f"for. Call replan(n_neighbours={n}) first, or search with exact=True."
+        )
+    return int(n)

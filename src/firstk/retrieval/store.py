@@ -1,0 +1,132 @@
+"""Store: the rows of an index and their ids, growing in place and shrinking in order.
+
+Rows keep the order in which they were added, so a store after adds and removals is the one built from what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from firstk._checks import InvalidInput, check_finite, check_matrix
+
+# Squares and sums of squares of such norms stay finite in float32.
+_LARGEST_NORM = 1e18
+METRICS: Collection[str] = ("cosine", "inner_product", "l2")
+
+
+def as_codes(Z: Any, metric: str, owner: str, name: str, width: int | None = None) -> np.ndarray:
+    """Return codes as float32 rows, of unit norm for "cosine"; refuse what has no distance."""
+    Z = check_matrix(Z, owner, name, width=width)
+    norms = np.sqrt(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
+    if (large := np.flatnonzero(~(norms < _LARGEST_NORM))).size:
+        raise InvalidInput(
+            f"{owner} computes in float32; row {large[0]} of '{name}' has norm {norms[large[0]]:.1e}, too large for "
+            "its squares. Scale the codes down."
+        )
+    if metric != "cosine":
+        return np.ascontiguousarray(Z, dtype=np.float32)
+    if (zero := np.flatnonzero(norms == 0)).size:
+        raise InvalidInput(
+            f"{owner} with metric 'cosine' takes rows that have a direction; row {zero[0]} of '{name}' is all zeros. "
+            "Drop such rows."
+        )
+    return (Z / norms[:, None]).astype(np.float32)
+
+
+class Store:
+    """float32 rows and their int64 ids."""
+
+    def __init__(self, rows: np.ndarray, ids: np.ndarray):
+        self._rows, self._ids, self._n = rows, ids, len(rows)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def d(self) -> int:
+        """Width of the codes."""
+        return self._rows.shape[1]
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The codes, in the order in which they were added."""
+        return self._rows[: self._n]
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Their ids."""
+        return self._ids[: self._n]
+
+    def append(self, rows: np.ndarray, ids: np.ndarray) -> None:
+        """Put rows at the end; capacity doubles, so that many small additions cost what one large one does."""
+        needed = self._n + len(rows)
+        if needed > len(self._rows):
+            capacity = max(needed, 2 * self._n)
+            self._rows = _enlarged(self._rows, self._n, capacity)
+            self._ids = _enlarged(self._ids, self._n, capacity)
+        self._rows[self._n : needed] = rows
+        self._ids[self._n : needed] = ids
+        self._n = needed
+
+    def drop(self, ids: np.ndarray) -> None:
+        """Take rows out by id, keeping the order of the others."""
+        kept = ~np.isin(self.ids, ids)
+        self._rows, self._ids, self._n = self.rows[kept], self.ids[kept], int(kept.sum())
+
+
+def _enlarged(array: np.ndarray, used: int, capacity: int) -> np.ndarray:
+    larger = np.empty((capacity, *array.shape[1:]), dtype=array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+def new_ids(ids: Any, count: int, next_id: int, present: np.ndarray, owner: str) -> np.ndarray:
+    """Return one id per new row: those given, checked, or the next free numbers."""
+    if ids is None:
+        return np.arange(next_id, next_id + count, dtype=np.int64)
+    ids = as_ids(ids, owner)
+    if len(ids) != count:
+        raise InvalidInput(f"{owner} needs as many ids as rows. Got {len(ids)} and {count}.")
+    distinct, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise InvalidInput(f"{owner} takes every id once; id {distinct[counts > 1][0]} is there several times.")
+    if (known := np.intersect1d(ids, present)).size:
+        raise InvalidInput(
+            f"{owner} takes new ids; id {known[0]} is in the index already ({known.size} of {count} are). "
+            "Remove those rows first, or leave 'ids' out."
+        )
+    return ids
+
+
+def known_ids(ids: Any, present: np.ndarray, owner: str) -> np.ndarray:
+    """Return ids that are in the index, or name the first that is not."""
+    ids = as_ids(ids, owner)
+    if (unknown := np.setdiff1d(ids, present)).size:
+        raise InvalidInput(
+            f"{owner} takes ids of the index; id {unknown[0]} is not in it ({unknown.size} of {len(ids)} are not). "
+            "Nothing was removed."
+        )
+    return ids
+
+
+def as_ids(ids: Any, owner: str) -> np.ndarray:
+    """Return a vector of int64, without rounding anything."""
+    ids = np.atleast_1d(np.asarray(ids))
+    if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
+        raise InvalidInput(f"{owner} takes ids as a list of ints. Got {ids.dtype} of shape {ids.shape}.")
+    if ids.size and ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
+        raise InvalidInput(f"{owner} takes ids below 2^63. Got {ids.max()}.")
+    return ids.astype(np.int64)
+
+
+def check_stored(rows: np.ndarray, ids: np.ndarray, d: int, owner: str) -> None:
+    """Refuse arrays of a file that cannot be a store."""
+    if rows.ndim != 2 or rows.shape[1] != d or rows.dtype != np.float32:
+        raise InvalidInput(f"{owner}: codes are {rows.dtype}{rows.shape}, and float32 of width {d} was expected.")
+    if ids.shape != (len(rows),) or ids.dtype != np.int64 or len(np.unique(ids)) != len(ids):
+        raise InvalidInput(f"{owner}: ids are not one distinct int64 for each row.")
+    if rows.size:
+        check_finite(rows, owner, "codes")

@@ -1,0 +1,332 @@
+"""``firstk curve`` from end to end: on files, with what it prints checked against the same in Python."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from firstk import PrefixCurve, PrefixEncoder
+from firstk.choice import PrecisionTable
+from firstk.cli import main
+from firstk.data import load_digits
+from firstk.evaluation import METRICS
+from firstk.precision import PRECISIONS
+
+N_QUERIES = 40
+
+
+def firstk(*arguments, folder, check=True):
+    """Run the command line in `folder`; what it printed, and its exit code."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["firstk", *map(str, arguments)]),
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    assert not check or code == 0, err.getvalue()
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, digits):
+    """Files of digits: two parts, labels apart, pairs, judged documents, and two models."""
+    path = tmp_path_factory.mktemp("curve")
+    np.savez(path / "train.npz", pixels=digits.X_train, label=digits.y_train)
+    np.savez(path / "test.npz", pixels=digits.X_test, label=digits.y_test)
+    np.save(path / "test.npy", digits.X_test)
+    np.save(path / "labels.npy", digits.y_test)
+    left = np.arange(100)
+    right = np.roll(left, 1)
+    score = (digits.y_test[left] == digits.y_test[right]) + 0.01 * left
+    rows = zip(left, right, score, strict=True)
+    (path / "pairs.csv").write_text("left,right,score\n" + "".join(f"{a},{b},{s}\n" for a, b, s in rows))
+    ids = np.array([f"d{i}" for i in range(len(digits.X_train))])
+    np.savez(path / "documents.npz", pixels=digits.X_train, name=ids)
+    names = np.array([f"q{i}" for i in range(N_QUERIES)])
+    np.savez(path / "queries.npz", pixels=digits.X_test[:N_QUERIES], name=names)
+    judged = [(q, d, 2) for q in range(N_QUERIES) for d in np.flatnonzero(digits.y_train == digits.y_test[q])[:30]]
+    (path / "rows.csv").write_text("query,document,grade\n" + "".join(f"{q},{d},{g}\n" for q, d, g in judged))
+    (path / "named.csv").write_text("query,document\n" + "".join(f"q{q},d{d}\n" for q, d, _ in judged))
+    PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train).save(path / "fisher")
+    PrefixEncoder(16).fit(digits.X_train).save(path / "pca")
+    return path
+
+
+@pytest.fixture(scope="module")
+def fisher(folder):
+    return PrefixEncoder.load(folder / "fisher")
+
+
+def found(folder, *arguments):
+    return json.loads(firstk("curve", *arguments, "--json", folder=folder).stdout)
+
+
+def test_curve_with_a_reference_is_that_of_python(folder, digits, fisher):
+    out = found(folder, "fisher", "test.npz", "--label", "label", "--reference", "train.npz")
+    reference = (digits.X_train, digits.y_train)
+    expected = fisher.curve(digits.X_test, digits.y_test, reference=reference, confidence=0.95)
+    assert PrefixCurve.from_dict(out["curve"]) == expected
+    assert out["judged"] == "Judged on 360 rows of test.npz, against 1,437 rows of train.npz."
+    assert {name: ks["full"] for name, ks in out["smallest"].items()} == {
+        f"{share:g}": expected.smallest(share) for share in (0.95, 0.99, 0.999)
+    }
+    assert out["smallest"]["0.95"]["input"] == expected.smallest(0.95, "input")
+    assert out["smallest"]["0.999"]["input"] is None  # out of reach
+    baselines = {curve["label"]: PrefixCurve.from_dict(curve) for curve in out["baselines"]}
+    assert set(baselines) == {"PCA", "uncentred SVD", "plain truncation", "random dimensions"}
+    pca = (
+        PrefixEncoder()
+        .fit(digits.X_train)
+        .curve(digits.X_test, digits.y_test, reference=reference, metric="1nn_accuracy")
+    )
+    assert baselines["PCA"].at(4) == pca.at(4)
+
+
+def test_a_process_of_its_own_says_the_same(folder):
+    arguments = ["curve", "fisher", "test.npz", "--label", "label", "--metric", "head_accuracy", "--json"]
+    done = subprocess.run([sys.executable, "-m", "firstk", *arguments], capture_output=True, text=True, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == firstk(*arguments, folder=folder).stdout
+
+
+def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
+    text = firstk(
+        "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--keep", "0.95",
+        "--rows", "10000000", folder=folder,
+    ).stdout  # fmt: skip
+    assert "95 % interval" in text
+    assert "plain truncation" in text
+    assert "Smallest k that keeps a share of the score of all 9 coordinates: 95 % k = 6" in text
+    assert "Chosen: k = 6 as float32." in text
+    assert "24 bytes per vector instead of 256: 10.7 times less." in text
+    assert "10,000,000 rows: 240 MB instead of 2.56 GB; saved: 2.32 GB." in text
+    assert "Next: firstk transform fisher train.npz -k 6 --precision float32 -o short.npz" in text
+
+
+def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fisher):
+    from firstk.fitting import draw
+
+    out = found(folder, "fisher", "train.npz", "--label", "label", "--confidence", "0", "--no-baselines")
+    parts = draw(len(digits.X_train), 0.2, 0)
+    assert out["judged"].startswith("Judged on 287 rows of train.npz that are held out (drawn at random, seed 0")
+    X, y = digits.X_train, digits.y_train
+    expected = fisher.curve(X[parts.held], y[parts.held], reference=(X[parts.reference], y[parts.reference]))
+    assert PrefixCurve.from_dict(out["curve"]) == expected
+    assert out["baselines"] == []
+
+
+def test_the_held_out_part_is_the_one_that_fit_holds_out(folder, digits, tmp_path):
+    firstk("fit", folder / "train.npz", "--objective", "fisher", "--label", "label", "-o", "model", folder=tmp_path)
+    fitted = PrefixEncoder.load(tmp_path / "model")
+    out = found(tmp_path, "model", folder / "train.npz", "--label", "label", "--no-baselines")
+    stored = fitted.encoder_.config["curve"]
+    assert out["curve"]["score"] == pytest.approx(stored["score"])
+
+
+def test_labels_in_a_file_of_their_own(folder):
+    column = found(folder, "fisher", "test.npz", "--label", "label", "--metric", "head_accuracy")
+    file = found(folder, "fisher", "test.npy", "--labels", "labels.npy", "--metric", "head_accuracy")
+    assert column["curve"] == file["curve"]
+    assert column["notes"] == ["Baselines have no head_accuracy; --metric probe_accuracy compares them."]
+
+
+def test_rows_beyond_the_limit_are_drawn(folder, digits):
+    out = found(folder, "pca", "test.npz", "--most", "100", "--no-baselines", "--confidence", "0")
+    assert out["judged"] == "Judged on 100 of 360 rows (drawn at random, seed 0) of test.npz."
+    rows = np.sort(np.random.default_rng(0).choice(360, size=100, replace=False))
+    expected = PrefixEncoder.load(folder / "pca").curve(digits.X_test[rows])
+    assert out["curve"]["score"] == pytest.approx(expected.score, abs=1e-6)
+
+
+def test_baselines_of_explained_variance_fill_in_the_mean(folder, digits):
+    out = found(folder, "pca", "test.npz", "--reference", "train.npz", "--metric", "explained_variance")
+    curves = {curve["label"]: PrefixCurve.from_dict(curve) for curve in out["baselines"]}
+    X = digits.X_test - digits.X_train.mean(axis=0)
+    first = np.sum(X[:, :16] ** 2) / np.sum(X**2)
+    assert curves["plain truncation"].at(16) == pytest.approx(first, abs=1e-4)
+    assert curves["PCA"].at(8) == pytest.approx(PrefixCurve.from_dict(out["curve"]).at(8), abs=1e-5)
+
+
+def test_precisions_and_the_choice(folder, fisher, digits):
+    arguments = ("fisher", "test.npz", "--label", "label", "--reference", "train.npz")
+    out = found(folder, *arguments, "--precision", "all", "--keep", "0.95", "--rows", "1000")
+    table = PrecisionTable.from_dict(out["precisions"])
+    assert table.precisions == tuple(PRECISIONS)
+    best = table.choose(keep=0.95)
+    chosen = {name: out["chosen"][name] for name in ("k", "precision", "bytes", "score")}
+    assert chosen == {"k": best.k, "precision": best.precision, "bytes": best.bytes, "score": best.score}
+    assert out["chosen"]["bytes_saved"] == 1000 * (256 - best.bytes)
+    few = found(folder, *arguments, "--precision", "int8,float16", "--bytes-per-vector", "8")["chosen"]
+    assert (few["precision"], few["k"]) == ("int8", 8)
+    fixed = found(folder, *arguments, "-k", "5")["chosen"]
+    assert (fixed["k"], fixed["precision"], fixed["bytes"]) == (5, "float32", 20)
+
+
+def test_latency_is_measured_over_the_stated_rows(folder):
+    arguments = ("fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--rows", "2000")
+    out = found(folder, *arguments, "--latency", "10000")
+    assert out["precisions"]["n_searched"] == 2000
+    assert out["chosen"]["seconds"] > 0
+    assert out["chosen"]["k"] == 9  # everything is quick enough, so the best is chosen
+    done = firstk("curve", *arguments, "--latency", "1e-9", folder=folder, check=False)
+    assert done.returncode == 1
+    assert "No offer is within 1e-09 ms a search" in done.stderr
+
+
+def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
+    arguments = ("curve", "fisher", "test.npz", "--label", "label", "--keep", "1", "--relative-to", "input")
+    text = firstk(*arguments, folder=folder, check=False)
+    assert text.returncode == 1
+    assert text.stderr.startswith("firstk: No offer within the limits keeps 1 of the input 1nn_accuracy")
+    assert "Smallest k that keeps" in text.stdout
+    record = firstk(*arguments, "--json", folder=folder, check=False)
+    assert record.returncode == 1
+    out = json.loads(record.stdout)
+    assert out["chosen"] is None
+    assert out["refused"] == record.stderr.strip().removeprefix("firstk: ")
+
+
+def test_pairs(folder, digits):
+    out = found(folder, "pca", "test.npz", "--pairs", "pairs.csv:left,right,score", "--metric", "spearman")
+    left = np.arange(100)
+    right = np.roll(left, 1)
+    score = (digits.y_test[left] == digits.y_test[right]) + 0.01 * left
+    enc = PrefixEncoder.load(folder / "pca")
+    expected = enc.curve_pairs(digits.X_test[left], digits.X_test[right], score, confidence=0.95)
+    assert out["metric"] == "spearman"
+    np.testing.assert_allclose(out["curve"]["score"], expected.score, atol=1e-9)
+    assert [curve["label"] for curve in out["baselines"]] == ["plain truncation", "random dimensions"]
+    assert "give rows to fit them on with --reference" in out["notes"][0]
+    more = found(folder, "pca", "test.npz", "--pairs", "pairs.csv", "--reference", "train.npz")
+    assert len(more["baselines"]) == 4
+
+
+@pytest.mark.parametrize("judgements", [("rows.csv",), ("named.csv", "--id", "name")])
+def test_judged_documents(folder, digits, judgements):
+    file, *ids = judgements
+    out = found(folder, "pca", "queries.npz", "--documents", "documents.npz", "--relevance", file, *ids)
+    judged = [
+        (q, d, 1) for q in range(N_QUERIES) for d in np.flatnonzero(digits.y_train == digits.y_test[q])[:30].tolist()
+    ]
+    expected = PrefixEncoder.load(folder / "pca").curve_search(digits.X_test[:N_QUERIES], digits.X_train, judged)
+    assert out["metric"] == "ndcg@10"
+    np.testing.assert_allclose(out["curve"]["score"], expected.score, atol=1e-12)
+    assert out["judged"].startswith("Judged on 40 queries of queries.npz with 1,200 judgements, among 1,437 documents")
+    assert len(out["baselines"]) == 4
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_plot_is_written_whole(folder, tmp_path, ending):
+    picture = tmp_path / f"curve.{ending}"
+    firstk(
+        "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--precision", "int8",
+        "--plot", picture, folder=folder,
+    )  # fmt: skip
+    assert picture.read_bytes()[:5] in (b"<?xml", b"\x89PNG\r", b"%PDF-")
+    assert [file.name for file in tmp_path.iterdir()] == [picture.name]
+    if ending == "svg":
+        assert "bytes per vector" in picture.read_text()
+
+
+def test_help_names_every_metric(folder):
+    from firstk.cli._curve_options import MetricName
+
+    named = MetricName.__metadata__[0].help.split(";")[0].split(", ")
+    assert sorted(named) == sorted(METRICS)
+    assert "Example: firstk curve" in firstk("curve", "--help", folder=folder).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("fisher", "test.npz"), "needs labels or targets: name their column with --label"),
+        (("fisher", "test.npz", "--label", "intent"), "intent"),
+        (("fisher", "missing.npz", "--label", "label"), "missing.npz"),
+        (("nothing", "test.npz", "--label", "label"), "nothing"),
+        (("fisher", "empty.npz", "--label", "label"), "empty"),
+        (("fisher", "wide.npz", "--label", "label"), "has vectors of 65 numbers, and this model takes 64"),
+        (("fisher", "test.npz", "--label", "label", "--reference", "wide.npz"), "'wide.npz' has vectors of 65 numbers"),
+        (("fisher", "nan.npz", "--label", "label"), "NaN"),
+        (("fisher", "test.npz", "--label", "label", "--metric", "beauty"), "'--metric' parameter of firstk curve"),
+        (("fisher", "test.npz", "--label", "label", "--metric", "ndcg@10"), "judged documents: --relevance"),
+        (("fisher", "test.npz", "--label", "label", "--metric", "spearman"), "pairs: --pairs"),
+        (("fisher", "test.npz", "--label", "label", "--keep", "1.5"), r"'--keep' parameter"),
+        (("fisher", "test.npz", "--label", "label", "--relative-to", "best"), "'--relative-to'"),
+        (("fisher", "test.npz", "--label", "label", "--precision", "int4"), "'--precision'"),
+        (("fisher", "test.npz", "--label", "label", "--confidence", "95"), "'--confidence'"),
+        (("fisher", "test.npz", "--label", "label", "--latency", "-1"), "'--latency'"),
+        (("fisher", "test.npz", "--label", "label", "-k", "10"), "an int in [1, 9]"),
+        (("fisher", "test.npz", "--label", "label", "--plot", "curve.gif"), "ends in .svg, .png or .pdf"),
+        (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "there is no folder 'no'"),
+        (("fisher", "test.npy", "--labels", "labels.npy", "--reference", "train.npz"), "--reference-labels"),
+        (("pca", "test.npz", "--documents", "documents.npz"), "belong to --relevance"),
+        (("pca", "queries.npz", "--documents", "documents.npz", "--relevance", "named.csv"), "with --id"),
+        (("pca", "queries.npz", "--relevance", "rows.csv"), "which is not in 'queries.npz'"),
+        (("pca", "queries.npz", "--relevance", "rows.csv", "--metric", "r2"), "goes with --metric ndcg@10"),
+        (("pca", "queries.npz", "--relevance", "rows.csv:query,documents"), "documents"),
+        (("pca", "test.npz", "--pairs", "pairs.csv", "--metric", "recall@10"), "is not one of pairs"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_1(folder, digits, arguments, sentence):
+    np.savez(folder / "wide.npz", pixels=np.ones((20, 65), dtype=np.float32), label=np.arange(20) % 2)
+    np.savez(folder / "empty.npz", pixels=np.ones((0, 64), dtype=np.float32), label=np.arange(0))
+    holes = digits.X_test.copy()
+    holes[3, 0] = np.nan
+    np.savez(folder / "nan.npz", pixels=holes, label=digits.y_test)
+    done = firstk("curve", *arguments, folder=folder, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_rows_with_nan_are_dropped_on_request(folder, digits):
+    holes = digits.X_test.copy()
+    holes[3, 0] = np.nan
+    np.savez(folder / "holes.npz", pixels=holes, label=digits.y_test)
+    out = found(folder, "pca", "holes.npz", "--nan", "drop", "--no-baselines")
+    assert out["judged"].startswith("Judged on 359 ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("fisher",), ("fisher", "test.npz", "-k", "0"), ("fisher", "test.npz", "--beauty")]
+)
+def test_wrong_usage_exits_with_2(folder, arguments):
+    assert firstk("curve", *arguments, folder=folder, check=False).returncode == 2
+
+
+def test_banking77(data_folder, tmp_path):
+    """The real thing, at a few rows: a file of embeddings, another to look among."""
+    from firstk.data import load_banking77
+
+    data = load_banking77()
+    names = np.array(data.class_names)
+    np.savez(tmp_path / "train.npz", vector=data.X_train[::5], intent=names[data.y_train[::5]])
+    np.savez(tmp_path / "test.npz", vector=data.X_test[::10], intent=names[data.y_test[::10]])
+    PrefixEncoder(objective="fisher").fit(data.X_train[::5], data.y_train[::5]).save(tmp_path / "model")
+    out = found(
+        tmp_path, "model", "test.npz", "--label", "intent", "--reference", "train.npz", "--precision", "int8,binary"
+    )
+    curve, table = PrefixCurve.from_dict(out["curve"]), PrecisionTable.from_dict(out["precisions"])
+    assert curve.at(32) > 0.7
+    assert abs(table.choose(k=64, precision="int8").score - curve.at(64)) < 0.02
+    assert table.choose(k=64, precision="binary").score > 0.6

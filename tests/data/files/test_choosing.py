@@ -1,0 +1,85 @@
+"""The vector column is found when there is one answer; otherwise the candidates are named."""
+
+import numpy as np
+import pytest
+
+from firstk._checks import InvalidInput
+from firstk.data.files import open_vectors, write_vectors
+from firstk.data.files.choosing import choose
+from firstk.data.files.contract import Wanted
+
+NUMBERED = {f"x{j}": "number" for j in range(12)}
+
+FOUND = [
+    ({"id": "number", "e": "vector", "tokens": "list"}, Wanted(), "e", ("e",)),  # whole numbers may be tokens
+    ({"id": "number", "tokens": "list"}, Wanted(), "tokens", ("tokens",)),
+    ({"a": "vector", "b": "vector"}, Wanted("b"), "b", ("b",)),
+    ({"a": "vector", "b": "vector"}, Wanted(beside=("a",)), "b", ("b",)),
+    ({"label": "number", "age": "number"} | NUMBERED, Wanted(), "x", tuple(NUMBERED)),
+    ({"x10": "number", "x2": "number", "x1": "number"}, Wanted("x*"), "vectors", ("x10", "x2", "x1")),
+    ({"b_2": "number", "b_1": "number", "name": "other"}, Wanted(), "b", ("b_1", "b_2")),  # in the order of numbers
+    ({"0": "number", "1": "number", "2": "number"}, Wanted(), "vectors", ("0", "1", "2")),
+    (
+        {"height": "number", "width": "number", "label": "number", "id": "number"},
+        Wanted(),
+        "vectors",
+        ("height", "width"),
+    ),
+    (
+        {"height": "number", "width": "number", "grade": "number"},
+        Wanted(beside=("grade",)),
+        "vectors",
+        ("height", "width"),
+    ),
+    ({"height": "number", "width": "number", "grade": "number"}, Wanted("width, grade"), "vectors", ("width", "grade")),
+    ({"l0": "number", "l1": "number", "r0": "number", "r1": "number"}, Wanted("r"), "r", ("r0", "r1")),
+    ({"a": "number", "b": "number", "c": "number", "d1": "number"}, Wanted(), "vectors", ("a", "b", "c", "d1")),
+]
+
+
+@pytest.mark.parametrize(("kinds", "wanted", "name", "members"), FOUND)
+def test_found(kinds, wanted, name, members):
+    choice = choose("file", kinds, wanted)
+    assert (choice.name, choice.members) == (name, members)
+
+
+REFUSED = [
+    ({"a": "vector", "b": "vector"}, Wanted(), "2 columns that could be the vectors: 'a', 'b'. Name one: vectors='a'"),
+    ({"l0": "number", "l1": "number", "r0": "number", "r1": "number"}, Wanted(), "could be the vectors: 'l', 'r'"),
+    ({"a": "vector"}, Wanted("c"), "has no column 'c'. It has: 'a'."),
+    ({"a": "vector", "t": "other"}, Wanted("t"), "column 't' does not hold numbers"),
+    ({"a": "vector", "b": "vector"}, Wanted("a,b"), "names several columns, and not each is a coordinate"),
+    ({"t": "other", "label": "number"}, Wanted(), "none of its columns is a vector or a coordinate"),
+    ({}, Wanted(), "it has no columns"),
+]
+
+
+@pytest.mark.parametrize(("kinds", "wanted", "sentence"), REFUSED)
+def test_refused(kinds, wanted, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        choose("file", kinds, wanted)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".npz", ".safetensors"])
+def test_arrays_with_names(tmp_path, ending):
+    X, other = np.eye(3, dtype=np.float32), np.ones((3, 2), np.float32)
+    path = tmp_path / f"a{ending}"
+    write_vectors(path, X, {"other": other, "label": np.arange(3)}, name="e")
+    with pytest.raises(InvalidInput, match="2 columns that could be the vectors: 'e', 'other'"):
+        open_vectors(path)
+    table = open_vectors(path, "other")
+    assert (table.width, set(table.columns)) == (2, {"e", "label"})
+    np.testing.assert_array_equal(table.read().columns["e"], X)
+    with pytest.raises(InvalidInput, match="has no column 'x'"):
+        open_vectors(path, "x")
+    with pytest.raises(InvalidInput, match="vectors are a matrix"):
+        open_vectors(path, "label")
+
+
+def test_columns_that_are_not_there(tmp_path):
+    write_vectors(tmp_path / "a.npz", np.eye(3), {"label": np.arange(3)})
+    with pytest.raises(InvalidInput, match=r"has no column 'intent'. It has: 'vectors', 'label'"):
+        open_vectors(tmp_path / "a.npz").read(["intent"])
+    with pytest.raises(InvalidInput, match="'size' parameter of batches must be a positive int"):
+        next(open_vectors(tmp_path / "a.npz").batches(0))

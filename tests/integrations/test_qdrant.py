@@ -1,0 +1,212 @@
+"""A collection of short and full vectors in Qdrant's local mode: what goes in comes back, ranked by the full code."""
+
+import uuid
+
+import numpy as np
+import pytest
+
+from firstk import PrefixEncoder, Similarity
+from firstk._checks import InvalidInput, MissingExtra
+from firstk.data.files import open_vectors, write_vectors
+
+qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra 'search'")
+
+from firstk.integrations.qdrant import PrefixCollection  # noqa: E402
+
+models = qdrant_client.models
+
+
+@pytest.fixture
+def client():
+    client = qdrant_client.QdrantClient(":memory:")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def collection(client, encoder):
+    return PrefixCollection.create(client, "digits", encoder, short=8, full=32)
+
+
+def exact(encoder, documents, queries, k, n):
+    """Row numbers of the n largest cosines of full codes, the slow way."""
+    return np.argsort(-(encoder.encode_query(queries, k) @ encoder.encode_document(documents, k).T), axis=1)[:, :n]
+
+
+def recall(found, truth):
+    return np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)])
+
+
+def test_a_shortlist_of_everything_is_the_exact_search(collection, encoder, digits):
+    X, Q = digits.X_train[:400], digits.X_test[:20]
+    assert collection.upload(X) == 400
+    found = collection.search(Q, 10, shortlist=400)
+    cosines = encoder.transform(Q, 32) @ encoder.transform(X, 32).T
+    assert recall(found.ids, exact(encoder, X, Q, 32, 10)) == 1
+    assert np.abs(np.array(found.scores) - np.sort(cosines, axis=1)[:, :-11:-1]).max() < 1e-5
+
+
+def test_the_shortlist_is_that_of_the_short_prefix(collection, encoder, digits):
+    """The slow way in two steps: nearest by 8 coordinates, then ordered by 32."""
+    X, Q = digits.X_train[:400], digits.X_test[:20]
+    collection.upload(X)
+    found = collection.search(Q, 5, shortlist=15)
+    short = exact(encoder, X, Q, 8, 15)
+    cosines = encoder.transform(Q, 32) @ encoder.transform(X, 32).T
+    for row, ids in enumerate(found.ids):
+        wanted = sorted(short[row], key=lambda i, row=row: -cosines[row, i])[:5]
+        assert ids == wanted
+
+
+def test_recall_on_digits(client, encoder, digits):
+    """Measured: 0.93 of the exact ten neighbours from a shortlist of 100 by 8 of 53 coordinates."""
+    collection = PrefixCollection.create(client, "digits", encoder, short=8)
+    collection.upload(digits.X_train)
+    Q = digits.X_test[:60]
+    truth = exact(encoder, digits.X_train, Q, encoder.n_components_, 10)
+    by_shortlist = [recall(collection.search(Q, 10, shortlist=n).ids, truth) for n in (20, 100, 400)]
+    assert by_shortlist == sorted(by_shortlist)
+    assert by_shortlist[1] > 0.88
+    assert by_shortlist[2] > 0.98
+
+
+def test_each_side_is_centred_by_its_own_mean(client):
+    rng = np.random.default_rng(0)
+    queries = rng.normal(size=(200, 16)) + 2
+    documents = queries + 0.5 * rng.normal(size=queries.shape) - 7
+    encoder = PrefixEncoder(objective="similarity").fit_pairs(queries, documents)
+    collection = PrefixCollection.create(client, "pairs", encoder, short=3, full=10)
+    collection.upload(documents)
+    found = collection.search(queries[:20], 5, shortlist=200)
+    assert recall(found.ids, exact(encoder, documents, queries[:20], 10, 5)) == 1
+
+
+@pytest.mark.parametrize(
+    ("objective", "distance"),
+    [("similarity", "Cosine"), (Similarity(keep="dot_products"), "Dot"), ("reconstruction", "Euclid")],
+    ids=str,
+)
+def test_the_metric_is_the_encoders_own(objective, distance, client, digits):
+    X, Q = digits.X_train[:200], digits.X_test[:10]
+    encoder = PrefixEncoder(objective=objective).fit(X)
+    collection = PrefixCollection.create(client, "any", encoder, short=4, full=12)
+    collection.upload(X)
+    assert client.get_collection("any").config.params.vectors["full"].distance.value == distance
+    Z, q = encoder.transform(X, 12), encoder.transform(Q, 12)
+    scores = -np.linalg.norm(q[:, None] - Z, axis=2) if distance == "Euclid" else q @ Z.T
+    found = collection.search(Q, 3, shortlist=200)
+    assert np.abs(np.abs(found.scores) - np.abs(np.sort(scores, axis=1)[:, :-4:-1])).max() < 1e-3
+    assert recall(found.ids, np.argsort(-scores, axis=1)[:, :3]) == 1
+
+
+def test_ids_and_payloads_come_back_and_a_filter_holds(collection, digits):
+    X = digits.X_train[:60]
+    ids = [str(uuid.UUID(int=i)) if i % 2 else i + 1000 for i in range(60)]
+    payloads = [{"digit": int(y)} for y in digits.y_train[:60]]
+    assert collection.upload(X, ids, payloads, batch=7) == 60
+    found = collection.search(X, 1, shortlist=60)
+    assert [one[0] for one in found.ids] == ids
+    assert [one[0] for one in found.payloads] == payloads
+    three = models.Filter(must=[models.FieldCondition(key="digit", match=models.MatchValue(value=3))])
+    found = collection.search(X[:5], 4, query_filter=three)
+    assert {payload["digit"] for one in found.payloads for payload in one} == {3}
+
+
+def test_a_point_with_the_same_id_is_replaced(collection, digits):
+    collection.upload(digits.X_train[:5], [1, 2, 3, 4, 5])
+    assert collection.upload(digits.X_train[10:12], [5, 6]) == 6
+    found = collection.search(digits.X_train[10:11], 1)
+    assert found.ids == [[5]]
+    assert found.scores[0][0] == pytest.approx(1, abs=1e-5)
+
+
+def test_a_collection_on_disk_is_found_again(encoder, digits, tmp_path):
+    client = qdrant_client.QdrantClient(path=str(tmp_path / "store"))
+    before = PrefixCollection.create(client, "digits", encoder, short=8, full=32)
+    before.upload(digits.X_train[:100])
+    wanted = before.search(digits.X_test[:5], 5)
+    client.close()
+    client = qdrant_client.QdrantClient(path=str(tmp_path / "store"))
+    after = PrefixCollection.open(client, "digits", encoder)
+    assert (after.short, after.full, after.codes.metric) == (8, 32, "cosine")
+    found = after.search(digits.X_test[:5], 5)
+    client.close()
+    assert found.ids == wanted.ids
+    assert np.allclose(found.scores, wanted.scores, atol=1e-6)
+
+
+def test_a_table_of_files_streams_in(collection, digits, tmp_path):
+    X = digits.X_train[:100].astype(np.float32)
+    X[10] = np.nan
+    write_vectors(tmp_path / "a.npy", X)
+    assert collection.upload(open_vectors(tmp_path / "a.npy", nan="drop"), batch=30) == 99
+    assert collection.search(X[[9, 11]], 1).ids == [[9], [11]]
+
+
+def test_few_points_give_few_results(collection, digits):
+    assert collection.search(digits.X_test[:2], 5).ids == [[], []]
+    collection.upload(digits.X_train[:3])
+    assert [len(one) for one in collection.search(digits.X_test[:2], 5).ids] == [3, 3]
+
+
+BAD = {
+    "a wrong width": (lambda c: c.upload(np.ones((2, 5))), "64 columns. Got 5"),
+    "nothing": (lambda c: c.upload(np.ones((0, 64))), "at least one row"),
+    "ids twice": (lambda c: c.upload(np.ones((3, 64)), [4, 5, 4]), "1 occur more than once, the first 4"),
+    "one UUID spelled twice": (
+        lambda c: c.upload(np.ones((2, 64)), [str(uuid.UUID(int=7)), str(uuid.UUID(int=7)).replace("-", "")]),
+        "more than once",
+    ),
+    "ids that are names": (lambda c: c.upload(np.ones((2, 64)), ["a", "b"]), "uuid5"),
+    "negative ids": (lambda c: c.upload(np.ones((2, 64)), [-1, 2]), "got -1"),
+    "too few ids": (lambda c: c.upload(np.ones((2, 64)), [1]), "Got 1 and 2"),
+    "one id": (lambda c: c.upload(np.ones((2, 64)), "ab"), "a sequence of ints or UUIDs"),
+    "too few payloads": (lambda c: c.upload(np.ones((2, 64)), payloads=[{}]), "Got 1 and 2"),
+    "payloads that are none": (lambda c: c.upload(np.ones((2, 64)), payloads=["a", "b"]), "list of dicts"),
+    "no batch": (lambda c: c.upload(np.ones((2, 64)), batch=0), "'batch'"),
+    "queries of a wrong width": (lambda c: c.search(np.ones((2, 5))), "64 columns. Got 5"),
+    "no limit": (lambda c: c.search(np.ones((2, 64)), 0), "'limit'"),
+    "a shortlist below the limit": (lambda c: c.search(np.ones((2, 64)), 9, shortlist=8), "at least 9"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_calls_get_sentences_and_change_nothing(case, collection):
+    call, sentence = BAD[case]
+    with pytest.raises(InvalidInput, match=sentence):
+        call(collection)
+    assert collection.client.count("digits").count == 0
+
+
+def test_row_numbers_are_for_empty_collections(collection, digits):
+    collection.upload(digits.X_train[:3])
+    with pytest.raises(InvalidInput, match=r"holds 3 points.*Pass ids"):
+        collection.upload(digits.X_train[3:6])
+
+
+def test_collections_that_do_not_fit_are_refused(client, collection, encoder, digits):
+    with pytest.raises(InvalidInput, match=r"already.*replace=True"):
+        PrefixCollection.create(client, "digits", encoder, short=8)
+    assert PrefixCollection.create(client, "digits", encoder, short=9, replace=True).short == 9
+    with pytest.raises(InvalidInput, match="no collection 'other'"):
+        PrefixCollection.open(client, "other", encoder)
+    client.create_collection("foreign", vectors_config=models.VectorParams(size=4, distance=models.Distance.DOT))
+    with pytest.raises(InvalidInput, match="firstk did not make it"):
+        PrefixCollection.open(client, "foreign", encoder)
+    with pytest.raises(InvalidInput, match="this encoder has 20"):
+        PrefixCollection.open(client, "digits", encoder[:20])
+    for short in (0, 32, 2.5):
+        with pytest.raises(InvalidInput, match=r"\[1, 31\]"):
+            PrefixCollection.create(client, "new", encoder, short=short, full=32)
+
+
+def test_a_server_that_is_not_there_is_a_sentence(encoder):
+    client = qdrant_client.QdrantClient("http://127.0.0.1:9", check_compatibility=False, timeout=2)
+    with pytest.raises(InvalidInput, match="Qdrant did not do"):
+        PrefixCollection.open(client, "digits", encoder)
+
+
+def test_a_missing_extra_is_named(client, encoder, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "qdrant_client.models", None)
+    with pytest.raises(MissingExtra, match=r"firstk\[search\]"):
+        PrefixCollection.create(client, "digits", encoder, short=8)

@@ -1,0 +1,245 @@
+"""An index over its life: rows come and go, it is saved and read, and bad requests get a sentence."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+
+from firstk import FunnelIndex, PrefixEncoder, _whole_file
+from firstk._checks import CorruptModel, InvalidInput
+from firstk.retrieval import Schedule, _file
+
+RNG = np.random.default_rng(0)
+Z = (RNG.normal(size=(300, 12)) * 0.7 ** np.arange(12)).astype(np.float32)
+Q = (RNG.normal(size=(20, 12)) * 0.7 ** np.arange(12)).astype(np.float32)
+Z.flags.writeable = Q.flags.writeable = False
+STAGES = [(3, 60), (6, 20)]
+
+
+def same_answers(a, b, exact):
+    left, right = (index.search(Q, 5, exact=exact) for index in (a, b))
+    assert np.array_equal(left.ids, right.ids)
+    assert np.array_equal(left.scores, right.scores)
+    assert np.array_equal(left.multiply_adds, right.multiply_adds)
+
+
+@given(steps=st.lists(st.tuples(st.booleans(), st.integers(1, 40), st.integers(0, 10**6)), min_size=1, max_size=6))
+@settings(max_examples=25, deadline=None)
+def test_adding_and_removing_is_building_from_what_is_left(steps):
+    index = FunnelIndex.fit(Z[:100], schedule=STAGES)
+    alive = {int(i): Z[i] for i in range(100)}
+    for adding, count, seed in steps:
+        rng = np.random.default_rng(seed)
+        if adding:
+            rows = rng.normal(size=(count, 12)).astype(np.float32)
+            alive |= dict(zip(index.add(rows).tolist(), rows, strict=True))
+        else:
+            gone = rng.choice(list(alive), min(count, len(alive) - 20), replace=False)
+            index.remove(gone)
+            alive = {i: row for i, row in alive.items() if i not in set(gone.tolist())}
+    rebuilt = FunnelIndex.fit(np.array(list(alive.values())), ids=list(alive), schedule=STAGES)
+    rebuilt.schedule = index.schedule
+    assert index.ids.tolist() == list(alive)
+    for exact in (False, True):
+        same_answers(index, rebuilt, exact)
+
+
+@pytest.mark.parametrize("metric", ["l2", "inner_product", "cosine"])
+@pytest.mark.parametrize("first_stage", ["float32", "int8"])
+def test_what_is_read_answers_as_what_was_saved(tmp_path, metric, first_stage):
+    index = FunnelIndex.fit(Z, metric=metric, first_stage=first_stage, ids=np.arange(300) * 7 + 5)
+    index.remove([5, 19])
+    path = index.save(tmp_path / "deep" / "index.safetensors")
+    again = FunnelIndex.load(path)
+    for exact in (False, True):
+        same_answers(index, again, exact)
+    assert again.schedule == index.schedule
+    assert again.add(Z[:1]).tolist() == index.add(Z[:1]).tolist() == [299 * 7 + 6]
+    assert [file.name for file in path.parent.iterdir()] == ["index.safetensors"]
+
+
+def test_an_encoder_is_saved_with_the_index(tmp_path):
+    X = RNG.normal(size=(200, 9)) @ RNG.normal(size=(9, 9))
+    enc = PrefixEncoder(6, objective="similarity").fit(X)
+    index = FunnelIndex.fit(X, encoder=enc, metric="cosine")
+    again = FunnelIndex.load(index.save(tmp_path / "index"))
+    assert np.array_equal(again.search(X[:7]).ids, index.search(X[:7]).ids)
+    assert index.search(X[:7]).encoding == 54
+    again.add(X[:3] + 0.1)
+    assert len(again) == 203
+
+
+def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "index"
+    FunnelIndex.fit(Z).save(path)
+    FunnelIndex.fit(Z[:50]).save(path)
+    assert len(FunnelIndex.load(path)) == 50
+    monkeypatch.setattr(_whole_file.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(InvalidInput, match=r"no space left.*Nothing was left half-written"):
+        FunnelIndex.fit(Z).save(path)
+    assert len(FunnelIndex.load(path)) == 50
+    assert [file.name for file in tmp_path.iterdir()] == ["index"]
+
+
+def test_an_index_can_be_emptied_and_filled_again():
+    index = FunnelIndex.fit(Z[:50], schedule=[(3, 20)], n_neighbours=5)
+    index.remove(index.ids)
+    assert len(index) == 0
+    with pytest.raises(InvalidInput, match=r"this index holds none\. Add some first"):
+        index.search(Q)
+    with pytest.raises(InvalidInput, match="this index holds none"):
+        index.replan()
+    assert index.add(Z).tolist() == list(range(50, 350))
+    assert index.search(Z[:4], 1).ids[:, 0].tolist() == [50, 51, 52, 53]
+
+
+def test_replanning_serves_more_neighbours():
+    index = FunnelIndex.fit(Z, n_neighbours=5, recall=0.9)
+    with pytest.raises(
+        InvalidInput, match=r"chosen for at most 5 neighbours, and 20 were asked.*replan\(n_neighbours=20\)"
+    ):
+        index.search(Q, 20)
+    assert index.search(Q, 20, exact=True).ids.shape == (20, 20)
+    assert index.replan(n_neighbours=20).n_neighbours == 20
+    assert index.schedule.recall == 0.9
+    assert index.search(Q, 20).ids.shape == (20, 20)
+
+
+def test_shortlists_keep_their_share_of_a_store_that_grows():
+    schedule = Schedule.from_dict(FunnelIndex.fit(Z, schedule=STAGES).schedule.to_dict())
+    assert schedule.sizes(300, 10) == [60, 20]
+    assert schedule.sizes(3000, 10) == [600, 200]
+    assert schedule.sizes(30, 10) == [10, 10]
+    assert schedule.sizes(5, 3) == [3, 3]
+
+
+def spoiled(value):
+    bad = Q.copy()
+    bad[3, 2] = value
+    return bad
+
+
+def fit(**parameters):
+    return lambda: FunnelIndex.fit(Z, **parameters)
+
+
+INDEX = FunnelIndex.fit(Z, schedule=STAGES)
+COSINE = FunnelIndex.fit(Z, schedule=STAGES, metric="cosine")
+BINARY = FunnelIndex.fit(Z, schedule=STAGES, first_stage="binary")
+CASES = {
+    "recall of 0": (fit(recall=0), r"'recall' parameter of FunnelIndex.fit must be a number in \(0, 1\]. Got 0"),
+    "recall of 99": (fit(recall=99), r"must be a number in \(0, 1\]. Got 99"),
+    "recall in words": (fit(recall="high"), r"must be a number in \(0, 1\]"),
+    "unknown metric": (fit(metric="euclid"), "'metric' parameter of FunnelIndex.fit must be one of 'cosine', 'inner"),
+    "unknown first stage": (fit(first_stage="int4"), "'first_stage' parameter"),
+    "unknown engine": (fit(engine="gpu"), "'engine' parameter"),
+    "no encoder": (fit(encoder="model/"), "must be a fitted PrefixEncoder, a FittedEncoder or None"),
+    "neighbours past the rows": (fit(n_neighbours=301), r"an int in \[1, 300\] \(the rows\)"),
+    "schedule of words": (fit(schedule="fast"), r"'schedule' parameter .* must be pairs \(k, size\)"),
+    "schedule that shrinks k": (fit(schedule=[(6, 60), (3, 20)]), "k increasing"),
+    "schedule that grows": (fit(schedule=[(3, 20), (6, 60)]), "size never growing"),
+    "schedule past the width": (fit(schedule=[(13, 60)]), r"in \[1, 12\] \(the width\)"),
+    "schedule too short": (fit(schedule=[(3, 5)]), "at least 10"),
+    "NaN rows": (lambda: FunnelIndex.fit(spoiled(np.nan)), r"'Z' has NaN or infinity in 1 of 20 rows \(row 3\)"),
+    "huge rows": (lambda: FunnelIndex.fit(spoiled(1e19)), "row 3 of 'Z' has norm 1.0e.19, too large"),
+    "rows past float32": (lambda: FunnelIndex.fit(spoiled(0).astype(np.float64) * 1e300), "too large"),
+    "no rows": (lambda: FunnelIndex.fit(Z[:0]), "at least one row"),
+    "one vector": (lambda: FunnelIndex.fit(Z[0]), "two-dimensional 'Z'"),
+    "duplicate ids": (fit(ids=[0] * 300), "takes every id once; id 0 is there several times"),
+    "ids of another length": (fit(ids=[1, 2]), "as many ids as rows. Got 2 and 300"),
+    "fractional ids": (fit(ids=np.arange(300) + 0.5), "takes ids as a list of ints"),
+    "known id added": (lambda: INDEX.add(Z[:2], ids=[900, 7]), "id 7 is in the index already"),
+    "another width added": (lambda: INDEX.add(Z[:, :5]), "takes 'Z' with 12 columns. Got 5"),
+    "unknown id removed": (lambda: INDEX.remove([3, 4000]), "id 4000 is not in it .* Nothing was removed"),
+    "another width": (lambda: INDEX.search(Q[:, :5]), "takes 'Q' with 12 columns. Got 5"),
+    "NaN query": (lambda: INDEX.search(spoiled(np.nan)), r"'Q' has NaN or infinity in 1 of 20 rows \(row 3\)"),
+    "infinite query": (lambda: INDEX.search(spoiled(np.inf)), "'Q' has NaN or infinity"),
+    "more neighbours than rows": (lambda: INDEX.search(Q, 301), r"an int in \[1, 300\] \(the rows of the index\)"),
+    "no neighbours": (lambda: INDEX.search(Q, 0), r"an int in \[1, 300\]"),
+    "no threads": (lambda: INDEX.search(Q, threads=0), "an int of at least 1, or None"),
+    "a direction of nothing": (lambda: COSINE.search(np.zeros((2, 12))), "row 0 of 'Q' is all zeros"),
+    "exact signs": (lambda: BINARY.search(Q, exact=True), "needs a first stage that bounds distances"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_requests_get_a_sentence(name):
+    run, sentence = CASES[name]
+    with pytest.raises(InvalidInput, match=sentence):
+        run()
+    assert len(INDEX) == 300
+    assert INDEX.ids.tolist() == list(range(300))
+
+
+def _flip(path):
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+
+
+def _foreign(path):
+    save_file({"codes": Z.copy()}, path)
+
+
+def _newer(path):
+    save_file({"codes": Z.copy()}, path, {"format": "firstk-funnel", "format_version": "9"})
+
+
+DAMAGE = {
+    "a flipped bit": (_flip, "does not match its checksum"),
+    "half a file": (lambda path: path.write_bytes(path.read_bytes()[:3000]), "not a safetensors file"),
+    "an empty file": (lambda path: path.write_bytes(b""), "not a safetensors file"),
+    "text": (lambda path: path.write_text("hello " * 100), "not a safetensors file"),
+    "another library's file": (_foreign, "does not say format 'firstk-funnel'"),
+    "a newer format": (_newer, "has format version '9'; this firstk reads version 1"),
+    "nothing": (lambda path: path.unlink(), "there is no such file"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_files_are_refused(tmp_path, name):
+    damage, sentence = DAMAGE[name]
+    path = INDEX.save(tmp_path / "index")
+    damage(path)
+    with pytest.raises(CorruptModel, match=sentence):
+        FunnelIndex.load(path)
+
+
+def _changed(facts=(), **arrays):
+    def write(path):
+        old, parts = _file.read_index(path)
+        _file.write_index(path, old | dict(facts), {k: v for k, v in (parts | arrays).items() if v is not None})
+
+    return write
+
+
+UNFIT = {
+    "codes of another width": _changed(codes=Z[:, :5]),
+    "codes in float64": _changed(codes=Z.astype(np.float64)),
+    "codes with NaN": _changed(codes=np.full((300, 12), np.nan, np.float32)),
+    "no codes": _changed(codes=None),
+    "ids twice": _changed(ids=np.zeros(300, np.int64)),
+    "too few ids": _changed(ids=np.arange(5)),
+    "an unknown metric": _changed({"metric": "taxi"}),
+    "no schedule": _changed({"schedule": None}),
+    "a schedule past the width": _changed(
+        {"schedule": {"stages": [[99, 60]], "rows": 300, "n_neighbours": 10, "exact_k": 3}}
+    ),
+    "an exact prefix past the width": _changed(
+        {"schedule": {"stages": [[3, 60]], "rows": 300, "n_neighbours": 10, "exact_k": 99}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_parts_that_do_not_fit_are_refused(tmp_path, name):
+    path = INDEX.save(tmp_path / "index")
+    UNFIT[name](path)
+    with pytest.raises(CorruptModel, match="damaged firstk index"):
+        FunnelIndex.load(path)
+
+
+def test_a_folder_is_not_written_over(tmp_path):
+    with pytest.raises(InvalidInput, match=r"An index is a file, and .* is a folder"):
+        INDEX.save(tmp_path)

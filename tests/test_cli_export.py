@@ -1,0 +1,96 @@
+"""``firstk export`` writes files that other programs read, and refuses in sentences."""
+
+import json
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from firstk import PrefixEncoder
+from firstk.cli import main
+from firstk.data import load_digits
+from firstk.data.files import write_vectors
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def firstk(monkeypatch, capsys):
+    """Run a command in this process: a new one would spend its time on imports."""
+
+    def run(*arguments, cwd):
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["firstk", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Done(ended.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """Return a folder with a saved encoder and its documents, and the encoder."""
+    folder, digits = tmp_path_factory.mktemp("job"), load_digits()
+    encoder = PrefixEncoder(objective="similarity").fit(digits.X_train)
+    encoder.save(folder / "model")
+    write_vectors(folder / "documents.npy", digits.X_train[:300].astype(np.float32))
+    return folder, encoder, digits
+
+
+def test_onnx(job, firstk):
+    pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    from firstk.integrations import onnx
+
+    folder, encoder, digits = job
+    done = firstk("export", "model", "--to", "onnx", "-k", 9, "-o", "out/encoder.onnx", cwd=folder)
+    assert done.code == 0, done.err
+    assert "64 numbers in, prefixes of 1 to 9 out" in done.out
+    loaded = onnx.load(folder / "out" / "encoder.onnx")
+    X = digits.X_test.astype(np.float32)
+    assert np.abs(loaded.encode(X, 4) - encoder.transform(X, 4)).max() < 1e-6
+
+
+def test_faiss(job, firstk):
+    faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
+    folder, encoder, digits = job
+    arguments = ("--documents", "documents.npy", "--index", "HNSW16", "-k", 12, "-o", "documents.faiss", "--json")
+    done = firstk("export", "model", "--to", "faiss", *arguments, cwd=folder)
+    assert done.code == 0, done.err
+    facts = json.loads(done.out)
+    assert (facts["documents"], facts["k"], facts["input_width"]) == (300, 12, 64)
+    Q = digits.X_test[:50].astype(np.float32)
+    found = faiss.read_index(str(folder / "documents.faiss")).search(Q, 1)[1].ravel()
+    wanted = (encoder.transform(Q, 12) @ encoder.transform(digits.X_train[:300], 12).T).argmax(axis=1)
+    assert (found == wanted).mean() > 0.95  # a graph may miss a few
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--to", "csv", "-o", "a"), "one of 'faiss', 'onnx'"),
+        (("--to", "faiss", "-o", "a"), "--documents"),
+        (("--to", "onnx", "--documents", "documents.npy", "-o", "a"), "encoder alone"),
+        (("--to", "onnx", "-k", "99", "-o", "a"), "[1, 53]"),
+        (("--to", "onnx", "-o", "model"), "is a folder"),
+        (("--to", "faiss", "--documents", "missing.npy", "-o", "a"), "missing.npy"),
+    ],
+)
+def test_refusals_are_one_sentence_and_leave_nothing(arguments, sentence, job, firstk):
+    folder, _, _ = job
+    done = firstk("export", "model", *arguments, cwd=folder)
+    assert done.code == 1
+    assert sentence in done.err
+    assert "Traceback" not in done.err
+    assert not (folder / "a").exists()
+
+
+def test_a_folder_that_is_no_model(tmp_path, firstk):
+    done = firstk("export", tmp_path, "--to", "onnx", "-o", "a.onnx", cwd=tmp_path)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert firstk("export", tmp_path, cwd=tmp_path).code == 2
