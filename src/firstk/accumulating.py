@@ -58,11 +58,14 @@ class Pieces:
         Whether they hold pairs.
     job : mapping
         What is read, in facts that JSON can hold: another stream must have other facts.
+    files : callable () -> list of (int, Pieces), optional
+        The same rows file by file, each with the number of its first row, where they may be read apart.
     """
 
     after: Callable[[int], Iterator[Piece]]
     pairs: bool = False
     job: Mapping[str, Any] = field(default_factory=dict)
+    files: Callable[[], list[tuple[int, Pieces]]] | None = None
 
     @classmethod
     def of(cls, batches: Iterable[Columns]) -> Pieces:
@@ -202,6 +205,7 @@ def accumulate(
     checkpoint: Checkpoint | None = None,
     job: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] = lambda rows: None,
+    first: int = 0,
 ) -> Gathered:
     """Gather the statistics of a stream, and the rows that are kept apart.
 
@@ -220,6 +224,8 @@ def accumulate(
         Facts about the fit, beside those of the stream, that a checkpoint must agree with.
     progress : callable (rows) -> None
         Told how many rows have just been taken in; first, how many a checkpoint held.
+    first : int
+        Number of the first row, by which `parts` counts.
     """
     about = {"stream": dict(pieces.job), "held_out": _digest(parts)} | dict(job or {})
     so_far = Gathered()
@@ -237,7 +243,9 @@ def accumulate(
     written, signals = time.monotonic(), (signal.SIGINT, *(() if checkpoint is None else (signal.SIGTERM,)))
     with (
         interruptible(*signals) as interrupted,
-        closing(mapped(measure, _numbered(pieces.after(so_far.end), so_far.read), workers or cores())) as coming,
+        closing(
+            mapped(measure, _numbered(pieces.after(so_far.end), first + so_far.read), workers or cores())
+        ) as coming,
     ):
         for part in coming:
             so_far.take(part)

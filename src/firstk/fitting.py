@@ -24,6 +24,7 @@ from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.estimator import PrefixEncoder
 from firstk.evaluation import Evidence
+from firstk.problem import Problem
 
 # Rows that are judged, and rows among which neighbours are looked for: enough for a curve, bounded for any file.
 MOST_HELD = MOST_REFERENCE = 10_000
@@ -93,6 +94,7 @@ def fit_stream(
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], object] = lambda rows: None,
+    elsewhere: Callable[[Problem, Pieces, Draw], Gathered] | None = None,
 ) -> StreamedFit:
     """Fit an encoder on a stream, but for the rows that are held out.
 
@@ -113,6 +115,8 @@ def fit_stream(
         Where the moments are kept while the stream is read. Training keeps one of its own: ``Gradient(checkpoint=)``.
     progress : callable (rows) -> None
         Told how many rows have just been taken in.
+    elsewhere : callable, optional
+        What gathers the stream in place of this process: :func:`firstk.engines.dask.gather`.
     """
     pieces = batches if isinstance(batches, Pieces) else Pieces.of(batches)
     parts = Draw.nothing() if parts is None else parts
@@ -121,7 +125,11 @@ def fit_stream(
         done = _trained(encoder, pieces, parts, progress)
     else:
         job = {"encoder": _parameters.expressed(encoder.get_params(deep=False))}
-        done = accumulate(problem, pieces, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress)
+        done = (
+            accumulate(problem, pieces, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress)
+            if elsewhere is None
+            else elsewhere(problem, pieces, parts)
+        )
         if done.statistics is None:
             raise no_row()
         _ = encoder._learn(done.statistics).encoder_  # solved now, not when it is first asked for
@@ -175,16 +183,24 @@ def pieces_of(
     """
     size = piece_rows(table.width)
 
-    def after(end: int) -> Iterator[Piece]:
-        for batch in table.batches(size, columns, start=end):
-            end += len(batch) + batch.dropped
-            if len(batch):
-                y = None if target is None else target(batch)
-                yield Piece({"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}, end)
+    def reading(part: VectorTable) -> Callable[[int], Iterator[Piece]]:
+        def after(end: int) -> Iterator[Piece]:
+            for batch in part.batches(size, columns, start=end):
+                end += len(batch) + batch.dropped
+                if len(batch):
+                    y = None if target is None else target(batch)
+                    yield Piece({"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}, end)
+
+        return after
+
+    def apart() -> list[tuple[int, Pieces]]:
+        parts = [part for _, part in table.parts()]
+        firsts = np.cumsum([0, *(part.rows for part in parts[:-1])])
+        return [(int(first), Pieces(reading(part))) for first, part in zip(firsts, parts, strict=True)]
 
     files = [[str(shard.path), *_stamp(shard.path)] for shard in table.shards]
     job = {"files": files, "vectors": table.vectors, "columns": list(columns), "nan": table.nan, "rows a piece": size}
-    return Pieces(after, job=job)
+    return Pieces(reading(table), job=job, files=apart)
 
 
 def _stamp(path: Any) -> tuple[int, int]:

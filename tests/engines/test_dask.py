@@ -197,6 +197,32 @@ def test_training_on_moments_takes_dask_data():
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-9)
 
 
+def test_the_command_line_fits_on_a_cluster(tmp_path):
+    """The workers are threads of this process: they see its files, and nothing else of it is needed."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
+    from typer.testing import CliRunner
+
+    from firstk.cli import app
+
+    (tmp_path / "store").mkdir()
+    for i in range(10):
+        rows = slice(24 * i, 24 * i + 24)
+        np.savez(tmp_path / "store" / f"part-{i}.npz", vectors=X[rows], label=Y[rows])
+    command = ["fit", str(tmp_path / "store"), "--objective", "fisher", "--label", "label", "-o"]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as cluster:
+        done = CliRunner().invoke(app, [*command, str(tmp_path / "dask"), "--dask", cluster.scheduler_address])
+        assert done.exit_code == 0, repr(done.exception)
+        wrong = CliRunner().invoke(
+            app, [*command, str(tmp_path / "x"), "--dask", cluster.scheduler_address, "--labels", "y.npy"]
+        )
+        assert wrong.exit_code == 1
+    assert CliRunner().invoke(app, [*command, str(tmp_path / "here")]).exit_code == 0
+    found, expected = (PrefixEncoder.load(tmp_path / name) for name in ("dask", "here"))
+    assert_same(found, expected)
+
+
 # -- a cluster of two worker processes -----------------------------------------------------------------------------
 
 

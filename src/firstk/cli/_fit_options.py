@@ -33,4 +33,8 @@ CheckpointFile = Annotated[
     typer.Option("--checkpoint", metavar="FILE", help="Where moments are kept while rows are read; OUT.checkpoint."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint of a fit that was stopped.")]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Let the workers of a dask cluster read and measure the files."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Of the held-out part and of training.")]

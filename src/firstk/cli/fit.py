@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from firstk._checks import RankWarning, TrainingWarning
+from firstk._checks import InvalidInput, RankWarning, TrainingWarning, require
 from firstk.cli import _fit_options as options
 from firstk.cli._inputs import (
     JsonOption,
@@ -61,6 +61,7 @@ def fit(
     seed: options.Seed = 0,
     checkpoint: options.CheckpointFile = None,
     resume: options.Resume = False,
+    dask: options.Dask = None,
     nan: NanOption = "refuse",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -85,7 +86,7 @@ def fit(
     place = Place(source, vectors, label, labels, pairs, nan)
     kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
     with _warnings_as_notes():
-        done, study = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept)
+        done, study = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
     typer.echo(_as_json(done, study, out) if as_json else _as_text(done, study, out, place))
 
 
@@ -99,6 +100,7 @@ def _run(
     source_model: str | None,
     shown: bool,
     kept: Checkpoint,
+    dask: str | None,
 ) -> tuple[StreamedFit, Study | None]:
     """Fit, judge and save; the folder is written at the end, whole or not at all."""
     from firstk._storage import check_target
@@ -109,9 +111,11 @@ def _run(
     check_target(out)  # before the work, not after it
     stream, share = open_stream(place), _share_of(held_out)
     own = None if share is not None else read_held_out(place, held_out, stream)
-    with _bar(stream, shown) as progress, _telling_how_to_go_on(kept):
+    if dask is not None and place.labels is not None:
+        raise InvalidInput("Workers of a dask cluster read labels from a column of the files: --label, not --labels.")
+    with _bar(stream, shown) as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
         parts = draw(stream.rows, share or 0.0, seed)
-        done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress)
+        done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
     if not done.held:
         encoder.save(out, source_model=source_model)
         return done, None
@@ -182,6 +186,23 @@ def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
 
     with step_progress(steps_of(done), quiet=not shown, what="judging") as begin:
         return study(done, source, begin)
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Give what lets a cluster gather the rows; None where no address is given."""
+    if address is None:
+        yield None
+        return
+    distributed = require("distributed", "dask", "Fitting on a dask cluster")
+    from firstk.engines.dask import gather
+
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"There is no dask scheduler at '{address}' ({error}).") from None
+    with client:
+        yield gather
 
 
 @contextmanager

@@ -7,6 +7,7 @@ also when a worker was lost and its partitions were read again.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import FirstkError, InvalidInput, check_prefix, require
+from firstk.accumulating import Draw, Gathered, Pieces, accumulate
 from firstk.batches import as_rows, measured, merged
 from firstk.contracts import Statistics
 from firstk.fitted import FittedEncoder
@@ -55,6 +57,34 @@ def _leaf(problem: Problem, partition: int, batches: Any) -> Statistics | None:
     except FirstkError as error:
         # As a plain sentence: errors travel back to the client by pickle.
         raise InvalidInput(f"In partition {partition}: {error}") from None
+
+
+def gather(problem: Problem, pieces: Pieces, parts: Draw) -> Gathered:
+    """Return what a stream of files gives, each file read and measured by a worker that can see it.
+
+    What :func:`firstk.accumulating.accumulate` does on one machine, on the cluster of the current client.
+    """
+    dask = require("dask", "dask", "Fitting on a dask cluster")
+    if pieces.files is None:
+        raise InvalidInput("A dask cluster reads rows from files. Pairs, and rows in memory, are fitted without it.")
+    read, join = dask.delayed(_read, pure=False), dask.delayed(_gathered, pure=False)
+    quiet = replace(problem, progress=iter)
+    found = [read(quiet, own, parts, first) for first, own in pieces.files()]
+    while len(found) > 1:
+        found = [join(found[i : i + _FAN]) for i in range(0, len(found), _FAN)]
+    return found[0].compute()
+
+
+def _read(problem: Problem, pieces: Pieces, parts: Draw, first: int) -> Gathered:
+    return accumulate(problem, pieces, parts, workers=1, first=first)
+
+
+def _gathered(parts: list[Gathered]) -> Gathered:
+    """Join what several files gave, in their order; the parts stay as they are."""
+    whole = Gathered()
+    for part in copy.deepcopy(parts):
+        whole.take(part)
+    return whole
 
 
 # -- partitions ------------------------------------------------------------------------------------------------
