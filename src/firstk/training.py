@@ -234,9 +234,7 @@ def _length(rows: dict[str, torch.Tensor]) -> float:
     return float(torch.cat([rows["left"], rows["right"]]).square().sum(1).mean().sqrt())
 
 
-def _encoder(
-    request: Request, start: Any, R: np.ndarray | None, tensor: Any, constant: float | None, d: int
-) -> Any:
+def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, constant: float | None, d: int) -> Any:
     if request.linear:
         return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R), constant)
     if isinstance(request.network, MLP):

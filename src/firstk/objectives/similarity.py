@@ -31,6 +31,8 @@ from firstk.pairs import PairMoments
 NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5)
 # Half of what training aims at is the model's own judgement, half the annotators' (figures in docs/decisions.md).
 FIDELITY = 0.5
+# Cosines of float32 vectors that differ by less do not differ.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class Pairs(ClosedFormObjective):
         carries further than what it learns from either.
         """
         cosines = _cosines(dense(rows["left"]), dense(rows["right"]))
-        return (1 - self.fidelity) * _standardised(rows["scores"]) + self.fidelity * _standardised(cosines)
+        return (1 - self.fidelity) * _standardised(rows["scores"]) + self.fidelity * _standardised(cosines, _ROUNDING)
 
 
 def mined_agreement(X: np.ndarray) -> np.ndarray:
@@ -222,11 +224,11 @@ def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", left, right, dtype=np.float64) / np.where(sizes > 0, sizes, 1.0)
 
 
-def _standardised(values: np.ndarray) -> np.ndarray:
-    """Mean 0 and variance 1; zeros where all values are one."""
+def _standardised(values: np.ndarray, least: float = 0.0) -> np.ndarray:
+    """Mean 0 and variance 1; zeros where the values spread by no more than `least`."""
     centred = np.asarray(values, dtype=np.float64) - np.mean(values, dtype=np.float64)
     spread = np.sqrt(np.mean(centred**2))
-    return centred / spread if spread > 0 else centred
+    return centred / spread if spread > least else np.zeros_like(centred)
 
 
 def _both_sides(statistics: Statistics) -> np.ndarray:
