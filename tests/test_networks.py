@@ -131,3 +131,16 @@ def test_fisher_of_a_network(digits):
     enc.fit(digits.X_train, digits.y_train)
     assert enc.score(digits.X_test, digits.y_test) > 0.8
     assert (np.diff(enc.spectrum_) < 0.5).all()
+
+
+def test_an_offset_is_a_centre_elsewhere():
+    """B x + l b written as B (x - c), in whitened coordinates too, and no centre where there is no offset."""
+    from firstk.networks import LinearEncoder
+
+    torch.manual_seed(0)
+    C, R, X = (torch.randn(*shape, dtype=torch.float64) for shape in ((3, 5), (6, 5), (10, 6)))
+    encoder = LinearEncoder(C, R, constant=2.5)
+    torch.nn.init.normal_(encoder.b)
+    expected = encoder(X @ R).detach().numpy()
+    np.testing.assert_allclose((X.numpy() - encoder.centre()) @ encoder.weight.detach().numpy().T, expected, atol=1e-12)
+    assert not LinearEncoder(C, R).centre().any()

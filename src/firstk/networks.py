@@ -31,7 +31,7 @@ class LinearEncoder(nn.Module):
         super().__init__()
         self.C = nn.Parameter(C.clone(memory_format=torch.contiguous_format))
         self.R = R  # no buffer: it belongs to the data, not to the state of training
-        self.constant = constant
+        self.constant = 0.0 if constant is None else constant
         self.b = None if constant is None else nn.Parameter(C.new_zeros(len(C)))
 
     @property

@@ -250,3 +250,34 @@ def test_too_few_distinct_rows_to_mine():
 def test_one_pair_is_too_few():
     with pytest.raises(InvalidInput, match=r"needs at least two (pairs|rows).* 1"):
         PrefixEncoder(objective=plain()).fit_pairs([[1.0, 2.0]], [[2.0, 1.0]])
+
+
+def test_training_goes_by_scores_mixed_with_the_full_cosine():
+    """A loop over pairs; the scale and the zero of the scores play no part, and neither does the length of vectors."""
+    rng = np.random.default_rng(0)
+    left, right, scores = rng.normal(size=(7, 3)), rng.normal(size=(7, 3)), rng.normal(size=7)
+    left[2] = 0.0
+    cosines = []
+    for x, y in zip(left, right, strict=True):
+        size = sum(a * a for a in x) ** 0.5 * sum(b * b for b in y) ** 0.5
+        cosines.append(sum(a * b for a, b in zip(x, y, strict=True)) / size if size else 0.0)
+    parts = []
+    for values in (list(scores), cosines):
+        mean = sum(values) / 7
+        spread = (sum((value - mean) ** 2 for value in values) / 7) ** 0.5
+        parts.append([(value - mean) / spread for value in values])
+    expected = [0.7 * s + 0.3 * c for s, c in zip(*parts, strict=True)]
+    rows = {"left": left * 4, "right": right, "scores": 5 * scores + 2}
+    np.testing.assert_allclose(Similarity(fidelity=0.3).for_pairs().mixed_scores(rows), expected, atol=1e-12)
+
+
+def test_equal_cosines_leave_the_scores():
+    rows = {"left": np.ones((3, 2)), "right": np.ones((3, 2)), "scores": np.array([0.0, 1.0, 2.0])}
+    mixed = Similarity(fidelity=0.5).for_pairs().mixed_scores(rows)
+    np.testing.assert_allclose(mixed, 0.5 * np.array([-1, 0, 1]) * np.sqrt(1.5))
+
+
+@pytest.mark.parametrize("fidelity", [-0.1, 1.1, "auto", None, float("nan")])
+def test_fidelity_is_a_share(fidelity):
+    with pytest.raises(ValueError, match="'fidelity' parameter of Similarity"):
+        Similarity(fidelity=fidelity).check()

@@ -32,6 +32,8 @@ from firstk.pairs import PairMoments
 NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5)
 # Half of what training aims at is the model's own judgement, half the annotators' (figures in docs/decisions.md).
 FIDELITY = 0.5
+# Cosines of float32 vectors that differ by less do not differ.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ class Pairs(ClosedFormObjective):
         """
         given = np.asarray(rows["scores"], dtype=np.float64)
         own = _cosines(dense(rows["left"]), dense(rows["right"]))
-        scores, cosines = (_standardised(column, over_all(column)) for column in (given, own))
+        scores = _standardised(given, over_all(given))
+        cosines = _standardised(own, over_all(own), _ROUNDING)
         return (1 - self.fidelity) * scores + self.fidelity * cosines
 
 
@@ -227,10 +230,10 @@ def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", left, right, dtype=np.float64) / np.where(sizes > 0, sizes, 1.0)
 
 
-def _standardised(values: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Less the mean of what they are among, over its standard deviation; zeros where all values are one."""
+def _standardised(values: np.ndarray, among: np.ndarray, least: float = 0.0) -> np.ndarray:
+    """Less the mean of what they are among, over its standard deviation; zeros where that is no more than `least`."""
     centred, spread = values - among.mean(), among.std()
-    return centred / spread if spread > 0 else centred
+    return centred / spread if spread > least else np.zeros_like(centred)
 
 
 def _both_sides(statistics: Statistics) -> np.ndarray:
