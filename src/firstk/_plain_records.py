@@ -48,9 +48,7 @@ def from_plain(kind: Any, value: Any) -> Any:
         return float(value)
     if isinstance(kind, type) and isinstance(value, kind):
         return value
-    raise InvalidInput(
-        f"This is no record of firstk: {value!r:.100} stands where {kind} should. Make it again."
-    )
+    raise InvalidInput(f"This is no record of firstk: {value!r:.100} stands where {kind} should. Make it again.")
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
