@@ -203,7 +203,7 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         if not isinstance(other, PrefixEncoder) or not other._started() or not self._started():
             raise InvalidInput(
                 "merge takes a PrefixEncoder that has seen data and holds its moments, into another: a fitted one, not "
-                "one that was loaded or cut. To send a fitted one to another machine, pickle it."
+                "one that was loaded or cut. To send moments to another machine: firstk.engines.parts."
             )
         if not np.array_equal(getattr(self, "feature_names_in_", ()), getattr(other, "feature_names_in_", ())):
             raise InvalidInput("merge takes encoders of the same columns in the same order. The column names differ.")
