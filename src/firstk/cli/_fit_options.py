@@ -26,6 +26,7 @@ Lam = Annotated[float | None, typer.Option(help="Of mixture: weight of the vecto
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
 Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: neighbours or dot_products.")]
 Neighbours = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined neighbours, or auto.")]
+Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
 Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
 SourceModel = Annotated[str | None, typer.Option("--source-model", help="Name of the model that made the vectors.")]
 CheckpointFile = Annotated[

@@ -56,6 +56,7 @@ def fit(
     noise: options.Noise = None,
     keep: options.Keep = None,
     neighbours: options.Neighbours = None,
+    fidelity: options.Fidelity = None,
     image: options.Image = None,
     source_model: options.SourceModel = None,
     seed: options.Seed = 0,
@@ -77,7 +78,10 @@ def fit(
     from firstk.cli._streams import Place
     from firstk.estimator import PrefixEncoder
 
-    settings = {"shrinkage": shrinkage, "lam": lam, "noise": noise, "keep": keep, "neighbours": neighbours}
+    settings = {
+        "shrinkage": shrinkage, "lam": lam, "noise": noise, "keep": keep, "neighbours": neighbours,
+        "fidelity": fidelity,
+    }  # fmt: skip
     goal, shown = objective_of(objective, settings), looked_at(quiet or as_json)
     encoder = PrefixEncoder(
         components, objective=goal, ordering=ordering_of(ordering), solver=solver, network=network_of(network),
