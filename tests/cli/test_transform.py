@@ -16,6 +16,7 @@ from firstk import PrefixEncoder
 from firstk.cli import main
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
+from firstk.data.files.contract import exactly
 
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 
@@ -427,3 +428,49 @@ def test_two_files_of_one_name_get_two_names(place, digits):
         write_vectors(place / folder / "x.npy", digits.X[:5])
     done("transform", "model", "[ab]/x.npy", "-k", 2, "-o", "out", cwd=place)
     assert sorted(os.listdir(place / "out")) == ["_firstk.json", "a-x.npy", "b-x.npy"]
+
+
+IDS = ["0001", "01234", "1.10", "12345678901234567890123", "4611686018427387905", ""]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "npz"])
+def test_cells_of_a_csv_travel_as_text(place, ending):
+    """No code, price or key is read as a number on the way: leading zeros, digits and empty cells stay."""
+    rows = [f"{i}.5,2,{0.25 * i},{cell},{4611686018427387905 + i if i else ''}" for i, cell in enumerate(IDS)]
+    (place / "in.csv").write_text("x0,x1,x2,code,id\n" + "\n".join(rows) + "\n")
+    PrefixEncoder(2).fit(np.random.default_rng(0).normal(size=(9, 3))).save(place / "three")
+    done("transform", "three", "in.csv", "-o", f"out.{ending}", cwd=place)
+    table = open_vectors(place / f"out.{ending}")
+    (batch,) = table.batches(columns=("code", "id"))
+    found = {name: exactly(batch.columns, name).tolist() for name in ("code", "id")}
+    assert found == {"code": IDS, "id": ["", *(str(4611686018427387905 + i) for i in range(1, 6))]}
+
+
+def test_whole_numbers_with_a_hole_stay_exact(place, digits):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ids = [4611686018427387905, None, 7]
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(digits.X_test[:3].reshape(-1)), 64)
+    pq.write_table(pa.table({"e": vectors, "id": pa.array(ids, pa.int64())}), place / "holes.parquet")
+    done("transform", "model", "holes.parquet", "-k", 2, "-o", "holes.csv", cwd=place)
+    assert [line.rpartition(",")[2] for line in (place / "holes.csv").read_text().splitlines()] == [
+        "id", "4611686018427387905", "", "7"
+    ]  # fmt: skip
+    for ending in ("npz", "safetensors"):  # no place for a hole: said, never a float
+        said = done("transform", "model", "holes.parquet", "-k", 2, "-o", f"holes.{ending}", cwd=place)
+        assert "no room for were left out: id" in said
+        assert open_vectors(place / f"holes.{ending}").columns == ()
+    assert open_vectors(place / "holes.parquet").read().columns["id"].tolist() == ids
+
+
+def test_a_hole_that_comes_late_is_refused(place, digits, monkeypatch):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr("firstk.streaming._BATCH_NUMBERS", 64)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(digits.X_test[:3].reshape(-1)), 64)
+    pq.write_table(pa.table({"e": vectors, "id": pa.array([1, 2, None], pa.int64())}), place / "late.parquet")
+    said = refused("transform", "model", "late.parquet", "-o", "late.npz", cwd=place)
+    assert "column 'id' holds something else, or lacks entries" in said
+    assert not (place / "late.npz").exists()

@@ -415,7 +415,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         (lambda: write_vectors(tmp_path / "a.csv", X, {"vectors": range(4)}), "two columns called 'vectors'"),
         (lambda: write_vectors(tmp_path / "a.csv", X, metadata={"firstk": "{}"}), "has no room"),
         (lambda: write_vectors(tmp_path / "a.safetensors", X, {"t": list("abcd")}), "holds numbers only"),
-        (lambda: write_vectors(tmp_path / "a.npz", X, {"t": np.array([None] * 4)}), "neither"),
+        (lambda: write_vectors(tmp_path / "a.npz", X, {"t": np.array([None] * 4)}), "or lacks entries"),
         (lambda: write_vectors(tmp_path / "a.doc", X), "must end in one of"),
     ]:
         with pytest.raises(InvalidInput) as caught:

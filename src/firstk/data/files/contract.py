@@ -6,6 +6,7 @@ creates one for writing in blocks; everything else (shards, NaN, whole files or 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -100,6 +101,26 @@ class Loaded(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+class Carried(Mapping[str, np.ndarray]):
+    """Columns of some rows that may be looked at, and passed on to another file: the second must change nothing.
+
+    ``columns[name]`` is what a command computes with, such as numbers in place of text.
+    """
+
+    def exact(self, name: str) -> np.ndarray:
+        """Return a column as it is stored."""
+        return self[name]
+
+    @abstractmethod
+    def take(self, kept: np.ndarray) -> Carried:
+        """Return the rows `kept`."""
+
+
+def exactly(columns: Mapping[str, Any], name: str) -> np.ndarray:
+    """Return a column as it is stored, for a writer."""
+    return columns.exact(name) if isinstance(columns, Carried) else np.asarray(columns[name])
 
 
 @dataclass(frozen=True)
@@ -197,6 +218,14 @@ def float_type(dtype: Any) -> np.dtype:
 def unreadable(path: Any, why: str, way_out: str = "Write it again, or give another file") -> InvalidInput:
     """Build the error for a file that is there and cannot be used."""
     return InvalidInput(f"Cannot read vectors from '{path}': {why}. {way_out}.")
+
+
+def no_room(form: str, holds: str, name: str) -> InvalidInput:
+    """Build the error for a column that a format cannot store."""
+    return InvalidInput(
+        f"A file of format {form} holds {holds} only, and column {name!r} holds something else, or lacks entries. "
+        "Leave it out (--columns names those that travel along), or write parquet, arrow or csv."
+    )
 
 
 @contextmanager

@@ -12,9 +12,19 @@ from typing import IO, Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput
 from firstk.data.files.choosing import missing_column, several
-from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
+from firstk.data.files.contract import (
+    Facts,
+    Format,
+    Layout,
+    Loaded,
+    Wanted,
+    exactly,
+    float_type,
+    no_room,
+    reading,
+    unreadable,
+)
 from firstk.data.files.npy import BROKEN, NpyWriter, check_vectors
 
 _BROKEN = (*BROKEN, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)
@@ -164,7 +174,7 @@ class NpzWriter:
         """Append rows; the other columns wait in memory."""
         self._vectors.write(vectors, columns)
         for name, parts in self._columns.items():
-            parts.append(np.asarray(columns[name]))
+            parts.append(exactly(columns, name))
 
     def close(self) -> None:
         """Put everything into one archive."""
@@ -175,7 +185,7 @@ class NpzWriter:
             arrays |= {key: np.array(value) for key, value in self._layout.metadata.items()}
             for name, array in arrays.items():
                 if array.dtype.kind == "O":
-                    raise InvalidInput(f"An npz file holds arrays of numbers or text, and column {name!r} is neither.")
+                    raise no_room("npz", "arrays of numbers or text", name)
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                     np.lib.format.write_array(stream, array, allow_pickle=False)
         self._beside.unlink()

@@ -18,10 +18,9 @@ import numpy as np
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, is_int
 from firstk.data.files.choosing import missing_column
-from firstk.data.files.contract import Batch, Facts, Format, Reader, Wanted, names_of_rows, unreadable
+from firstk.data.files.contract import Batch, Carried, Facts, Format, Reader, Wanted, names_of_rows, unreadable
 from firstk.data.files.formats import FORMATS, format_of
 from firstk.data.files.stored import Restoring
-from firstk.data.files.tables import Columns
 
 NAN = ("refuse", "drop")
 
@@ -247,6 +246,6 @@ def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
 
 
 def _kept(columns: Mapping[str, Any], kept: np.ndarray) -> Mapping[str, Any]:
-    if isinstance(columns, Columns):
+    if isinstance(columns, Carried):
         return columns.take(kept)
     return {name: part[kept] for name, part in columns.items()}

@@ -12,7 +12,7 @@ import numpy as np
 
 from firstk._checks import require
 from firstk.data.files.choosing import Choice, choose
-from firstk.data.files.contract import Facts, Layout, Wanted, float_type, ragged, unreadable
+from firstk.data.files.contract import Carried, Facts, Layout, Wanted, exactly, float_type, ragged, unreadable
 
 # The key of our own facts in the metadata of a schema.
 METADATA = b"firstk"
@@ -23,7 +23,7 @@ def arrow(purpose: str) -> Any:
     return require("pyarrow", "tables", purpose)
 
 
-class Columns(Mapping[str, np.ndarray]):
+class Columns(Carried):
     """Columns of a record batch: arrays of numpy when they are looked at, Arrow as it was when they are passed on."""
 
     def __init__(self, arrays: Mapping[str, Any]):
@@ -167,6 +167,8 @@ def as_numpy(column: Any) -> np.ndarray:
         lengths = np.diff(np.asarray(lists.offsets)) if hasattr(lists, "offsets") else None
         if n and not flat.null_count and (lengths is None or (lengths == lengths[0]).all()):
             return flat.to_numpy(zero_copy_only=False).reshape(n, -1)
+    if column.null_count and pa.types.is_integer(column.type):
+        return np.array(column.to_pylist(), dtype=object)  # Arrow would make floats of them, which do not hold them all
     found = column.to_numpy(zero_copy_only=False)
     if found.dtype.kind == "O" and not column.null_count and pa.types.is_string(column.type):
         return found.astype(str)
@@ -191,8 +193,9 @@ def list_array(matrix: np.ndarray) -> Any:
 def record_batch(layout: Layout, vectors: np.ndarray, columns: Mapping[str, Any]) -> Any:
     """Return rows as a record batch: the vectors first, then the other columns, types as they came."""
     pa = arrow("Writing tables")
-    held = columns.arrays if isinstance(columns, Columns) else columns
-    arrays = [list_array(vectors), *(as_arrow(held[name]) for name in layout.columns)]
+    held = columns.arrays if isinstance(columns, Columns) else None
+    beside = [exactly(columns, name) if held is None else held[name] for name in layout.columns]
+    arrays = [list_array(vectors), *map(as_arrow, beside)]
     fields = [pa.field(name, one.type) for name, one in zip((layout.vectors, *layout.columns), arrays, strict=True)]
     metadata = {key.encode(): value.encode() for key, value in layout.metadata.items()}
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata or None))

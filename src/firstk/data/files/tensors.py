@@ -11,9 +11,19 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from firstk._checks import InvalidInput
 from firstk.data.files.choosing import missing_column, several
-from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
+from firstk.data.files.contract import (
+    Facts,
+    Format,
+    Layout,
+    Loaded,
+    Wanted,
+    exactly,
+    float_type,
+    no_room,
+    reading,
+    unreadable,
+)
 from firstk.data.files.npy import BROKEN, check_vectors, fresh_view
 
 _FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
@@ -157,7 +167,7 @@ class TensorWriter:
         self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).data.cast("B"))
         self._rows += len(vectors)
         for name, parts in self._columns.items():
-            parts.append(np.asarray(columns[name]))
+            parts.append(exactly(columns, name))
 
     def close(self) -> None:
         """Write the other columns, and fill in the header."""
@@ -168,7 +178,7 @@ class TensorWriter:
             column = np.concatenate(parts)
             column = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
             if column.dtype not in _NAMES:
-                raise InvalidInput(f"A safetensors file holds numbers only, and column {name!r} is {column.dtype}.")
+                raise no_room("safetensors", "numbers", name)
             self._file.write(column.tobytes())
             facts[name] = _fact(column.dtype, column.shape, end, end + column.nbytes)
             end += column.nbytes

@@ -1,13 +1,14 @@
 """csv and tsv: a header line, then a row a line; a vector is a column a coordinate, or one cell that holds a list.
 
 Cells are read by the standard library, so that this format needs no extra. Its numbers are float64: text has no type.
+Other columns are passed on as the text that they are; only a command that computes with one reads it as numbers.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -17,7 +18,18 @@ from typing import Any, TextIO
 import numpy as np
 
 from firstk.data.files.choosing import Choice, choose
-from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, ragged, reading, unreadable
+from firstk.data.files.contract import (
+    Carried,
+    Facts,
+    Format,
+    Layout,
+    Loaded,
+    Wanted,
+    exactly,
+    ragged,
+    reading,
+    unreadable,
+)
 
 _BROKEN = (OSError, ValueError, csv.Error)
 # Rows from which the kinds of columns are told, and cells that are held as text at one time.
@@ -77,7 +89,7 @@ class TextReader:
     def _measured(self, first: list[list[str]]) -> int:
         j = self._names.index(self._members[0])
         for row in first:
-            if row[j].strip().lower() not in _MISSING:
+            if not _is_missing(row[j]):
                 return len(_list_of(row[j]))
         return 0
 
@@ -94,8 +106,9 @@ class TextReader:
             next(rows)
             while cells := list(islice(rows, step)):
                 table = np.array(cells, dtype=object)
-                found = {name: self._column(table[:, self._names.index(name)], name, start) for name in columns}
-                yield self._matrix(table, start), found
+                rows_here = np.arange(start, start + len(cells))
+                beside = {name: table[:, self._names.index(name)].astype(str) for name in columns}
+                yield self._matrix(table, start), TextColumns(beside, rows_here, self._column)
                 start += len(cells)
 
     def _matrix(self, table: np.ndarray, start: int) -> np.ndarray:
@@ -103,10 +116,11 @@ class TextReader:
         if self._spread:
             if not places:
                 return np.empty((len(table), 0))
-            return np.column_stack([_floats(self.path, table[:, j], self._names[j], start) for j in places])
+            rows = np.arange(start, start + len(table))
+            return np.column_stack([_floats(self.path, table[:, j], self._names[j], rows) for j in places])
         out = np.full((len(table), self.facts.width), np.nan)
         for i, cell in enumerate(table[:, places[0]]):
-            if cell.strip().lower() not in _MISSING:
+            if not _is_missing(cell):
                 out[i] = self._vector(cell, start + i)
         return out
 
@@ -120,14 +134,51 @@ class TextReader:
             raise ragged(self.path, self.facts.width, [row], [len(entries)])
         return entries
 
-    def _column(self, cells: np.ndarray, name: str, start: int) -> np.ndarray:
+    def _column(self, name: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return a column as whole numbers, as numbers, or as it stands."""
-        kind = self._kinds[name]
-        if kind != "number":
-            return cells.astype(str)
-        with suppress(ValueError, OverflowError):
-            return cells.astype(np.int64) if all(_is_whole(cell) for cell in cells) else cells.astype(np.float64)
-        return _floats(self.path, cells, name, start)
+        if self._kinds[name] != "number":
+            return cells
+        missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
+        if all(_is_whole(cell) for cell in cells[~missing]):
+            return _whole(cells, missing)
+        return _floats(self.path, cells, name, rows)
+
+
+class TextColumns(Carried):
+    """Cells of some rows, read as numbers when they are looked at."""
+
+    def __init__(self, cells: Mapping[str, np.ndarray], rows: np.ndarray, read: Callable[..., np.ndarray]):
+        self._cells, self._rows, self._read = dict(cells), rows, read
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._read(name, self._cells[name], self._rows)
+
+    def exact(self, name: str) -> np.ndarray:
+        """Return the cells as they stand."""
+        return self._cells[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def take(self, kept: np.ndarray) -> TextColumns:
+        """Return the rows `kept`."""
+        return TextColumns({name: cells[kept] for name, cells in self._cells.items()}, self._rows[kept], self._read)
+
+
+def _whole(cells: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return cells as whole numbers, None where one is missing; as text where one is too long for 64 bits."""
+    try:
+        numbers = np.array([int(cell) for cell in cells[~missing]], dtype=np.int64)
+    except OverflowError:
+        return cells
+    if not missing.any():
+        return numbers
+    out = np.full(len(cells), None, dtype=object)
+    out[~missing] = numbers.tolist()
+    return out
 
 
 def load(path: Path, delimiter: str) -> Loaded:
@@ -143,7 +194,7 @@ def load(path: Path, delimiter: str) -> Loaded:
 
 def _kind(cells: list[str]) -> str:
     """Tell what a column holds from its first cells; missing ones say nothing."""
-    present = [cell for cell in cells if cell.strip().lower() not in _MISSING]
+    present = [cell for cell in cells if not _is_missing(cell)]
     if present and all(_is_number(cell) for cell in present):
         return "number"
     lists = present and all(cell.lstrip().startswith("[") and cell.rstrip().endswith("]") for cell in present)
@@ -152,6 +203,10 @@ def _kind(cells: list[str]) -> str:
             _list_of(present[0])
             return "vector"
     return "other"
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in _MISSING
 
 
 def _is_number(cell: str) -> bool:
@@ -179,17 +234,17 @@ def _list_of(cell: str) -> np.ndarray:
     return vector
 
 
-def _floats(path: Path, cells: np.ndarray, name: str, start: int) -> np.ndarray:
+def _floats(path: Path, cells: np.ndarray, name: str, rows: np.ndarray) -> np.ndarray:
     """Return cells as numbers, NaN where one is missing; text is refused with its row number."""
     with suppress(ValueError):
         return cells.astype(np.float64)
     out = np.full(len(cells), np.nan)
     for i, cell in enumerate(cells):
-        if cell.strip().lower() in _MISSING:
+        if _is_missing(cell):
             continue
         if not _is_number(cell):
             raise unreadable(
-                path, f"row {start + i} of column {name!r} holds {cell[:40]!r}, not a number", "Mend that row"
+                path, f"row {rows[i]} of column {name!r} holds {cell[:40]!r}, not a number", "Mend that row"
             )
         out[i] = float(cell)
     return out
@@ -210,7 +265,7 @@ class TextWriter:
         """Append rows; a number has the fewest digits that give it back."""
         # A float16 or float32 turned into a float of Python would show digits that it does not have.
         cells = vectors.astype(str) if vectors.dtype.itemsize < 8 else vectors
-        beside = [_texts(columns[name]) for name in self._layout.columns]
+        beside = [_texts(exactly(columns, name)) for name in self._layout.columns]
         for i, row in enumerate(cells.tolist()):
             self._rows.writerow([*row, *(column[i] for column in beside)])
 
@@ -224,12 +279,11 @@ class TextWriter:
             self._file.close()
 
 
-def _texts(column: Any) -> list[Any]:
+def _texts(column: np.ndarray) -> list[Any]:
     """Return a column as cells; lists as JSON, which the reader takes."""
-    column = np.asarray(column)
     if column.ndim == 2:
         return [json.dumps(row) for row in column.tolist()]
-    return (column.astype(str) if column.dtype.kind == "f" else column).tolist()
+    return (column.astype(str) if column.dtype.kind in "fmM" else column).tolist()  # None is an empty cell
 
 
 def _separated(name: str, endings: tuple[str, ...], delimiter: str) -> Format:

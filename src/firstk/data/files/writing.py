@@ -12,7 +12,7 @@ import numpy as np
 from firstk._checks import InvalidInput, check_same_length
 from firstk._whole_file import whole_file
 from firstk.data.files.choosing import PLAIN_NAME
-from firstk.data.files.contract import Format, Layout, Writer
+from firstk.data.files.contract import Format, Layout, Writer, exactly
 from firstk.data.files.formats import format_of
 
 
@@ -86,4 +86,4 @@ def fitting_columns(form: Format, columns: Sequence[str], sample: Mapping[str, A
     if form.holds == "anything":
         return tuple(columns)
     kinds = {"nothing": "", "numbers": "fiub", "arrays": "fiubUSmM"}[form.holds]
-    return tuple(name for name in columns if np.asarray(sample[name]).dtype.kind in kinds)
+    return tuple(name for name in columns if exactly(sample, name).dtype.kind in kinds)
