@@ -62,6 +62,46 @@ def test_batches_and_their_order_do_not_matter(digits, found):
     assert streamed.subspaces.top[2].probe == pytest.approx(found.subspaces.top[2].probe, abs=1e-12)
 
 
+def named_otherwise(y):
+    """The same classes under other names, in the same order of names."""
+    yield "numbers further on", y + 1000
+    yield "text", np.array([f"class {label}" for label in y])
+    yield "long text", np.array([f"a longer name, {label}" for label in y], dtype=object)
+
+
+def test_names_of_classes_change_nothing(digits, found):
+    for how, y in named_otherwise(digits.y):
+        again = diagnose(digits.X, y, image_shape=(8, 8))
+        assert again == found, how
+
+
+def test_facts_without_labels_are_those_of_all_rows(digits, found):
+    alone, variance = diagnose(digits.X, parts=[]), digits.X.astype(float).var(axis=0)
+    shares = np.cumsum(np.sort(np.linalg.eigvalsh(np.cov(digits.X.T)))[::-1])
+    assert found.held_out
+    assert found.vectors.effective_dimension == pytest.approx(alone.vectors.effective_dimension, rel=1e-9)
+    assert found.vectors.largest_column_share == pytest.approx(variance.max() / variance.sum())
+    np.testing.assert_allclose(found.spectrum.score, (shares / shares[-1])[:61], rtol=1e-9)
+    assert found.vectors.variance_dims == alone.vectors.variance_dims
+
+
+def test_copies_with_several_labels_stand_on_one_side():
+    X = np.repeat(np.random.default_rng(1).standard_normal((40, 3)), 5, axis=0)
+    gathered = gather(X, np.arange(200) % 2, "labels")
+    held, fit = ({row.tobytes() for row in part} for part in (gathered.X_held, gathered.X_ref))
+    assert held
+    assert not held & fit
+
+
+def test_two_vectors_that_would_both_be_held_out_are_not():
+    """Whatever two vectors there are, some are left to fit on, and all that is said is finite."""
+    for seed in range(60):
+        X = np.repeat(np.random.default_rng(seed).standard_normal((2, 3)), 30, axis=0)
+        found = diagnose(X, np.arange(60) % 2)
+        assert found.held_out < 60
+        assert found.vectors.rank == 1
+
+
 def test_copies_never_stand_on_both_sides():
     X = np.repeat(np.random.default_rng(1).standard_normal((40, 3)), 5, axis=0)
     gathered = gather(X, np.repeat(np.arange(40) % 2, 5), "labels")
@@ -125,6 +165,14 @@ def test_odd_input_gets_a_diagnosis_in_finite_numbers(X, y):
         assert (getattr(found, part) is None) == (part in found.left_out)
 
 
+@pytest.mark.parametrize(("scale", "said"), [(1e150, "scale them down"), (1e-90, "scale them up")])
+def test_numbers_out_of_single_precision_are_not_compared_in_it(scale, said):
+    X = np.random.default_rng(8).standard_normal((400, 4))
+    found = diagnose(scale * X, X[:, 0] > 0)
+    assert found.suitability is None
+    assert said in found.left_out["suitability"]
+
+
 def test_one_class_is_a_sentence():
     found = diagnose(np.random.default_rng(3).standard_normal((50, 4)), np.zeros(50, int))
     assert "all rows have one class" in found.sentences()[-1]
@@ -176,6 +224,20 @@ def test_names_of_rows_are_not_classes():
     gathering = Gathering(5000, 3, "labels")
     with pytest.raises(InvalidInput, match="look like names of rows"):
         gathering.update(np.random.default_rng(5).standard_normal((5000, 3)), np.arange(5000))
+
+
+@pytest.mark.parametrize("width", [3, 300])
+@pytest.mark.parametrize("repeated", [0, 5])
+def test_names_of_few_rows_are_not_classes(width, repeated):
+    X = np.random.default_rng(6).standard_normal((200, width))
+    names = np.array([f"row {max(i, repeated)}" for i in range(200)])
+    with pytest.raises(InvalidInput, match=f"{199 - repeated if repeated else 200} of 200 labels occur once"):
+        diagnose(X, names)
+
+
+def test_small_classes_are_classes():
+    X = np.random.default_rng(7).standard_normal((200, 3))
+    assert diagnose(X, np.arange(200) // 2, parts=[]).kind == "labels"
 
 
 def test_progress_names_every_part(digits):

@@ -56,16 +56,36 @@ def target_of(moments: Moments) -> Target | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Axes:
+class Spectrum:
+    """Variances along principal axes above the rounding of the scatter, largest first."""
+
+    spectrum: np.ndarray  # (r,)
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.spectrum)
+
+    def variance_shares(self) -> np.ndarray:
+        """Share of the variance that the first k axes hold, for every k."""
+        return np.cumsum(self.spectrum) / self.spectrum.sum()
+
+    def reaching(self, share: float) -> int:
+        """Return the fewest leading axes that hold at least this share of the variance."""
+        return min(int(np.searchsorted(self.variance_shares(), share - 1e-12)) + 1, self.rank)
+
+
+@dataclass(frozen=True, eq=False)
+class Axes(Spectrum):
     """Principal axes above the rounding of the scatter, largest variance first.
 
     Attributes
     ----------
+    spectrum : ndarray of shape (r,)
+        Variances along them.
     mean : ndarray of shape (p,)
     P : ndarray of shape (p, r)
         Orthonormal columns.
-    spectrum : ndarray of shape (r,)
-        Variances along them.
     target : Target or None
     n : float
         Rows behind them.
@@ -73,14 +93,8 @@ class Axes:
 
     mean: np.ndarray
     P: np.ndarray
-    spectrum: np.ndarray
     target: Target | None
     n: float
-
-    @property
-    def rank(self) -> int:
-        """Number of axes."""
-        return len(self.spectrum)
 
     @cached_property
     def gains(self) -> np.ndarray:
@@ -115,14 +129,6 @@ class Axes:
         target = None if self.target is None else replace(self.target, cross=basis @ self.target.cross)
         return replace(self, mean=basis @ self.mean, P=basis @ self.P, target=target)
 
-    def variance_shares(self) -> np.ndarray:
-        """Share of the variance that the first k axes hold, for every k."""
-        return np.cumsum(self.spectrum) / self.spectrum.sum()
-
-    def reaching(self, share: float) -> int:
-        """Return the fewest leading axes that hold at least this share of the variance."""
-        return min(int(np.searchsorted(self.variance_shares(), share - 1e-12)) + 1, self.rank)
-
 
 def principal_axes(moments: Moments) -> Axes:
     """Return the principal axes of moments, without those that are rounding (scatter rank rule)."""
@@ -132,8 +138,18 @@ def principal_axes(moments: Moments) -> Axes:
 def axes_of(St: np.ndarray, mean: np.ndarray, target: Target | None, n: float, eps: float) -> Axes:
     """Return the eigenvectors of a scatter that exceed the rank rule."""
     values, P = ordered_eigh(St)
-    kept = values > max(rank_tolerance(len(St), eps) * values[0], 0.0)
-    return Axes(mean, P[:, kept], values[kept], target, n)
+    kept = _above_rounding(values, eps)
+    return Axes(values[kept], mean, P[:, kept], target, n)
+
+
+def spectrum_of(moments: Moments) -> Spectrum:
+    """Return the variances alone, which costs a fraction of the axes."""
+    values = np.linalg.eigvalsh(moments.St)[::-1]
+    return Spectrum(values[_above_rounding(values, moments.eps)])
+
+
+def _above_rounding(values: np.ndarray, eps: float) -> np.ndarray:
+    return values > max(rank_tolerance(len(values), eps) * values[0], 0.0)
 
 
 @dataclass(frozen=True, eq=False)

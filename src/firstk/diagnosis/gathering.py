@@ -1,7 +1,7 @@
 """One pass over the rows: moments, a held-out part, rows to look among, and sums that describe the vectors.
 
-Which rows are held out, and which are kept as references, is decided by a hash of their content. So a file read in any
-batches gives the same diagnosis, and two copies of a row never stand on both sides.
+Which rows are held out, and which are kept as references, is decided by a hash of the vectors alone. So a file read in
+any batches gives the same diagnosis, whatever its classes are called, and two copies never stand on both sides.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ MOST_REFERENCES, MOST_NUMBERS = 8192, 1 << 24
 BLOCK_ROWS = 16384
 # More classes than this, and more than a tenth of the rows, are names of rows and not classes.
 MOST_CLASSES = 2000
+# From this many rows on, labels of which this share occur once are names too.
+FEWEST_NAMED, NAMED_SHARE = 20, 0.9
+# Copies of one vector share its hash; these bits of it make room for the label, so that their order is settled too.
+_LABEL_BITS = np.uint64(0xFFFF)
+_NAMES = "look like names of rows, not like classes. Give another column, or targets if they are numbers to predict."
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +105,6 @@ class Gathered:
         T_ref = (self.X_ref - axes.mean).astype(np.float32) @ P
         return Evidence(axes.whitened(self.X_held), self.y_held, T_ref, self.y_ref, self.kind)
 
-    def column_variance(self) -> np.ndarray:
-        """Variance of each column as it came, over the rows that are not held out."""
-        St = self.moments.St
-        return np.diag(St) if self.basis is None else np.einsum("ij,ij->i", self.basis @ St, self.basis)
-
 
 class Gathering:
     """Take in batches of rows; `finish` hands out what was gathered.
@@ -144,15 +144,16 @@ class Gathering:
     def _take(self, X: np.ndarray, y: np.ndarray | None) -> None:
         columns = {"X": X} if y is None else {"X": X, "y": y}
         alone = row_hashes({"X": X})
-        hashes = alone if y is None else joined_hashes(alone, row_hashes({"y": y}))
-        self.sums.update(X, alone, hashes)
-        out = hashes < self.threshold
+        both = alone if y is None else joined_hashes(alone, row_hashes({"y": y}))
+        self.sums.update(X, alone, both)
+        out = alone < self.threshold
+        priority = (alone & ~_LABEL_BITS) | (both & _LABEL_BITS)
         if out.any():
             self.held.append({name: part[out] for name, part in columns.items()})
-            columns, hashes = {name: part[~out] for name, part in columns.items()}, hashes[~out]
-        if len(hashes) == 0:
+            columns, priority = {name: part[~out] for name, part in columns.items()}, priority[~out]
+        if len(priority) == 0:
             return
-        self.references.update(columns, hashes)
+        self.references.update(columns, priority)
         if self.few:
             self.kept.append(columns)
         else:
@@ -166,30 +167,50 @@ class Gathering:
         classes = self.moments.classes
         if classes is not None and len(classes) > max(MOST_CLASSES, self.moments.rows / 10):
             raise InvalidInput(
-                f"The labels have {len(classes)} different values in {self.moments.rows} rows: they look like names of "
-                "rows, not like classes. Give another column, or targets if they are numbers to predict."
+                f"The labels have {len(classes)} different values in {self.moments.rows} rows: they {_NAMES}"
             )
+
+    def _check_names(self, held: np.ndarray) -> None:
+        """Refuse labels that hardly ever occur twice, in all rows together."""
+        classes, rows = self.moments.classes, self.sums.rows
+        if classes is None or rows < FEWEST_NAMED:
+            return
+        counts = dict(zip(classes.tolist(), np.rint(self.moments.class_shares * self.moments.n), strict=True))
+        for label in held.tolist():
+            counts[label] = counts.get(label, 0) + 1
+        once = sum(count == 1 for count in counts.values())
+        if once >= NAMED_SHARE * rows:
+            raise InvalidInput(f"{once} of {rows} labels occur once: they {_NAMES}")
 
     def finish(self) -> Gathered:
         """Return what was gathered; with fewer rows than columns, in a basis of the rows."""
         if self.sums.rows < 2:
             raise InvalidInput(f"A diagnosis needs at least two rows. Got {self.sums.rows}.")
         held, kept = _joined(self.held, self.width), _joined(self.kept, self.width)
-        if not self.few and not self.moments.rows:  # all rows are copies of one, and it was held out
-            self._measure(self.moments, **{name: part for name, part in held.items() if len(part)})
+        if not len(self.references):  # copies of one vector, or of a few, that were all held out: then none is
+            self._return(held)
+            held, kept = _joined([], self.width), _joined(self.kept, self.width)
         references = {name: self.references.columns.get(name, held[name][:0]) for name in ("X", "y")}
         basis = few = None
         if self.few:
             everyone = np.concatenate([held["X"], kept["X"]]).astype(np.float64)
             few = Moments().update(everyone @ row_space(everyone))
-            rows = kept if len(kept["X"]) else held
-            basis = row_space(rows["X"].astype(np.float64))
-            inside = rows["X"] @ basis
-            self._measure(self.moments, inside, rows["y"] if len(rows["y"]) else None)
+            basis = row_space(kept["X"].astype(np.float64))
+            self._measure(self.moments, kept["X"] @ basis, kept["y"] if len(kept["y"]) else None)
             held, references = ({"X": part["X"] @ basis, "y": part["y"]} for part in (held, references))
+        self._check_names(held["y"])
         return Gathered(
             self.moments, references["X"], references["y"], held["X"], held["y"], self.sums, self.kind, basis, few
         )  # fmt: skip
+
+    def _return(self, held: dict[str, np.ndarray]) -> None:
+        """Take rows that were held out as if they had not been."""
+        columns = {name: part for name, part in held.items() if len(part)}
+        self.references.update(columns)
+        if self.few:
+            self.kept.append(columns)
+        else:
+            self._measure(self.moments, **columns)
 
 
 def gather(X: Any, y: Any, kind: Kind) -> Gathered:

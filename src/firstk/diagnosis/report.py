@@ -14,7 +14,7 @@ from firstk._checks import FirstkError, InvalidInput, bad_parameter, check_choic
 from firstk._fields import strict_json
 from firstk._plain_records import from_plain, to_plain
 from firstk.diagnosis.alignment import Alignment, align
-from firstk.diagnosis.axes import Axes, principal_axes
+from firstk.diagnosis.axes import Axes, Spectrum, principal_axes, spectrum_of
 from firstk.diagnosis.gathering import Evidence, Gathered, Kind, gather
 from firstk.diagnosis.label_noise import LabelNoise, look_for_noise
 from firstk.diagnosis.noise import Denoising, effect_of, settings
@@ -29,6 +29,8 @@ PARTS = ("alignment", "subspaces", "suitability", "denoising", "label_noise")
 FEWEST_HELD = 20
 # Masking is solved in full width.
 WIDEST_MASKED = 8192
+# Rows are compared in single precision, which holds neither larger nor smaller variances than these safely.
+SINGLE_PRECISION = (1e-60, 1e60)
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,12 @@ def diagnose_gathered(
     say: Callable[[str], Any] = progress or (lambda name: None)
     say("spectrum")
     axes = principal_axes(gathered.moments)
-    full = gathered.basis is None and surely_full(axes, gathered.moments)
-    ranks = (axes.rank,) * 3 if full else ranks_of(gathered.everything())
+    everyone: Spectrum = axes
+    moments = gathered.everything()
+    if len(gathered.X_held):  # facts that need no labels are those of all rows
+        everyone = spectrum_of(moments)
+    full = gathered.basis is None and surely_full(everyone, moments)
+    ranks = (everyone.rank,) * 3 if full else ranks_of(moments)
     left_out = {name: why for name, why in _unanswerable(gathered, axes).items() if name in wanted}
     found: dict[str, Any] = dict.fromkeys(PARTS)
     for name, compute in _plan(gathered, axes, shape).items():
@@ -186,8 +192,8 @@ def diagnose_gathered(
             except FirstkError as error:
                 left_out[name] = str(error)
     return Diagnosis(
-        vectors=describe(gathered.sums, axes, gathered.column_variance(), ranks),
-        spectrum=_spectrum(axes),
+        vectors=describe(gathered.sums, everyone, ranks),
+        spectrum=_spectrum(everyone),
         kind=gathered.kind,
         classes=0 if gathered.moments.classes is None else len(gathered.moments.classes),
         held_out=len(gathered.X_held),
@@ -216,6 +222,9 @@ def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
         why = "vary too little for their precision: scale them up." if differ else "do not vary."
         return dict.fromkeys(PARTS, f"the vectors {why}")
     found: dict[str, str] = {}
+    if not SINGLE_PRECISION[0] < axes.spectrum[0] < SINGLE_PRECISION[1]:
+        far = "large: scale them down." if axes.spectrum[0] > 1 else "small: scale them up."
+        found |= dict.fromkeys(PARTS[1:], f"rows are compared in single precision, for which these are too {far}")
     if len(gathered.sums.mean) > WIDEST_MASKED:
         found["denoising"] = f"masking is solved in full width, and that is more than {WIDEST_MASKED} columns."
     if axes.target is None:
@@ -243,7 +252,7 @@ def _denoising(
     return Denoising(tuple(effect_of(noise, St, full, held, patch=patch) for noise, patch in noises))
 
 
-def _spectrum(axes: Axes) -> PrefixCurve | None:
+def _spectrum(axes: Spectrum) -> PrefixCurve | None:
     if axes.rank == 0:
         return None
     return PrefixCurve(

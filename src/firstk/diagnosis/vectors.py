@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk._linalg import rank_tolerance
-from firstk.diagnosis.axes import Axes
+from firstk.diagnosis.axes import Spectrum
 from firstk.moments import Moments
 
 # Norms this near to 1 are unit norms that were stored in 16 bits.
@@ -23,7 +23,7 @@ class RowSums:
 
     def __init__(self, width: int, labelled: bool):
         self.rows, self.labelled = 0, labelled
-        self.mean = np.zeros(width)
+        self.mean, self.squares = np.zeros(width), np.zeros(width)
         self.directions = np.zeros(width)
         self.least, self.most = np.full(width, np.inf), np.full(width, -np.inf)
         self.norm_sum = self.norm_squares = 0.0
@@ -36,8 +36,7 @@ class RowSums:
         X64 = X.astype(np.float64)
         largest = np.abs(X64).max(axis=1, keepdims=True)  # so that squares cannot overflow
         norms = largest[:, 0] * np.linalg.norm(X64 / np.where(largest > 0, largest, 1.0), axis=1)
-        self.rows += len(X)
-        self.mean += (X64.mean(axis=0) - self.mean) * (len(X) / self.rows)
+        self._take_columns(X64)
         self.directions += (X64 / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0)
         self.least, self.most = np.minimum(self.least, X64.min(axis=0)), np.maximum(self.most, X64.max(axis=0))
         self.norm_sum += float(norms.sum())
@@ -48,6 +47,19 @@ class RowSums:
         self.hashes.append(hashes)
         if self.labelled:
             self.labelled_hashes.append(with_labels)
+
+    def _take_columns(self, X: np.ndarray) -> None:
+        """Merge means and squared deviations of the columns (Chan, Golub and LeVeque)."""
+        before, mean = self.rows, X.mean(axis=0)
+        self.rows += len(X)
+        apart = mean - self.mean
+        self.squares += np.sum((X - mean) ** 2, axis=0) + apart**2 * (before * len(X) / self.rows)
+        self.mean += apart * (len(X) / self.rows)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Variance of each column over all rows."""
+        return self.squares / self.rows
 
     def copies(self) -> tuple[int, int]:
         """Return how many rows repeat an earlier one, and how many different vectors have more than one label."""
@@ -204,20 +216,18 @@ class Vectors:
         ]
 
 
-def describe(sums: RowSums, axes: Axes, variance: np.ndarray, ranks: tuple[int, int, int]) -> Vectors:
+def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vectors:
     """Put the facts together.
 
     Parameters
     ----------
     sums : RowSums
-    axes : Axes
-        Of the rows that are not held out.
-    variance : ndarray of shape (p,)
-        Variance of each column as it came.
+    axes : Spectrum
+        Of all rows, like everything here.
     ranks : tuple of int
-        Of all rows: `rank`, `rank_with_mean` and `exact_width`.
+        `rank`, `rank_with_mean` and `exact_width`.
     """
-    n, mean = sums.rows, sums.mean
+    n, mean, variance = sums.rows, sums.mean, sums.variance
     spectrum = axes.spectrum / axes.spectrum[0] if axes.rank else axes.spectrum  # squares must not overflow
     mean_norm = sums.norm_sum / n
     unit = abs(sums.norm_least - 1) <= UNIT_TOLERANCE and abs(sums.norm_most - 1) <= UNIT_TOLERANCE
@@ -257,7 +267,7 @@ def ranks_of(moments: Moments) -> tuple[int, int, int]:
     return numerical_rank(moments.St, moments), numerical_rank(raw, moments), exact
 
 
-def surely_full(axes: Axes, moments: Moments) -> bool:
+def surely_full(axes: Spectrum, moments: Moments) -> bool:
     """Tell whether the known spectrum alone shows that nothing is lost to rounding: no second eigenproblem needed.
 
     Bringing columns to unit variance lowers no eigenvalue below the smallest one over the largest variance, and lifts
