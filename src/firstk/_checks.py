@@ -50,7 +50,7 @@ class MissingExtra(FirstkError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str):
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed. "
-            f"Install it with: pip install 'firstk[{extra}]'"
+            f"Install it with: pip install 'firstk[{extra}]', or from a clone: pip install '.[{extra}]'"
         )
 
 

@@ -21,15 +21,36 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
         )
     y = np.asarray(y)
     if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
-        y = column_or_1d(y, warn=True)
-        _check_one_kind(y, owner)
-        with np.errstate(invalid="ignore"):  # NaN is refused in words, not in a warning about casts
-            check_classification_targets(y)
+        y = _checked_labels(y, owner)
     else:
         y = _checked_numbers(y, owner)
     check_same_length(range(n), y, "X", "y", owner)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InvalidInput(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
+    return y
+
+
+def _checked_labels(y: np.ndarray, owner: str) -> np.ndarray:
+    if y.ndim != 1 and not (y.ndim == 2 and y.shape[1] == 1):
+        raise InvalidInput(
+            f"{owner} takes one label a row: y should be a 1d array, got shape {y.shape}. Name one column of labels."
+        )
+    y = column_or_1d(y, warn=True)
+    _check_one_kind(y, owner)
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        rows = np.flatnonzero(np.isnan(y))
+        raise InvalidInput(
+            f"{owner} takes a label for every row, and {len(rows)} are missing: Input y contains NaN (row {rows[0]}). "
+            "Drop those rows first."
+        )
+    try:
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(y)
+    except ValueError:
+        raise InvalidInput(
+            f"{owner} takes labels, and 'y' holds numbers with fractions (Unknown label type: continuous). Use the "
+            "objective 'regression' for targets, or turn them into classes."
+        ) from None
     return y
 
 

@@ -12,24 +12,32 @@ import os
 import platform
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from firstk._checks import InvalidInput
 
 _DRAFT = ".partial"
+# By which the folder of a saved model is known, whole or damaged.
+_MODEL_FILE, _MODEL_MARK = "config.json", b'"firstk-encoder"'
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str], what: str, *, durable: bool = False) -> Iterator[Path]:
+def whole_file(
+    path: str | os.PathLike[str], what: str, *, kinds: Collection[str] = (), durable: bool = False
+) -> Iterator[Path]:
     """Yield a draft to write; it takes the place of `path` when the block ends well, and goes away when it does not.
 
     Parameters
     ----------
     path : path-like
-        The file to write; its folder is made where it is missing, an existing file is replaced.
+        The file to write; its folder is made where it is missing, an existing file is replaced. A file of a saved
+        model is not, and nothing is put beside it.
     what : str
         What the sentence of an error calls the file, such as "An ONNX model".
+    kinds : collection of str
+        Endings of files that may be replaced; any if empty.
     durable : bool
         Wait until the draft is on the disk before the old file goes: for what a power cut must not cost.
     """
@@ -37,6 +45,7 @@ def whole_file(path: str | os.PathLike[str], what: str, *, durable: bool = False
         target = Path(path).resolve()  # a link stays a link: what it points to is replaced
         if target.is_dir():
             raise InvalidInput(f"{what} is a file, and '{path}' is a folder. Name a file in it.")
+        _check_replaceable(path, target, what, kinds)
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target)
         # In the same folder, because only there is a rename one step.
@@ -50,6 +59,20 @@ def whole_file(path: str | os.PathLike[str], what: str, *, durable: bool = False
         finally:
             with contextlib.suppress(OSError):  # what kept the draft from being written is said already
                 draft.unlink(missing_ok=True)
+
+
+def _check_replaceable(path: Any, target: Path, what: str, kinds: Collection[str]) -> None:
+    """Refuse to destroy a saved model, or a file of another kind."""
+    config = target.parent / _MODEL_FILE
+    if config.is_file() and _MODEL_MARK in config.read_bytes():
+        raise InvalidInput(
+            f"'{path}' lies in the folder of a saved model, which holds nothing else. Name another file."
+        )
+    if kinds and target.exists() and target.suffix.lower() not in kinds:
+        raise InvalidInput(
+            f"'{path}' is there already, and does not end in {' or '.join(kinds)}: {what[0].lower()}{what[1:]} would "
+            "destroy it. Name another file."
+        )
 
 
 @contextlib.contextmanager

@@ -72,11 +72,7 @@ class Floating:
     def quantise(self, Z: Any) -> np.ndarray:
         """Return codes in this type; numbers beyond its range are refused."""
         Z = check_matrix(Z, f"{self.name}.quantise", "Z")
-        largest, limit = float(np.abs(Z).max()), float(np.finfo(self.name).max)
-        if largest > limit:
-            raise InvalidInput(
-                f"{self.name} holds numbers up to {limit:.5g}; 'Z' has {largest:.5g}. Scale it, or use float32."
-            )
+        _largest(Z, self.name)
         return Z.astype(self.name)
 
     def clipped(self, Z: Any) -> int:
@@ -117,7 +113,7 @@ class Int8:
 
     def fit(self, Z: Any) -> Int8:
         """Take the scale from codes; larger entries that come later are stored as 127."""
-        largest = float(np.abs(check_matrix(Z, "int8.fit", "Z")).max())
+        largest = _largest(check_matrix(Z, "int8.fit", "Z"), "float32")
         return Int8((largest or 1.0) / STEPS)
 
     def quantise(self, Z: Any) -> np.ndarray:
@@ -167,6 +163,7 @@ class Binary:
     def fit(self, Z: Any) -> Binary:
         """Take the means, and the mean distance from them, from codes."""
         Z = check_matrix(Z, "binary.fit", "Z")
+        _largest(Z, "float32")
         mean = Z.mean(axis=0, dtype=np.float64)
         return Binary(mean, float(np.abs(Z - mean).mean()))
 
@@ -232,6 +229,17 @@ def _fitted(value: Any, name: str) -> Any:
             f"PRECISIONS['{name}'].fit(Z), with codes like those that will be stored."
         )
     return value
+
+
+def _largest(Z: np.ndarray, name: str) -> float:
+    """Return the largest absolute entry; refuse one beyond what a float type holds (codes are restored as float32)."""
+    largest, limit = float(np.abs(Z).max()), float(np.finfo(name).max)
+    if largest > limit:
+        wider = ", or use float32" if name == "float16" and largest <= np.finfo(np.float32).max else ""
+        raise InvalidInput(
+            f"{name} holds numbers up to {limit:.5g}; 'Z' has {largest:.5g}. Scale the vectors before the fit{wider}."
+        )
+    return largest
 
 
 def _checked_k(k: Any) -> int:

@@ -36,13 +36,13 @@ REFUSED, INTERRUPTED = 1, 130
 # Each command and the example that ends its --help.
 COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (demo, "firstk demo --out my-demo"),
-    (sample, "firstk sample digits -o digits.parquet"),
-    (diagnose, "firstk diagnose digits.parquet --label label --image 8x8"),
-    (fit, "firstk fit digits.parquet --objective fisher --label label -o model/"),
-    (curve, "firstk curve model/ digits.parquet --label label --keep 0.99 --precision all --plot curve.svg"),
-    (transform, "firstk transform model/ digits.parquet -k 16 -o short.parquet"),
+    (sample, "firstk sample digits -o digits.npz"),
+    (diagnose, "firstk diagnose digits.npz --label label --image 8x8"),
+    (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
+    (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --plot curve.svg"),
+    (transform, "firstk transform model/ digits.npz -k 16 -o short.npz"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
-    (info, "firstk info firstk-demo/model"),
+    (info, "firstk info model/"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:

@@ -83,6 +83,7 @@ def fit(
         "fidelity": fidelity,
     }  # fmt: skip
     goal, shown = objective_of(objective, settings), looked_at(quiet or as_json)
+    _check_labels_named(goal, label or labels or pairs)
     encoder = PrefixEncoder(
         components, objective=goal, ordering=ordering_of(ordering), solver=solver, network=network_of(network),
         random_state=seed, verbose=shown,
@@ -90,8 +91,18 @@ def fit(
     place = Place(source, vectors, label, labels, pairs, nan)
     kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
     with _warnings_as_notes():
-        done, study = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
-    typer.echo(_as_json(done, study, out) if as_json else _as_text(done, study, out, place))
+        done, study, dropped = _run(
+            encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask
+        )
+    typer.echo(_as_json(done, study, out, dropped) if as_json else _as_text(done, study, out, place, dropped))
+
+
+def _check_labels_named(goal: Any, named: str | None) -> None:
+    if named is None and goal.takes in ("labels", "targets", "labels or targets"):
+        raise InvalidInput(
+            f"The objective '{goal.name}' learns from {goal.takes}: name their column with --label, or their file with "
+            "--labels."
+        )
 
 
 def _run(
@@ -105,9 +116,10 @@ def _run(
     shown: bool,
     kept: Checkpoint,
     dask: str | None,
-) -> tuple[StreamedFit, Study | None]:
-    """Fit, judge and save; the folder is written at the end, whole or not at all."""
+) -> tuple[StreamedFit, Study | None, int]:
+    """Fit, judge and save whole or not at all, and count the rows that were dropped."""
     from firstk._storage import check_target
+    from firstk.accumulating import len_of
     from firstk.cli._streams import open_stream, read_held_out
     from firstk.fitting import draw, fit_stream
     from firstk.study_records import FILE
@@ -120,14 +132,15 @@ def _run(
     with _bar(stream, shown) as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
         parts = draw(stream.rows, share or 0.0, seed)
         done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
+    dropped = stream.rows - done.rows - (len_of(done.held) if own is None else 0)
     if not done.held:
         encoder.save(out, source_model=source_model)
-        return done, None
+        return done, None, dropped
     source = _source(done, place, stream, held_out, image, seed)
     found = _judged(done, source, shown)
     curve = found.comparisons[0].ours if found.comparisons else None
     encoder.save(out, curve=curve, source_model=source_model, extra={FILE: found.to_json()})
-    return done, found
+    return done, found, dropped
 
 
 def _share_of(held_out: str) -> float | None:
@@ -239,13 +252,14 @@ def _smallest(curve: PrefixCurve) -> dict[float, int]:
     return {share: curve.smallest(share) for share in SHARES} if curve.full > 0 else {}
 
 
-def _as_json(done: StreamedFit, study: Study | None, out: Path) -> str:
+def _as_json(done: StreamedFit, study: Study | None, out: Path, dropped: int) -> str:
     encoder = done.encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
         "objective": encoder.config["objective"],
         "settings": encoder.config["settings"],
         "rows": done.rows,
+        "dropped": dropped,
         "held_out": len(next(iter(done.held.values()))) if done.held else 0,
         "width": encoder.p,
         "components": encoder.d,
@@ -261,12 +275,14 @@ def _as_json(done: StreamedFit, study: Study | None, out: Path) -> str:
     return json.dumps(found | {"notes": list(study.notes) if study else []}, ensure_ascii=False)
 
 
-def _as_text(done: StreamedFit, study: Study | None, out: Path, place: Place) -> str:
+def _as_text(done: StreamedFit, study: Study | None, out: Path, place: Place, dropped: int) -> str:
     encoder = done.encoder.encoder_
     lines = [
         f"{encoder.config['objective']}: {encoder.d} coordinates of {encoder.p}, fitted on {done.rows:,} "
         f"{'pairs' if place.pairs else 'rows'} ({encoder.config['solver']})."
     ]
+    if dropped:
+        lines.append(f"{dropped:,} rows with NaN, infinity or missing numbers were left out.")
     if study is None:
         lines += [f"Nothing was held out, so nothing was judged. Saved in {out}. Next:", f"  firstk curve {out} TEST"]
         return "\n".join(lines)

@@ -137,7 +137,7 @@ def save(index: Any, path: str | Path) -> Path:
     Behind what faiss writes stands a checksum, which faiss does not look at and :func:`load` does.
     """
     faiss = require("faiss", "search", "A faiss index")
-    with whole_file(path, "A faiss index") as draft:
+    with whole_file(path, "A faiss index", kinds=(".faiss", ".index")) as draft:
         try:
             faiss.write_index(index, str(draft))
         except RuntimeError as error:

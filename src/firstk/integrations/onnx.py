@@ -64,7 +64,7 @@ def export(encoder: Any, path: str | Path) -> Path:
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
     model = _model(onnx, fitted(encoder, "onnx.export"))
-    with whole_file(path, "An ONNX model") as draft:
+    with whole_file(path, "An ONNX model", kinds=(".onnx",)) as draft:
         draft.write_bytes(model.SerializeToString())
     return Path(path)
 

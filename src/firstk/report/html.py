@@ -51,7 +51,7 @@ def write_page(path: str | os.PathLike[str], page: Page) -> Path:
         If `page` is no Page, or the file cannot be written there.
     """
     text = render_page(page)
-    with whole_file(path, "A report") as draft:
+    with whole_file(path, "A report", kinds=(".html", ".htm")) as draft:
         # Labels may hold halves of surrogate pairs, which no file can: they become question marks.
         draft.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     return Path(path)

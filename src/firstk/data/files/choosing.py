@@ -47,14 +47,27 @@ def choose(path: Any, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     wanted : Wanted
     """
     if wanted.vectors is not None:
-        return _named(path, kinds, wanted.vectors)
+        named = _named(path, kinds, wanted.vectors)
+        for name in set(named.members) & set(wanted.beside):
+            raise both(path, name)
+        return named
     for kind in ("vector", "list"):
         found = [name for name, is_a in kinds.items() if is_a == kind and name not in wanted.beside]
         if len(found) == 1:
             return Choice(found[0], (found[0],), spread=False)
         if found:
             raise several(path, found)
+    for name in wanted.beside:
+        if kinds.get(name) == "vector":
+            raise both(path, name)
     return _plain(path, kinds, wanted)
+
+
+def both(path: Any, name: str) -> InvalidInput:
+    """Build the error for vectors that are named as labels."""
+    return InvalidInput(
+        f"Column {name!r} of '{path}' is the vectors, and labels cannot be the vectors. Name another column (--label)."
+    )
 
 
 def several(path: Any, found: Sequence[str]) -> InvalidInput:
@@ -64,6 +77,15 @@ def several(path: Any, found: Sequence[str]) -> InvalidInput:
         f"'{path}' has {len(found)} columns that could be the vectors: {names}. Name one: vectors={found[0]!r} "
         f"(--vectors {found[0]})."
     )
+
+
+def check_rows(path: Any, shapes: Mapping[str, tuple[int, ...]], vectors: str, rows: int) -> None:
+    """Refuse labels that are not as many as the vectors."""
+    for name, shape in shapes.items():
+        if shape[:1] != (rows,):
+            raise unreadable(
+                path, f"{name!r} has shape {shape}, and {vectors!r} has {rows} rows", "There must be an entry a row"
+            )
 
 
 def missing_column(path: Any, name: str, there: Sequence[str]) -> InvalidInput:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from firstk.data.files.choosing import missing_column, several
+from firstk.data.files.choosing import both, check_rows, missing_column, several
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -57,6 +57,7 @@ class NpzReader:
         if self._vectors.by_column:
             raise unreadable(path, f"array {name!r} lies column by column", "Save np.ascontiguousarray of it")
         self._rows = self._vectors.shape[0]
+        check_rows(path, {key: held[key].shape for key in wanted.beside if key in held}, name, self._rows)
         self._held = {
             key: member
             for key, member in held.items()
@@ -145,6 +146,8 @@ def _choose(path: Path, held: Mapping[str, _Member], wanted: Wanted) -> str:
     if wanted.vectors is not None:
         if wanted.vectors not in held:
             raise missing_column(path, wanted.vectors, list(held))
+        if wanted.vectors in wanted.beside:
+            raise both(path, wanted.vectors)
         return wanted.vectors
     matrices = {
         name: member
@@ -157,6 +160,9 @@ def _choose(path: Path, held: Mapping[str, _Member], wanted: Wanted) -> str:
         return candidates[0]
     if candidates:
         raise several(path, candidates)
+    for name in wanted.beside:
+        if name in held and len(held[name].shape) == 2:
+            raise both(path, name)
     names = ", ".join(map(repr, held)) or "none"
     raise unreadable(path, f"it holds no matrix of numbers (its arrays: {names})", "Vectors are a matrix, a row each")
 

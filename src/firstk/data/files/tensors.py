@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from firstk.data.files.choosing import missing_column, several
+from firstk.data.files.choosing import both, check_rows, missing_column, several
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -68,6 +68,7 @@ class TensorReader:
         self._vectors = held[name]
         check_vectors(path, f"tensor {name!r}", self._vectors.shape, self._vectors.dtype)
         self._rows, width = self._vectors.shape
+        check_rows(path, {key: held[key].shape for key in wanted.beside if key in held}, name, self._rows)
         self._held = {
             key: tensor
             for key, tensor in held.items()
@@ -130,6 +131,8 @@ def _choose(path: Path, held: Mapping[str, _Tensor], wanted: Wanted) -> str:
     if wanted.vectors is not None:
         if wanted.vectors not in held:
             raise missing_column(path, wanted.vectors, list(held))
+        if wanted.vectors in wanted.beside:
+            raise both(path, wanted.vectors)
         if held[wanted.vectors].type == "unknown":
             raise unreadable(
                 path, f"tensor {wanted.vectors!r} has a type that is not read here", "Convert it to floats"
@@ -145,6 +148,9 @@ def _choose(path: Path, held: Mapping[str, _Tensor], wanted: Wanted) -> str:
         return candidates[0]
     if candidates:
         raise several(path, candidates)
+    for name in wanted.beside:
+        if name in held and len(held[name].shape) == 2:
+            raise both(path, name)
     names = ", ".join(map(repr, held)) or "none"
     raise unreadable(path, f"it holds no matrix of numbers (its tensors: {names})", "Vectors are a matrix, a row each")
 

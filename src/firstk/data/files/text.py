@@ -34,6 +34,8 @@ from firstk.data.files.contract import (
 _BROKEN = (OSError, ValueError, csv.Error)
 # Rows from which the kinds of columns are told, and cells that are held as text at one time.
 _PEEK, _CELLS = 256, 400_000
+# Share of cells with text, up to which a column of a plain table is one of numbers with a slip in it.
+_STRAY = 0.1
 _MISSING = {"", "nan", "na", "n/a", "null", "none"}
 # A list of numbers in one cell can be long: 16,384 coordinates of 25 characters fit.
 _LONGEST_CELL = 1 << 22
@@ -52,6 +54,8 @@ class TextReader:
         self._check_header()
         self._kinds = {name: _kind([row[j] for row in first]) for j, name in enumerate(self._names)}
         choice = Choice("", (), spread=True) if plain else choose(path, self._kinds, wanted)
+        if choice.spread and wanted.vectors is None and not plain:
+            self._check_stray_text(first, wanted)
         self._spread, self._members = choice.spread, choice.members
         width = len(choice.members) if choice.spread else self._measured(first)
         columns = tuple(name for name in self._names if name not in choice.members)
@@ -61,12 +65,30 @@ class TextReader:
         doubled = sorted({name for name in self._names if self._names.count(name) > 1})
         if doubled:
             raise unreadable(self.path, f"it has two columns called {doubled[0]!r}", "Rename one")
+        other = next((mark for mark in ";\t|," if self._names[1:] == [] and mark in "".join(self._names)), None)
+        if other is not None:
+            raise unreadable(
+                self.path,
+                f"its cells are separated by {other!r}, and by its ending {self._delimiter!r} was expected",
+                "Save it with commas as .csv, or with tabs as .tsv",
+            )
         if self._names and all(_is_number(name) for name in self._names) and not _counts(self._names):
             raise unreadable(
                 self.path,
                 f"its first line holds numbers ({self._names[0]}, ...) where the names of the columns should be",
                 "Put a line of names before the rows",
             )
+
+    def _check_stray_text(self, first: list[list[str]], wanted: Wanted) -> None:
+        """Refuse text in a column of numbers: it would silently be no coordinate."""
+        for j, name in enumerate(self._names):
+            text = [i for i, row in enumerate(first) if not _is_missing(row[j]) and not _is_number(row[j])]
+            if name not in wanted.beside and text and len(text) <= _STRAY * len(first):
+                raise unreadable(
+                    self.path,
+                    f"row {text[0]} of column {name!r} holds {first[text[0]][j][:40]!r}, and the other rows numbers",
+                    "Mend that row, or name the coordinates with vectors= (--vectors)",
+                )
 
     def _lines(self) -> Iterator[list[str]]:
         """Yield the cells of each line; a line with too few or too many is refused with its row number."""
