@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from firstk.bodies import MLP
     from firstk.estimator import PrefixEncoder
     from firstk.fitted import FittedEncoder
-    from firstk.integrations.sentence_transformers import fit_sentence_transformer
+    from firstk.integrations.sentence_transformers import fit_sentence_transformer as fit_sentence_transformer
     from firstk.moments import Moments
     from firstk.objectives import (
         Classification,
