@@ -45,6 +45,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
+# Without fit_sentence_transformer, which needs an extra: a star-import has to work without any.
 __all__ = [
     "MLP",
     "Classification",
@@ -74,7 +75,6 @@ __all__ = [
     "Unordered",
     "Variational",
     "__version__",
-    "fit_sentence_transformer",
     "image_patches",
 ]
 
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from firstk.bodies import MLP
     from firstk.estimator import PrefixEncoder
     from firstk.fitted import FittedEncoder
-    from firstk.integrations.sentence_transformers import fit_sentence_transformer
+    from firstk.integrations.sentence_transformers import fit_sentence_transformer as fit_sentence_transformer
     from firstk.moments import Moments
     from firstk.objectives import (
         Classification,
@@ -122,4 +122,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_HOME_OF})

@@ -270,7 +270,7 @@ def _check_triple(goal: Objective, order: Any, solver: Any, network: Any) -> Non
         raise IllegalCombination(
             pair,
             "the objective is blind to the scale of the code, so the penalty is lowered by shrinking it to nothing",
-            "ordering='full_prefix'; for the baselines of 000, Fisher(code_eps=1e-4)",
+            "ordering='full_prefix'; for the baselines of full-prefix learning, Fisher(code_eps=1e-4)",
         )
 
 

@@ -330,3 +330,17 @@ def test_banking77(data_folder, tmp_path):
     assert curve.at(32) > 0.7
     assert abs(table.choose(k=64, precision="int8").score - curve.at(64)) < 0.02
     assert table.choose(k=64, precision="binary").score > 0.6
+
+
+def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
+    from firstk.cli._evidence import Judging
+    from firstk.cli.curve import _about_labels
+    from firstk.evaluation import Evidence
+
+    def notes(y):
+        return _about_labels(Judging(Evidence(X=np.ones((8, 2)), y=np.asarray(y)), "1nn_accuracy", "", None, 4))
+
+    assert "one label" in notes(["a"] * 8)[0]
+    assert "--metric r2" in notes(np.arange(8) / 7)[0]
+    assert "--metric r2" not in notes(list("abcdefgh"))[0]
+    assert notes([0, 1] * 4) == ()

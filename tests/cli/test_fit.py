@@ -409,3 +409,22 @@ def test_a_column_of_pixels_is_known_to_hold_images(tmp_path):
     assert open_vectors(tmp_path / "digits.npz").vectors == "pixels"
     run("fit", tmp_path / "digits.npz", "--components", 4, "-o", tmp_path / "model")
     assert study_of(tmp_path / "model").images.shape == (8, 8)
+
+
+def test_a_baseline_that_is_ahead_is_named():
+    from firstk.cli.fit import _who_is_ahead
+    from firstk.records import PrefixCurve
+
+    ours = PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy")
+    pca = PrefixCurve((1, 2), (0.6, 0.8), "1nn_accuracy", label="PCA")
+    assert list(_who_is_ahead(ours, (pca,), 1)) == ["PCA is ahead here at k = 1: 0.600 against 0.500."]
+    assert list(_who_is_ahead(ours, (pca,), 2)) == []
+
+
+def test_shares_of_the_raw_score_are_given_where_they_are_reached():
+    from firstk.cli.fit import _of_raw
+    from firstk.records import PrefixCurve
+
+    curve = PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy", input_score=0.92)
+    assert list(_of_raw(curve)) == ["Of that of the raw vectors: 95 % with k = 2."]
+    assert list(_of_raw(PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy"))) == []

@@ -8,7 +8,7 @@ from firstk.contracts import Pencil
 from firstk.data import load_digits
 from firstk.diagnosis import diagnose
 from firstk.diagnosis.axes import principal_axes
-from firstk.diagnosis.noise import denoising_axes, effect_of, settings
+from firstk.diagnosis.noise import Denoising, NoiseEffect, denoising_axes, effect_of, settings
 from firstk.moments import Moments
 from firstk.solvers import ClosedForm
 from slow_reference import correlated
@@ -114,3 +114,9 @@ def test_without_labels_it_says_what_labels_would_tell():
     found = diagnose(load_digits().X, image_shape=(8, 8), parts=["denoising"]).denoising
     assert found.effects[1].gain is None
     assert "only labels can tell" in found.sentences()[1]
+
+
+@pytest.mark.parametrize(("gain", "said"), [(0.0001, "no difference worth having"), (0.01, "helps this task")])
+def test_a_gain_too_small_to_use_is_called_none(gain, said):
+    effect = NoiseEffect("masking", 0.5, 1, (1, 2), (0.5, 0.5), (0.0, 0.0), gain, 1e-6)
+    assert said in Denoising((effect,)).sentences()[-1]

@@ -190,12 +190,30 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
     with announced("judging every prefix", quiet=not shown):
         ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
+    notes = (*_about_labels(judging), *notes)
     table = _table(encoder, judging, limits, run.rows, shown) if limits.tabulates else None
     found = Found(ours, others, table, None, notes)
     try:
         return replace(found, chosen=_choose(ours, table, limits) if limits.chooses else None)
     except InvalidInput as refusal:  # what was measured is shown all the same
         return replace(found, refusal=refusal)
+
+
+def _about_labels(judging: Judging) -> tuple[str, ...]:
+    """Say so where labels are such that an accuracy says nothing."""
+    import numpy as np
+
+    y = judging.evidence.y
+    if y is None or judging.metric not in ("1nn_accuracy", "probe_accuracy"):
+        return ()
+    y = np.asarray(y)
+    values = len(np.unique(y))
+    if values == 1:
+        return ("All rows have one label, so every code finds it: these scores say nothing.",)
+    if 2 * values > len(y):
+        numeric = " If they are numbers to predict, use --metric r2." if y.dtype.kind in "fiu" else ""
+        return (f"The labels have {values:,} values in {len(y):,} rows: they are no classes to be found.{numeric}",)
+    return ()
 
 
 def _baselines(

@@ -296,10 +296,28 @@ def _as_text(done: StreamedFit, study: Study | None, out: Path, place: Place, dr
         if found:
             shares = ", ".join(f"{100 * share:g} % with k = {own}" for share, own in found.items())
             lines.append(f"Of the {lead.ours.metric} of all {lead.ours.k[-1]} coordinates, these keep: {shares}.")
+            lines += [*_of_raw(lead.ours), *_who_is_ahead(lead.ours, lead.baselines, found[0.99])]
     lines += [f"Saved in {out}. Next:", f"  firstk report {out} -o report.html"]
     if k is not None and not place.pairs:
         lines.append(f"  firstk transform {out} {place.source} -k {k} -o short{Path(str(place.source)).suffix}")
     return "\n".join(lines)
+
+
+def _of_raw(curve: PrefixCurve) -> Iterator[str]:
+    """Say which k keep shares of the raw vectors' score, where any does."""
+    from firstk.cli._curve_text import smallest
+
+    found = {share: ks["input"] for share, ks in smallest(curve).items() if ks["input"] is not None}
+    if found:
+        shares = ", ".join(f"{100 * float(share):g} % with k = {k}" for share, k in found.items())
+        yield f"Of that of the raw vectors: {shares}."
+
+
+def _who_is_ahead(ours: PrefixCurve, baselines: Iterable[PrefixCurve], k: int) -> Iterator[str]:
+    """Name the best baseline where it beats the fit at the k that is recommended."""
+    best = max((curve for curve in baselines if k in curve.k), key=lambda curve: curve.at(k), default=None)
+    if best is not None and best.at(k) > ours.at(k):
+        yield f"{best.label} is ahead here at k = {k}: {best.at(k):.3f} against {ours.at(k):.3f}."
 
 
 def _table(curves: Iterable[PrefixCurve], p: int) -> list[str]:

@@ -100,6 +100,8 @@ class Denoising:
         best = max(able, key=lambda effect: effect.gain or 0.0)
         gain, error = best.gain or 0.0, best.error or 0.0
         scope = f"mean held-out R^2 over k = {best.k[0]} to {best.k[-1]}"
+        if CLEAR * error < gain < NOTHING:
+            return f"Denoising makes no difference worth having: at best {gain:+.4f} +- {error:.4f} ({scope})."
         if gain > CLEAR * error:
             return f"Denoising helps this task: {best.name} gains {gain:.4f} +- {error:.4f} ({scope})."
         worst = min(able, key=lambda effect: effect.gain or 0.0)

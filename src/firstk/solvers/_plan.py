@@ -83,8 +83,7 @@ def _check_legal(task: Task, optimiser: str, precondition: bool, possible: bool,
     if "plain" in task.ordering.traits and optimiser != "sgd":
         raise IllegalCombination(
             f"ordering '{name}' with optimiser '{optimiser}'",
-            "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing "
-            "(001 section 7)",
+            "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing",
             "optimiser='sgd', with or without momentum",
         )
     if precondition and not possible:
