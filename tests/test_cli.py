@@ -50,3 +50,15 @@ def test_a_refusal_is_one_sentence(tmp_path):
     assert done.stderr.startswith("firstk: ")
     assert "Traceback" not in done.stderr
     assert (tmp_path / "taken").read_text().startswith("a file")
+
+
+def test_every_example_of_help_runs(tmp_path):
+    """In the order of --help, in one folder: each stands on what those before it wrote."""
+    import shlex
+
+    from firstk.cli.app import COMMANDS
+
+    for _, example in COMMANDS:
+        done = firstk(*shlex.split(example)[1:], cwd=tmp_path)
+        extra_missing = done.returncode == 1 and "which is not installed" in done.stderr
+        assert done.returncode == 0 or extra_missing, example + done.stderr

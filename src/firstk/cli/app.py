@@ -40,7 +40,7 @@ COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (diagnose, "firstk diagnose digits.npz --label label --image 8x8"),
     (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
     (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --plot curve.svg"),
-    (transform, "firstk transform model/ digits.npz -k 16 -o short.npz"),
+    (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
     (info, "firstk info model/"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
