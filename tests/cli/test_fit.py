@@ -258,7 +258,7 @@ def test_parquet_with_text_labels(folder):
     ("arguments", "said"),
     [
         (["digits.npz", "--objective", "fisher", "--label", "nope"], "nope"),
-        (["digits.npz", "--objective", "fisher"], "requires y to be passed"),
+        (["digits.npz", "--objective", "fisher"], "name their column with --label"),
         (["digits.npz", "--objective", "fisher", "--label", "one"], "at least two classes"),
         (["digits.npz", "--objective", "fishr", "--label", "label"], "'fisher'"),
         (["digits.npz", "--ordering", "sideways"], "'full_prefix'"),

@@ -132,4 +132,4 @@ def test_a_network_of_the_users_own_is_described(tmp_path):
 def test_help_shows_an_example():
     done = info("--help")
     assert done.exit_code == 0
-    assert "Example: firstk info firstk-demo/model" in done.stdout
+    assert "Example: firstk info model/" in done.stdout

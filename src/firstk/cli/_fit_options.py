@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 OBJECTIVES = "reconstruction, fisher, classification, regression, similarity, mixture or denoising"
+# Settings of objectives, in the order in which the command hands them on.
+SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbours", "fidelity")
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVES}.")]

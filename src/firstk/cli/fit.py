@@ -74,35 +74,36 @@ def fit(
     be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes.
     """
     from firstk.checkpoints import Checkpoint
-    from firstk.cli._settings import image_of, network_of, objective_of, ordering_of
+    from firstk.cli._settings import image_of
     from firstk.cli._streams import Place
-    from firstk.estimator import PrefixEncoder
 
-    settings = {
-        "shrinkage": shrinkage, "lam": lam, "noise": noise, "keep": keep, "neighbours": neighbours,
-        "fidelity": fidelity,
-    }  # fmt: skip
-    goal, shown = objective_of(objective, settings), looked_at(quiet or as_json)
-    _check_labels_named(goal, label or labels or pairs)
-    encoder = PrefixEncoder(
-        components, objective=goal, ordering=ordering_of(ordering), solver=solver, network=network_of(network),
-        random_state=seed, verbose=shown,
+    given = (shrinkage, lam, noise, keep, neighbours, fidelity)
+    shown = looked_at(quiet or as_json)
+    encoder = _posed(
+        objective, given, label or labels or pairs, ordering, network,
+        n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
     place = Place(source, vectors, label, labels, pairs, nan)
     kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
     with _warnings_as_notes():
-        done, study, dropped = _run(
-            encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask
-        )
-    typer.echo(_as_json(done, study, out, dropped) if as_json else _as_text(done, study, out, place, dropped))
+        found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
+    typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
 
 
-def _check_labels_named(goal: Any, named: str | None) -> None:
+def _posed(
+    objective: str, given: tuple[Any, ...], named: str | None, ordering: str, network: str, **others: Any
+) -> PrefixEncoder:
+    """Return the encoder that the options describe; `named` says where labels, targets or pairs are."""
+    from firstk.cli._settings import network_of, objective_of, ordering_of
+    from firstk.estimator import PrefixEncoder
+
+    goal = objective_of(objective, dict(zip(options.SETTINGS, given, strict=True)))
     if named is None and goal.takes in ("labels", "targets", "labels or targets"):
         raise InvalidInput(
             f"The objective '{goal.name}' learns from {goal.takes}: name their column with --label, or their file with "
             "--labels."
         )
+    return PrefixEncoder(objective=goal, ordering=ordering_of(ordering), network=network_of(network), **others)
 
 
 def _run(
@@ -252,7 +253,7 @@ def _smallest(curve: PrefixCurve) -> dict[float, int]:
     return {share: curve.smallest(share) for share in SHARES} if curve.full > 0 else {}
 
 
-def _as_json(done: StreamedFit, study: Study | None, out: Path, dropped: int) -> str:
+def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) -> str:
     encoder = done.encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
@@ -275,7 +276,7 @@ def _as_json(done: StreamedFit, study: Study | None, out: Path, dropped: int) ->
     return json.dumps(found | {"notes": list(study.notes) if study else []}, ensure_ascii=False)
 
 
-def _as_text(done: StreamedFit, study: Study | None, out: Path, place: Place, dropped: int) -> str:
+def _as_text(done: StreamedFit, study: Study | None, dropped: int, out: Path, place: Place) -> str:
     encoder = done.encoder.encoder_
     lines = [
         f"{encoder.config['objective']}: {encoder.d} coordinates of {encoder.p}, fitted on {done.rows:,} "
