@@ -99,9 +99,10 @@ def test_banking77_short_codes_tell_intents_apart(full_prefix):
 
 @pytest.fixture(scope="module")
 def against_a_list(banking, full_prefix):
-    """Mean scores over three seeds: of the default fit, and of 000's list as others train it, from a random start."""
+    """Mean scores over three seeds: of the default fit, and of 000's list from a random start and from ours."""
     objective = Classification(shrinkage=full_prefix[0].objective_.shrinkage)
-    fits = (FullPrefix(), "auto"), (SparsePrefix([2, 4, 8, 16, 32, 64, 128]), "random")
+    listed = SparsePrefix([2, 4, 8, 16, 32, 64, 128])
+    fits = (FullPrefix(), "auto"), (listed, "random"), (listed, "auto")
 
     def scores(ordering, init):
         enc = PrefixEncoder(128, objective=objective, ordering=ordering, init=init)
@@ -115,9 +116,20 @@ def test_the_default_fit_goes_higher(against_a_list):
     assert (against_a_list[0] >= [0.60, 0.85, 0.90, 0.915]).all(), against_a_list[0]
 
 
-def test_no_worse_than_a_list_trained_at_that_length(against_a_list):
-    full, listed = against_a_list
+def test_no_worse_than_a_list_from_a_random_start(against_a_list):
+    full, listed, _ = against_a_list
     assert (full >= listed - 0.01).all(), (full, listed)
+
+
+def test_no_worse_than_a_list_from_the_same_start(against_a_list):
+    full, _, listed = against_a_list
+    assert (full[1:] >= listed[1:] - 0.01).all(), (full, listed)
+
+
+@pytest.mark.xfail(strict=True, reason="k = 1, 2, 3 have a third of harmonic weights: 0.614 against 0.627 at k = 4")
+def test_no_worse_than_a_list_from_the_same_start_at_four(against_a_list):
+    full, _, listed = against_a_list
+    assert full[0] >= listed[0] - 0.01
 
 
 # -- STS benchmark -----------------------------------------------------------------------------------------------------
