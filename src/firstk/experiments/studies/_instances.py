@@ -20,13 +20,14 @@ Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
 def instance_cells(settings: Mapping[str, Any], revision: int = 1) -> list[dict[str, Any]]:
     """Return a cell for each check, size (p, d) and instance; ``settings[check]`` holds what a check needs beside."""
-    return [
-        {"check": check, "p": p, "d": d, "seed": settings["seed"] + i, "revision": revision, **own}
-        for check in settings["checks"]
-        for own in [dict(settings.get(check, {}))]
-        for p, d in own.pop("sizes", settings["sizes"])
-        for i in range(own.pop("instances", settings["instances"]))
-    ]
+    found = []
+    for check in settings["checks"]:
+        own = {"sizes": settings["sizes"], "instances": settings["instances"], **settings.get(check, {})}
+        sizes, instances = own.pop("sizes"), own.pop("instances")
+        for p, d in sizes:
+            for i in range(instances):
+                found.append({"check": check, "p": p, "d": d, "seed": settings["seed"] + i, "revision": revision, **own})
+    return found
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,6 @@ def biggest(difference: Any) -> float:
 def relative(found: Any, wanted: Any) -> float:
     """Return the largest deviation, divided by the largest entry of what was wanted."""
     return biggest(np.asarray(found) - np.asarray(wanted)) / max(biggest(wanted), np.finfo(float).tiny)
-
-
-def labels_of(results: Results) -> list[str]:
-    """Return "p x d" for each result."""
-    return [f"{cell['p']} x {cell['d']}" for cell, _ in results]
 
 
 def floats(array: Iterable[Any]) -> list[float]:

@@ -315,7 +315,7 @@ def rates(settings: Mapping[str, Any], results: Results) -> Findings:
             "algorithm_last": least(part, "algorithm_last"),
             "doubled_last": least(part, "doubled_last"),
             "element_paper": worst(elements, "element_paper"),
-            "element_doubled": worst(elements, "element_doubled"),
+            "element_doubled": least(elements, "element_doubled"),
             "element_corrected": worst(elements, "element_corrected"),
             "unsorted_rate": worst(conditions, "unsorted_rate"),
             "product_moves": worst(conditions, "product_moves"),
