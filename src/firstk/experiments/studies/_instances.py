@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from firstk.contracts import View
+from firstk.experiments.panels import Series, rounded
 
 Cell = Mapping[str, Any]
 Results = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -26,7 +27,9 @@ def instance_cells(settings: Mapping[str, Any], revision: int = 1) -> list[dict[
         sizes, instances = own.pop("sizes"), own.pop("instances")
         for p, d in sizes:
             for i in range(instances):
-                found.append({"check": check, "p": p, "d": d, "seed": settings["seed"] + i, "revision": revision, **own})
+                found.append(
+                    {"check": check, "p": p, "d": d, "seed": settings["seed"] + i, "revision": revision, **own}
+                )
     return found
 
 
@@ -85,6 +88,11 @@ def least(results: Results, name: str) -> float | None:
     return min(values(results, name), default=None)
 
 
+def extremes(results: Results, largest: Iterable[str] = (), smallest: Iterable[str] = ()) -> dict[str, float | None]:
+    """Return, name by name, the largest of some quantities over the cells and the smallest of others."""
+    return {name: worst(results, name) for name in largest} | {name: least(results, name) for name in smallest}
+
+
 def biggest(difference: Any) -> float:
     """Return the largest absolute entry."""
     return float(np.abs(np.asarray(difference, dtype=float)).max(initial=0.0))
@@ -98,3 +106,11 @@ def relative(found: Any, wanted: Any) -> float:
 def floats(array: Iterable[Any]) -> list[float]:
     """Return an array as JSON numbers."""
     return [float(x) for x in array]
+
+
+def line(
+    name: str, x: Iterable[Any], y: Iterable[Any], *, kind: str = "line", ours: bool = False, floor: float | None = None
+) -> Series:
+    """Return a series of rounded numbers; `floor` lifts zeros, which a logarithmic axis cannot show."""
+    lifted = y if floor is None else (max(value, floor) for value in y)
+    return Series(name, tuple(float(f"{value:.6g}") for value in x), rounded(lifted), kind=kind, ours=ours)

@@ -7,19 +7,22 @@ are written here, for the loss at 1/n (the paper's (6) is half of it, with the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from firstk.experiments.panels import Chart, Findings, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Table, rounded
 from firstk.experiments.studies._instances import (
     Cell,
     Results,
+    extremes,
     floats,
     increasing,
     instance_cells,
     least,
+    line,
     of_check,
     problem,
     values,
@@ -112,7 +115,7 @@ def nested_condition(s: np.ndarray, prior: np.ndarray, d: int) -> float:
 
 
 def _l2(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """The bound, and its two halves, for drawn penalties."""
+    """Check the bound, and its two halves, for drawn penalties."""
     d = cell["d"]
     s = spectrum[:d]
     lam = increasing(d, s[-1], rng)
@@ -130,7 +133,7 @@ def _l2(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str,
 
 
 def _l2_tightest(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """The smallest ratio of condition number and bound that a search over spectra and penalties finds."""
+    """Search spectra and penalties for the smallest ratio of condition number and bound."""
     d = cell["d"]
 
     def unpacked(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -145,11 +148,15 @@ def _l2_tightest(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> 
 
     best = _searched(log_ratio, 2 * d + 1, cell["searches"], rng)
     s, lam = unpacked(best)
-    return {"tightest": float(np.exp(log_ratio(best))), "tightest_spectrum": floats(s / s[0]), "tightest_lam": floats(lam / s[-1])}
+    return {
+        "tightest": float(np.exp(log_ratio(best))),
+        "tightest_spectrum": floats(s / s[0]),
+        "tightest_lam": floats(lam / s[-1]),
+    }
 
 
 def _nested(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """The bound, and its two halves, for drawn priors and for the geometric one of 001 H.1."""
+    """Check the bound, and its two halves, for drawn priors and for the geometric one of 001 H.1."""
     d = cell["d"]
     s, found = spectrum, []
     for prior in (rng.dirichlet(np.ones(d)) + 0.02, NestedDropout(0.9).measure(d, None).omega):
@@ -167,7 +174,7 @@ def _nested(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[
 
 
 def _prior(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """The prior of 001 D against others: by its own bound, and by the true condition number."""
+    """Compare the prior of 001 D with others: by its own bound, and by the true condition number."""
     d = cell["d"]
     s = spectrum[:d]
     tiny = best_prior(s, 1e-9)
@@ -208,7 +215,7 @@ def _boundary(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dic
     margins, start = np.logspace(-0.6, -6, 12), np.zeros(len(s) - 1)
     solutions = []
     for margin in margins:
-        start = _polished(lambda x, m=margin: np.log(l2_bound_given(s, _between(x, s[-1], m))), start)
+        start = _polished(partial(_log_bound, s, margin), start)
         solutions.append(_between(start, s[-1], margin))
     true = [condition_number(s, lam) for lam in solutions]
     bounds = [l2_bound_given(s, lam) for lam in solutions]
@@ -225,6 +232,10 @@ def _boundary(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dic
         "conditioned_over_best": ready["conditioned"] / best,
         "best": best,
     }
+
+
+def _log_bound(s: np.ndarray, margin: float, x: np.ndarray) -> float:
+    return float(np.log(l2_bound_given(s, _between(x, s[-1], margin))))
 
 
 def _between(x: np.ndarray, last: float, margin: float) -> np.ndarray:
@@ -246,7 +257,7 @@ def _best_condition(s: np.ndarray, lam: np.ndarray) -> float:
 
 
 def _growth(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """Condition numbers and bounds for evenly spaced singular values as k grows, at one ratio of largest to smallest."""
+    """Condition numbers and bounds as k grows, for evenly spaced sigma between ends that stay."""
     d = cell["d"]
     s = np.linspace(cell["spread"], 1, d) ** 2
     uniform = np.ones(d) / d
@@ -261,16 +272,16 @@ def _growth(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[
 def _polished(function: Callable[[np.ndarray], float], start: np.ndarray) -> np.ndarray:
     """Return a local minimum near a start, by simplices that begin anew until nothing is gained."""
     for _ in range(4):
-        start = minimize(function, start, method="Nelder-Mead", options={"maxiter": 400 * len(start), "adaptive": True}).x
+        start = minimize(
+            function, start, method="Nelder-Mead", options={"maxiter": 400 * len(start), "adaptive": True}
+        ).x
     return start
 
 
 def _searched(function: Callable[[np.ndarray], float], size: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return the best of several local minima from random starts."""
     options = {"maxiter": 150 * size, "adaptive": True}
-    found = [
-        minimize(function, rng.standard_normal(size), method="Nelder-Mead", options=options) for _ in range(count)
-    ]
+    found = [minimize(function, rng.standard_normal(size), method="Nelder-Mead", options=options) for _ in range(count)]
     return min(found, key=lambda one: one.fun).x
 
 
@@ -287,19 +298,19 @@ _CHECKS = {
 # -- what is shown -----------------------------------------------------------------------------------------------
 
 
-def _ratios(title: str, part: Results, name: str) -> Series:
-    return Series(title, rounded(cell["d"] for cell, _ in part), rounded(values(part, name)), kind="points")
+def _ratios(title: str, part: Results, name: str) -> Any:
+    return line(title, [cell["d"] for cell, _ in part], values(part, name), kind="points")
 
 
 def _grown(part: Results, kind: str, title: str) -> Chart:
-    d = rounded(cell["d"] for cell, _ in part)
+    d = [cell["d"] for cell, _ in part]
     return Chart(
         title,
         "latent dimension k",
         "condition number",
         (
-            Series("Hessian", d, rounded(values(part, kind)), ours=True),
-            Series("bound of the paper", d, rounded(values(part, f"{kind}_bound"))),
+            line("Hessian", d, values(part, kind), ours=True),
+            line("bound of the paper", d, values(part, f"{kind}_bound")),
         ),
         x_scale="log",
         y_scale="log",
@@ -313,18 +324,18 @@ def _slope(part: Results, name: str) -> float:
 
 
 def nonuniform(settings: Mapping[str, Any], results: Results) -> Findings:
-    """The bound of section 4.3."""
+    """Report on the bound of section 4.3."""
     drawn, tight, edge, growth = (of_check(results, name) for name in ("l2", "l2_tightest", "boundary", "growth"))
     shown = edge[-1][1]
-    margins = rounded(shown["margins"])
+    margins = shown["margins"]
     boundary = Chart(
         "Problem (16) as its solution nears the boundary",
         "1 - lambda_k / sigma_k^2",
         "condition number",
         (
-            Series("Hessian at the solution of (16)", margins, rounded(shown["true"])),
-            Series("what (16) minimises", margins, rounded(shown["bounds"])),
-            Series("best Hessian found", margins, rounded([shown["best"]] * len(margins)), ours=True),
+            line("Hessian at the solution of (16)", margins, shown["true"]),
+            line("what (16) minimises", margins, shown["bounds"]),
+            line("best Hessian found", margins, [shown["best"]] * len(margins), ours=True),
         ),
         x_scale="log",
         y_scale="log",
@@ -344,10 +355,11 @@ def nonuniform(settings: Mapping[str, Any], results: Results) -> Findings:
             "worst_smallest_ratio": worst(drawn, "smallest_ratio"),
             "tightest_ratio": least(tight, "tightest"),
             "bound_falls": all(values(edge, "bound_falls")),
-            "nearest_over_best": least(edge, "nearest_over_best"),
-            "family_over_best": least(edge, "family_over_best"),
-            "spectral_over_best": worst(edge, "spectral_over_best"),
-            "conditioned_over_best": worst(edge, "conditioned_over_best"),
+            **extremes(
+                edge,
+                largest=("spectral_over_best", "conditioned_over_best"),
+                smallest=("nearest_over_best", "family_over_best"),
+            ),
             "growth_exponent": _slope(growth, "l2"),
         },
         (_grown(growth, "l2", "Growth with k, sigma even from 4 to 1"), ratio, boundary),
@@ -355,7 +367,7 @@ def nonuniform(settings: Mapping[str, Any], results: Results) -> Findings:
 
 
 def nested(settings: Mapping[str, Any], results: Results) -> Findings:
-    """The bound of section 5."""
+    """Report on the bound of section 5."""
     drawn, growth = of_check(results, "nested"), of_check(results, "growth")
     ratio = Chart(
         "Condition number over bound",
@@ -371,24 +383,25 @@ def nested(settings: Mapping[str, Any], results: Results) -> Findings:
             "least_largest_ratio": least(drawn, "largest_ratio"),
             "worst_smallest_ratio": worst(drawn, "smallest_ratio"),
             "growth_exponent": _slope(growth, "nested"),
+            "growth_over_square": min(found["nested"] / found["nested_bound"] for _, found in growth),
         },
         (_grown(growth, "nested", "Growth with k, uniform prior"), ratio),
     )
 
 
 def prior(settings: Mapping[str, Any], results: Results) -> Findings:
-    """The prior of appendix D."""
+    """Report on the prior of appendix D."""
     part = of_check(results, "prior")
     shown = part[-1][1]
-    lasts = rounded(shown["lasts"])
+    lasts = shown["lasts"]
     chart = Chart(
         "The prior of appendix D, by its mass at k",
         "probability of keeping all k",
         "condition number",
         (
-            Series("Hessian", lasts, rounded(shown["true"])),
-            Series("bound at that prior, in the limit", lasts, rounded([shown["limit"]] * len(lasts))),
-            Series("best Hessian found", lasts, rounded([shown["best"]] * len(lasts)), ours=True),
+            line("Hessian", lasts, shown["true"]),
+            line("bound at that prior, in the limit", lasts, [shown["limit"]] * len(lasts)),
+            line("best Hessian found", lasts, [shown["best"]] * len(lasts), ours=True),
         ),
         x_scale="log",
         y_scale="log",
@@ -400,11 +413,10 @@ def prior(settings: Mapping[str, Any], results: Results) -> Findings:
         tuple((cell["d"], *rounded(found[name] for name in names)) for cell, found in part),
     )
     measures = {
-        "bound_over_limit": worst(part, "bound_over_limit"),
-        "others_over_limit": least(part, "others_over_limit"),
-        "limit_over_final": least(part, "limit_over_final"),
-        "boundary_over_best": least(part, "boundary_over_best"),
-        "geometric_over_best": worst(part, "geometric_over_best"),
-        "uniform_over_best": worst(part, "uniform_over_best"),
+        **extremes(
+            part,
+            largest=("bound_over_limit", "geometric_over_best", "uniform_over_best"),
+            smallest=("others_over_limit", "limit_over_final", "boundary_over_best"),
+        ),
     }
     return Findings(measures, (chart, table))

@@ -13,15 +13,17 @@ import torch
 from scipy.linalg import eigh
 
 from firstk import PrefixEncoder
-from firstk.experiments.panels import Chart, Findings, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Table
 from firstk.experiments.studies._instances import (
     Cell,
     Results,
     biggest,
+    extremes,
     floats,
     increasing,
     instance_cells,
     least,
+    line,
     of_check,
     relative,
     step_view,
@@ -64,9 +66,9 @@ def full_prefix_expansion(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _worked(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
-    """The worked example: one vector for (8) to (14), rows for (17) and (19)."""
+    """Check the worked example: one vector for (8) to (14), rows for (17) and (19)."""
     d, p, n = cell["d"], cell["p"], 7
-    x, z, A = rng.standard_normal(p), rng.standard_normal(d), rng.standard_normal((p, d))
+    x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
     y = z[:, None] * A.T
     one = torch.tensor(x[None, :]), torch.tensor(z[None, :]), torch.tensor(A)
     prefixes = reconstruction_per_prefix(*one).numpy()
@@ -136,7 +138,9 @@ def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     drawn = [prefixes(V + size * rng.standard_normal((d, p))) for size in np.logspace(-3, 1, 40)]
     scales = 10.0 ** np.arange(-2, 5)
     eps = 1e-1 * float(np.trace(Sw)) / p
-    grown = [-float(fisher(torch.tensor(s * V / np.linalg.norm(V)), *tensors, omega={d: 1.0}, code_eps=eps)) for s in scales]
+    grown = [
+        -float(fisher(torch.tensor(s * V / np.linalg.norm(V)), *tensors, omega={d: 1.0}, code_eps=eps)) for s in scales
+    ]
     return {
         "ratios": relative([v @ Sb @ v / (v @ Sw @ v) for v in V], gamma[:d]),
         "rank": int(np.sum(gamma > 1e-9 * gamma[0])),
@@ -158,7 +162,14 @@ _CHECKS = {"worked": _worked, "fisher": _fisher}
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Appendix A."""
     worked, fishers = of_check(results, "worked"), of_check(results, "fisher")
-    equations = {"eq8": "(8)", "eq10_12": "(10) to (12)", "eq13": "(13)", "eq14": "(14)", "eq17": "(17)", "eq19": "(19)"}
+    equations = {
+        "eq8": "(8)",
+        "eq10_12": "(10) to (12)",
+        "eq13": "(13)",
+        "eq14": "(14)",
+        "eq17": "(17)",
+        "eq19": "(19)",
+    }
     table = Table(
         "Worst relative deviation, p = 5, d = 3",
         ("equation", "deviation"),
@@ -168,10 +179,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "Fisher with eps on the code, as the encoder is scaled",
         "norm of the encoder",
         "objective over its supremum",
-        tuple(
-            Series(f"instance {i + 1}", rounded(found["scales"]), rounded(found["grown"]))
-            for i, (_, found) in enumerate(fishers[:4])
-        ),
+        tuple(line(f"instance {i + 1}", found["scales"], found["grown"]) for i, (_, found) in enumerate(fishers[:4])),
         x_scale="log",
     )
     return Findings(
@@ -179,11 +187,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         | {
             "ratios": worst(fishers, "ratios"),
             "rank_over": max(found["rank"] - (found["classes"] - 1) for _, found in fishers),
-            "library_axes": worst(fishers, "library_axes"),
-            "optimum": worst(fishers, "optimum"),
-            "most_gain": worst(fishers, "most_gain"),
-            "flag": worst(fishers, "flag"),
-            "flag_axes": least(fishers, "flag_axes"),
+            **extremes(fishers, largest=("library_axes", "optimum", "most_gain", "flag"), smallest=("flag_axes",)),
             "still_growing": all(values(fishers, "still_growing")),
             "supremum_share": least([(c, {"v": f["grown"][-1]}) for c, f in fishers], "v"),
         },

@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 from scipy.optimize import root
 
-from firstk.experiments.panels import Chart, Findings, Mark, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Mark, Table, rounded
 from firstk.experiments.studies._instances import (
     Cell,
     Problem,
     Results,
     biggest,
+    extremes,
     floats,
     increasing,
     instance_cells,
     least,
+    line,
     of_check,
     problem,
     values,
@@ -113,7 +115,9 @@ def picks(p: int, d: int) -> Iterator[Pick]:
 
 def _available(p: int, data: Problem, lam: np.ndarray) -> list[Pick]:
     """Return the choices in which every axis can lie on its eigenvector: lambda_i < sigma_j^2."""
-    return [pick for pick in picks(p, len(lam)) if all(not j or lam[i] < data.spectrum[j - 1] for i, j in enumerate(pick))]
+    return [
+        pick for pick in picks(p, len(lam)) if all(not j or lam[i] < data.spectrum[j - 1] for i, j in enumerate(pick))
+    ]
 
 
 def point(pick: Pick, data: Problem, lam: np.ndarray, *, paper: bool = False) -> np.ndarray:
@@ -156,7 +160,7 @@ def _search(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
         C = (np.eye(cell["p"]) - A @ B) @ data.St
         gaps.append(biggest(B - A.T))
         lowest.append(float(np.linalg.eigvalsh((C + C.T) / 2)[0]) - biggest(C - C.T))
-        forms.append(_form_gap(B, data, lam, paper=False))
+        forms.append(_form_gap(B, data, lam, paper=False) or 0.0)
         theirs.append(_form_gap(B, data, lam, paper=True))
         seen.add(_pick_of(B, data))
     predicted = set(_available(cell["p"], data, lam))
@@ -179,10 +183,12 @@ def _unpenalised(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[st
 
 
 def _written(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """The gradient at the points of theorem 2, as printed and corrected, over all choices of eigenvectors."""
+    """Find the gradient at the points of theorem 2, as printed and corrected, over all choices of eigenvectors."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
-    ours = [biggest(gradient(data, lam, B, B.T)[0]) for B in (point(k, data, lam) for k in _available(cell["p"], data, lam))]
+    ours = [
+        biggest(gradient(data, lam, B, B.T)[0]) for B in (point(k, data, lam) for k in _available(cell["p"], data, lam))
+    ]
     within = list(picks(d, d))
     theirs = {k: biggest(gradient(data, lam, B, B.T)[0]) for k in within for B in [point(k, data, lam, paper=True)]}
     diagonal = [pick for pick in within if all(j in (0, i + 1) for i, j in enumerate(pick))]
@@ -195,13 +201,16 @@ def _written(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
 
 
 def _turned(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """The penalty along a rotation of axes 1 and 2 (001 E.2): a cosine, by (34), (35) as printed and as corrected."""
+    """Follow the penalty along a rotation of axes 1 and 2 (001 E.2): (34), (35) as printed, and as corrected."""
     lam = increasing(cell["d"], data.spectrum[cell["d"] - 1], rng)
     W = rng.standard_normal((cell["d"], cell["p"]))
     angles = np.linspace(0, np.pi, 73)
     c, s = np.cos(angles), np.sin(angles)
     rest = lam[2:] @ np.sum(W[2:] ** 2, axis=1)
-    first, second = (np.sum(part**2, axis=1) for part in (np.outer(c, W[0]) - np.outer(s, W[1]), np.outer(s, W[0]) + np.outer(c, W[1])))
+    first, second = (
+        np.sum(part**2, axis=1)
+        for part in (np.outer(c, W[0]) - np.outer(s, W[1]), np.outer(s, W[0]) + np.outer(c, W[1]))
+    )
     psi = 2 * (lam[0] * first + lam[1] * second + rest)
     norms, product = np.sum(W[:2] ** 2, axis=1), W[0] @ W[1]
     even = (lam[1] - lam[0]) * (norms[1] - norms[0]) / 2
@@ -218,7 +227,7 @@ def _turned(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
 
 
 def _lemma5(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """The derivative in the proof of lemma 5, with Lambda^2 as printed and with Lambda, against central differences."""
+    """Check the derivative in the proof of lemma 5, with Lambda^2 as printed and with Lambda, by differences."""
     d = cell["d"]
     S, lam = np.diag(data.spectrum[:d]), np.diag(increasing(d, data.spectrum[d - 1], rng))
     Q1, Q2 = rng.standard_normal((d, d)), rng.standard_normal((d, d))
@@ -320,15 +329,14 @@ def transpose(settings: Mapping[str, Any], results: Results) -> Findings:
     searched, free = of_check(results, "search"), of_check(results, "unpenalised")
     found = sum(values(searched, "found"))
     series = tuple(
-        Series(name, rounded(range(1, len(part) + 1)), rounded(values(part, "transpose_gap")), kind="points")
+        line(name, range(1, len(part) + 1), values(part, "transpose_gap"), kind="points")
         for name, part in (("penalties increase", searched), ("no penalty", free))
     )
     chart = Chart("Encoder minus decoder transposed", "instance", "largest entry", series, y_scale="log")
     return Findings(
         {
             "points": found,
-            "transpose_gap": worst(searched, "transpose_gap"),
-            "lemma2_lowest": least(searched, "lemma2_lowest"),
+            **extremes(searched, largest=("transpose_gap",), smallest=("lemma2_lowest",)),
             "unpenalised_gap": least(free, "transpose_gap"),
         },
         (chart,),
@@ -341,36 +349,35 @@ def forms(settings: Mapping[str, Any], results: Results) -> Findings:
     searched, written, turned = (of_check(results, name) for name in ("search", "written", "turned"))
     lemma = of_check(results, "lemma5")
     curve = turned[0][1]
-    angles = rounded(curve["angles"])
+    angles = curve["angles"]
     rotation = Chart(
         "Penalty as two axes are rotated",
         "angle",
         "penalty",
         (
-            Series("penalty", angles, rounded(curve["psi"]), ours=True),
-            Series("cosine of (34), (35) as printed", angles, rounded(curve["printed"])),
+            line("penalty", angles, curve["psi"], ours=True),
+            line("cosine of (34), (35) as printed", angles, curve["printed"]),
         ),
     )
     table = Table(
         "Gradient at the points of (4), (5)",
         ("p x d", "as printed", "corrected", "share stationary as printed"),
         tuple(
-            (f"{cell['p']} x {cell['d']}", *rounded(part[n] for n in ("paper_gradient", "corrected_gradient", "share_stationary")))
+            (
+                f"{cell['p']} x {cell['d']}",
+                *rounded(part[n] for n in ("paper_gradient", "corrected_gradient", "share_stationary")),
+            )
             for cell, part in written
         ),
     )
     return Findings(
         {
-            "paper_gradient": worst(written, "paper_gradient"),
-            "paper_gradient_diagonal": worst(written, "paper_gradient_diagonal"),
-            "corrected_gradient": worst(written, "corrected_gradient"),
+            **extremes(written, largest=("paper_gradient", "paper_gradient_diagonal", "corrected_gradient")),
             "form_gap": worst(searched, "form_gap"),
             "kinds_unpredicted": sum(values(searched, "kinds_unpredicted")),
             "kinds_seen_share": sum(values(searched, "kinds_seen")) / sum(values(searched, "kinds_predicted")),
-            "paper_cosine": worst(turned, "paper_cosine"),
-            "corrected_cosine": worst(turned, "corrected_cosine"),
-            "lemma5_paper": worst(lemma, "lemma5_paper"),
-            "lemma5_corrected": worst(lemma, "lemma5_corrected"),
+            **extremes(turned, largest=("paper_cosine", "corrected_cosine")),
+            **extremes(lemma, largest=("lemma5_paper", "lemma5_corrected")),
         },
         (table, rotation),
     )
@@ -384,16 +391,13 @@ def minima(settings: Mapping[str, Any], results: Results) -> Findings:
         "All stationary points of one instance",
         "loss above the minimum",
         "lowest eigenvalue of the Hessian",
-        (Series("stationary point", rounded(largest["excess"]), rounded(largest["lowest"]), kind="points", ours=True),),
+        (line("stationary point", largest["excess"], largest["lowest"], kind="points", ours=True),),
         marks=(Mark(0.0, "y", "a minimum lies above"),),
     )
     return Findings(
         {
             "points": sum(values(every, "points")),
-            "others_highest": worst(every, "others_highest"),
-            "at_optimum_lowest": least(every, "at_optimum_lowest"),
-            "least_excess": least(every, "least_excess"),
-            "value_gap": worst(every, "value_gap"),
+            **extremes(every, largest=("others_highest", "value_gap"), smallest=("at_optimum_lowest", "least_excess")),
             "trained_gap": worst(trained, "trained_gap"),
             "last_axis_gone": all(values(broken, "last_axis_gone")),
             "equal_lowest": worst(broken, "equal_lowest"),

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk.experiments.panels import Chart, Findings, Series, rounded
+from firstk.experiments.panels import Chart, Findings
 from firstk.experiments.studies._instances import (
     Cell,
     Problem,
     Results,
     biggest,
+    extremes,
     floats,
     instance_cells,
-    least,
+    line,
     of_check,
     problem,
     relative,
     step_view,
     values,
-    worst,
 )
 from firstk.kernels.reconstruction import reconstruction_from_moments
 from firstk.orderings import Variational
@@ -66,10 +66,10 @@ def stated_gradients(
 
 
 def _gradients(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """The three gradients at random points, and what becomes of them at D* and balanced weights."""
+    """Check the three gradients at random points, and what becomes of them at D* and balanced weights."""
     d, p = cell["d"], cell["p"]
     noise = float(rng.uniform(0.2, 2))
-    V, W, D = rng.standard_normal((d, p)), rng.standard_normal((p, d)), rng.uniform(0.2, 2, d)
+    V, W, D = rng.standard_normal((d, p)), rng.standard_normal((p, d)), rng.uniform(0.2, 2, (d,))
     stated, found = stated_gradients(V, W, D, data.St, noise), elbo_gradients(V, W, D, data.St, noise)
     M = W.T @ W + noise * np.eye(d)
     best = noise / np.diag(M)
@@ -91,10 +91,13 @@ def _square(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
     """D W as printed, where its shapes allow it: k = m."""
     p = cell["p"]
     noise = float(rng.uniform(0.2, 2))
-    V, W, D = rng.standard_normal((p, p)), rng.standard_normal((p, p)), rng.uniform(0.2, 2, p)
+    V, W, D = rng.standard_normal((p, p)), rng.standard_normal((p, p)), rng.uniform(0.2, 2, (p,))
     found = elbo_gradients(V, W, D, data.St, noise)[1]
     printed = (data.St @ V.T - np.diag(D) @ W - W @ V @ data.St @ V.T) / noise
-    return {"printed": relative(found, printed), "corrected": relative(found, stated_gradients(V, W, D, data.St, noise)[1])}
+    return {
+        "printed": relative(found, printed),
+        "corrected": relative(found, stated_gradients(V, W, D, data.St, noise)[1]),
+    }
 
 
 def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
@@ -122,45 +125,41 @@ def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
 _CHECKS = {"gradients": _gradients, "square": _square, "optimum": _optimum}
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Appendix F."""
-    drawn, square, best = (of_check(results, name) for name in ("gradients", "square", "optimum"))
-    shown = best[-1][1]
-    k = rounded(range(1, len(shown["spectrum"]) + 1))
-    chart = Chart(
+def _penalties(shown: Mapping[str, Any]) -> Chart:
+    s, lam = np.array(shown["spectrum"]), shown["penalties"]
+    k = range(1, len(s) + 1)
+    return Chart(
         "Penalties that the VAE chooses for itself",
         "axis k",
         "lambda_k",
         (
-            Series("sigma^2 / (|w_k|^2 + sigma^2)", k, rounded(shown["penalties"]), ours=True),
-            Series("sigma^2 over eigenvalue k", k, rounded(shown["penalties"][-1] * shown["spectrum"][-1] / s for s in shown["spectrum"])),
+            line("sigma^2 / (|w_k|^2 + sigma^2)", k, lam, ours=True),
+            line("sigma^2 over eigenvalue k", k, lam[-1] * s[-1] / s, kind="points"),
         ),
     )
-    x = rounded(range(1, len(drawn) + 1))
+
+
+def report(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Appendix F."""
+    drawn, square, best = (of_check(results, name) for name in ("gradients", "square", "optimum"))
+    x = range(1, len(drawn) + 1)
     deviations = Chart(
         "Gradient of the bound against non-uniform l2",
         "instance",
         "relative deviation",
         (
-            Series("at D* and balanced weights", x, rounded(max(v, 1e-17) for v in values(drawn, "identity")), kind="points"),
-            Series("at another D", x, rounded(values(drawn, "identity_elsewhere")), kind="points"),
+            line("at D* and balanced weights", x, values(drawn, "identity"), floor=1e-17, kind="points"),
+            line("at another D", x, values(drawn, "identity_elsewhere"), kind="points"),
         ),
         y_scale="log",
     )
+    exact = ("stated", "best_variance", "balanced", "identity", "as_penalty")
     return Findings(
         {
-            "stated": worst(drawn, "stated"),
-            "printed": least(square, "printed"),
-            "corrected": worst(square, "corrected"),
-            "best_variance": worst(drawn, "best_variance"),
-            "balanced": worst(drawn, "balanced"),
-            "identity": worst(drawn, "identity"),
-            "identity_elsewhere": least(drawn, "identity_elsewhere"),
-            "as_penalty": worst(drawn, "as_penalty"),
-            "stationary": worst(best, "stationary"),
-            "penalty_gap": worst(best, "penalty_gap"),
+            **extremes(drawn, largest=exact, smallest=("identity_elsewhere",)),
+            **extremes(square, largest=("corrected",), smallest=("printed",)),
+            **extremes(best, largest=("stationary", "penalty_gap"), smallest=("turned",)),
             "penalties_increase": all(values(best, "penalties_increase")),
-            "turned": least(best, "turned"),
         },
-        (chart, deviations),
+        (_penalties(best[-1][1]), deviations),
     )

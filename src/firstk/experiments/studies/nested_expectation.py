@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk.experiments.panels import Chart, Findings, Series, rounded
+from firstk.experiments.panels import Chart, Findings
 from firstk.experiments.studies._instances import (
     Cell,
     Results,
+    extremes,
     floats,
     instance_cells,
     least,
+    line,
     of_check,
     values,
-    worst,
 )
 from firstk.kernels.reconstruction import reconstruction
 from firstk.omega import resolve_omega
@@ -40,9 +41,7 @@ def analytical(X: np.ndarray, B: np.ndarray, A: np.ndarray, prior: np.ndarray) -
     keep = 1 - np.concatenate([[0.0], np.cumsum(prior)[:-1]])
     P_L = np.minimum(keep[:, None], keep[None, :])
     n, Z = len(X), X @ B.T
-    return float(
-        np.sum(X**2) / (2 * n) - np.sum((X @ A * keep) * Z) / n + np.sum(Z @ (A.T @ A * P_L) * Z) / (2 * n)
-    )
+    return float(np.sum(X**2) / (2 * n) - np.sum((X @ A * keep) * Z) / n + np.sum(Z @ (A.T @ A * P_L) * Z) / (2 * n))
 
 
 def measure(cell: Cell) -> dict[str, Any]:
@@ -79,15 +78,14 @@ def measure(cell: Cell) -> dict[str, Any]:
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Appendix C."""
     part = of_check(results, "expectation")
-    series = tuple(
-        Series(f"instance {i + 1}", rounded(found["counts"]), rounded(found["means"]))
-        for i, (_, found) in enumerate(part[:5])
-    ) + (Series("expectation", (1.0, part[0][1]["counts"][-1]), (1.0, 1.0), ours=True),)
+    series = (
+        line("expectation", (1.0, part[0][1]["counts"][-1]), (1.0, 1.0), ours=True),
+        *(line(f"instance {i + 1}", found["counts"], found["means"]) for i, (_, found) in enumerate(part[:5])),
+    )
     chart = Chart("Mean of drawn losses over the expectation", "draws of all rows", "ratio", series, x_scale="log")
     return Findings(
         {
-            "closed": worst(part, "closed"),
-            "library": worst(part, "library"),
+            **extremes(part, largest=("closed", "library")),
             "draws_off": float(np.sqrt(np.mean(np.square(values(part, "draws_off"))))),
             "without_variance": least(part, "without_variance"),
         },

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from firstk.experiments.panels import Chart, Findings, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Table
 from firstk.experiments.sources import images
-from firstk.experiments.studies._instances import Cell, Results, floats
+from firstk.experiments.studies._instances import Cell, Results, floats, line
 from firstk.orderings import NonuniformL2
 
 READINGS = {
@@ -59,7 +59,7 @@ def _pixels(X: np.ndarray) -> np.ndarray:
     return flat / 255 if flat.max() > 1.5 else flat
 
 
-def _said(gone: list[int], k: int) -> str:
+def _said(gone: list[int]) -> str:
     if not gone:
         return "none"
     return f"{gone[0]} to {gone[-1]}" if len(gone) > 1 else str(gone[0])
@@ -69,29 +69,28 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Show which components are cut off."""
     (mnist,) = [found for cell, found in results if cell["kind"] == "mnist"]
     synthetic = [(cell, found) for cell, found in results if cell["kind"] == "synthetic"]
-    k = rounded(range(1, 21))
+    k = range(1, 21)
     digits = Chart(
         "MNIST, pixels in [0, 1], k = 20 (H.1)",
         "component",
         "value",
-        (Series("eigenvalue", k, rounded(mnist["spectrum"])), Series("penalty", k, rounded(mnist["lam"]))),
+        (line("eigenvalue", k, mnist["spectrum"]), line("penalty", k, mnist["lam"])),
         y_scale="log",
     )
     shares = Chart(
         "Synthetic set (H.2): components left",
         "latent dimension k",
         "share with lambda < sigma^2",
-        tuple(
-            Series(name, *(rounded(v) for v in zip(*_left(synthetic, name), strict=True)), ours=i == 0)
-            for i, name in enumerate(READINGS)
-        ),
+        tuple(line(name, settings["widths"], _left(synthetic, name), ours=i == 0) for i, name in enumerate(READINGS)),
         x_scale="log",
     )
     table = Table(
         "Components with lambda >= sigma^2",
         ("set", "k", "components", "count"),
-        (("MNIST (H.1)", 20, _said(mnist["broken"], 20), len(mnist["broken"])),)
-        + tuple((c["reading"], c["k"], _said(f["broken"], c["k"]), len(f["broken"])) for c, f in synthetic),
+        (
+            ("MNIST (H.1)", 20, _said(mnist["broken"]), len(mnist["broken"])),
+            *((c["reading"], c["k"], _said(f["broken"]), len(f["broken"])) for c, f in synthetic),
+        ),
     )
     counts = {name: [len(f["broken"]) for c, f in synthetic if c["reading"] == name] for name in READINGS}
     appendix, text, undivided = (counts[name] for name in READINGS)
@@ -107,9 +106,9 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
             "synthetic_first": first,
         },
         (digits, shares, table),
-        (f"MNIST: components {_said(mnist['broken'], 20)} of 20 break the condition.",),
+        (f"MNIST: components {_said(mnist['broken'])} of 20 break the condition.",),
     )
 
 
-def _left(synthetic: Results, name: str) -> list[tuple[float, float]]:
-    return [(c["k"], 1 - len(f["broken"]) / c["k"]) for c, f in synthetic if c["reading"] == name]
+def _left(synthetic: Results, name: str) -> list[float]:
+    return [1 - len(f["broken"]) / c["k"] for c, f in synthetic if c["reading"] == name]

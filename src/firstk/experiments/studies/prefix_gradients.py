@@ -8,23 +8,24 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk.experiments.panels import Chart, Findings, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Table, rounded
 from firstk.experiments.studies._instances import (
     Cell,
     Problem,
     Results,
     biggest,
+    extremes,
     floats,
     increasing,
     instance_cells,
     least,
+    line,
     of_check,
     orthogonal,
     problem,
     relative,
     step_view,
     values,
-    worst,
 )
 from firstk.experiments.studies.landscape import point
 from firstk.kernels.reconstruction import reconstruction
@@ -53,19 +54,23 @@ def pull(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> np.ndarray:
 def _full(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
     """Full prefix: the stated gradient against autograd on the definition, and against the library's own gradients."""
     d, p = cell["d"], cell["p"]
-    x, z, A = rng.standard_normal(p), rng.standard_normal(d), rng.standard_normal((p, d))
-    weights = resolve_omega(rng.uniform(0.1, 1, d), d).omega
+    x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
+    weights = resolve_omega(rng.uniform(0.1, 1, (d,)), d).omega
     Y = z[:, None] * A.T
     leaves = torch.tensor(Y, requires_grad=True)
     prefixes = torch.tensor(x) - leaves.cumsum(0)
     (slow,) = torch.autograd.grad((torch.tensor(weights) * prefixes.square().sum(1)).sum(), leaves)
     stated = pull(x, Y, weights)
     code, decoder = torch.tensor(z[None, :], requires_grad=True), torch.tensor(A, requires_grad=True)
-    dz, dA = torch.autograd.grad(reconstruction(torch.tensor(x[None, :]), code, decoder, omega=weights), (code, decoder))
+    dz, dA = torch.autograd.grad(
+        reconstruction(torch.tensor(x[None, :]), code, decoder, omega=weights), (code, decoder)
+    )
     even = pull(x, Y, np.ones(d))
     return {
         "stated": relative(stated, slow.numpy()),
-        "library": max(relative(dz.numpy()[0], np.sum(stated * A.T, axis=1)), relative(dA.numpy(), (z[:, None] * stated).T)),
+        "library": max(
+            relative(dz.numpy()[0], np.sum(stated * A.T, axis=1)), relative(dA.numpy(), (z[:, None] * stated).T)
+        ),
         "quadratic": _kronecker_gap(x, Y, weights),
         "sizes": floats(np.linalg.norm(even, axis=1) / np.linalg.norm(even[0])),
     }
@@ -101,7 +106,7 @@ def _penalties(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str,
 
 
 def _product_gradient(b: np.ndarray, a: np.ndarray, lam: float, rng: np.random.Generator) -> dict[str, float]:
-    """The penalty as a function of the product a b^T alone: least over its factors, 2 lambda |a||b|.
+    """Take the penalty as a function of the product a b^T alone: least over its factors, 2 lambda |a||b|.
 
     Its gradient is 2 lambda a b^T / (|a||b|): along the paper's lambda (b kron a), of another length.
     """
@@ -114,14 +119,21 @@ def _product_gradient(b: np.ndarray, a: np.ndarray, lam: float, rng: np.random.G
     moved = np.outer(da, b) + np.outer(a, db)
     size = np.linalg.norm(a) * np.linalg.norm(b)
     ours, paper = (float(np.sum(G * moved)) for G in (2 * lam * np.outer(a, b) / size, lam * np.outer(a, b)))
-    return {"product_ours": abs(ours / slope - 1), "product_paper": abs(paper / slope - 1), "product_paper_scaled": abs(paper * 2 / size / slope - 1)}
+    return {
+        "product_ours": abs(ours / slope - 1),
+        "product_paper": abs(paper / slope - 1),
+        "product_paper_scaled": float(abs(paper * 2 / size / slope - 1)),
+    }
 
 
 def _task(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
     """Whether the part of the gradient that makes the order changes when the labels do: shuffled, all else the same."""
     d, p, n, classes = cell["d"], cell["p"], 60, 4
     X, y = torch.tensor(rng.standard_normal((n, p))), np.eye(classes)[rng.integers(0, classes, n)]
-    B, W = torch.tensor(rng.standard_normal((d, p)), requires_grad=True), torch.tensor(rng.standard_normal((classes, d)))
+    B, W = (
+        torch.tensor(rng.standard_normal((d, p)), requires_grad=True),
+        torch.tensor(rng.standard_normal((classes, d))),
+    )
     lam = floats(increasing(d, data.spectrum[d - 1], rng))
 
     def parts(labels: np.ndarray) -> dict[str, np.ndarray]:
@@ -179,54 +191,49 @@ _CHECKS = {
 }
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Section 2.1."""
-    names = ("full", "penalties", "task", "turned", "schedules")
-    full, penalties, task, turned, schedules = (of_check(results, name) for name in names)
-    shown = schedules[-1][1]
-    d = len(shown["uniform_cum"])
-    cumulative = Chart(
-        "Cumulative weight w_k over w_1",
-        "k",
-        "w_k / w_1",
-        tuple(
-            Series(name.replace("_", " "), rounded(range(1, d + 1)), rounded(v / shown[f"{name}_cum"][0] for v in shown[f"{name}_cum"]))
-            for name in NAMES
-        ),
-        y_scale="log",
-    )
-    x = rounded(range(1, len(task) + 1))
-    says = Chart(
+def _cumulative(shown: Mapping[str, Any]) -> Chart:
+    lines = []
+    for name in NAMES:
+        cum = np.array(shown[f"{name}_cum"])
+        lines.append(line(name.replace("_", " "), range(1, len(cum) + 1), cum / cum[0]))
+    return Chart("Cumulative weight w_k over w_1", "k", "w_k / w_1", tuple(lines), y_scale="log")
+
+
+def _labels_shuffled(task: Results) -> Chart:
+    titles = {"full_prefix": "full prefix", "nonuniform_l2": "non-uniform l2", "monotone_l1": "monotone l1"}
+    x = range(1, len(task) + 1)
+    return Chart(
         "Order-making gradient when labels are shuffled",
         "instance",
         "relative change",
         tuple(
-            Series(title, x, rounded(max(v, 1e-17) for v in values(task, name)), kind="points", ours=name == "full_prefix")
-            for name, title in (("full_prefix", "full prefix"), ("nonuniform_l2", "non-uniform l2"), ("monotone_l1", "monotone l1"))
+            line(title, x, values(task, name), floor=1e-17, kind="points", ours=name == "full_prefix")
+            for name, title in titles.items()
         ),
         y_scale="log",
     )
+
+
+def report(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Section 2.1."""
+    names = ("full", "penalties", "task", "turned", "schedules")
+    full, penalties, task, turned, schedules = (of_check(results, name) for name in names)
     table = Table(
         "w_1 / w_d",
         ("d", *(name.replace("_", " ") for name in NAMES)),
         tuple((cell["d"], *rounded(found[name] for name in NAMES)) for cell, found in schedules),
     )
+    exact = ("l2_weights", "l1_rows", "product_paper", "product_paper_scaled")
     return Findings(
         {
-            "stated": worst(full, "stated"),
-            "library": worst(full, "library"),
-            "quadratic": worst(full, "quadratic"),
-            "l2_weights": worst(penalties, "l2_weights"),
-            "l1_rows": worst(penalties, "l1_rows"),
-            "product_paper": worst(penalties, "product_paper"),
-            "product_paper_scaled": worst(penalties, "product_paper_scaled"),
+            **extremes(full, largest=("stated", "library", "quadratic")),
+            **extremes(penalties, largest=exact),
             "full_prefix_task": least(task, "full_prefix"),
             "penalty_task": max(biggest(values(task, name)) for name in ("nonuniform_l2", "monotone_l1")),
-            "optimum_least_rise": least(turned, "optimum_least_rise"),
-            "drawn_least_rise": least(turned, "drawn_least_rise"),
+            **extremes(turned, smallest=("optimum_least_rise", "drawn_least_rise")),
             "monotone": all(values(schedules, "monotone")),
-            "harmonic_over_uniform": least([(c, {"v": f["harmonic"] / f["uniform"]}) for c, f in schedules], "v"),
-            "reverse_over_uniform": worst([(c, {"v": f["reverse_harmonic"] / f["uniform"]}) for c, f in schedules], "v"),
+            "harmonic_over_uniform": min(found["harmonic"] / found["uniform"] for _, found in schedules),
+            "reverse_over_uniform": max(found["reverse_harmonic"] / found["uniform"] for _, found in schedules),
         },
-        (says, cumulative, table),
+        (_labels_shuffled(task), _cumulative(schedules[-1][1]), table),
     )

@@ -1,4 +1,4 @@
-"""Full prefix and PCA (000 theorem B.1 and section 2.2), and the statistics that give every prefix at once (appendix B).
+"""Full prefix and PCA (000 theorem B.1, section 2.2), and the statistics that give every prefix at once (appendix B).
 
 Losses are the library's, at 1/n and with omega divided by its sum; the paper's bound is divided likewise.
 """
@@ -12,15 +12,16 @@ import numpy as np
 import torch
 
 from firstk import Gradient, PrefixEncoder
-from firstk.experiments.panels import Chart, Findings, Series, rounded
+from firstk.experiments.panels import Chart, Findings, rounded
 from firstk.experiments.studies._instances import (
     Cell,
     Problem,
     Results,
     biggest,
+    extremes,
     floats,
     instance_cells,
-    least,
+    line,
     of_check,
     orthogonal,
     problem,
@@ -68,7 +69,7 @@ def best_encoder(A: np.ndarray, cum: np.ndarray) -> np.ndarray:
 
 
 def _bounded(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """The lower bound: reached by PCA, and by nothing drawn near it or far from it."""
+    """Check the lower bound: reached by PCA, and by nothing drawn near it or far from it."""
     d, U = cell["d"], data.U[:, : cell["d"]]
     limit = bound(data.spectrum, d)
     excess = []
@@ -79,7 +80,7 @@ def _bounded(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
 
 
 def _symmetry(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """What leaves the optimum optimal: signs, and scales against the paper; not a flag alone, not a rotation."""
+    """Try what leaves the optimum optimal: signs, and scales against the paper; not a flag alone, not a rotation."""
     d, U = cell["d"], data.U[:, : cell["d"]]
     limit = bound(data.spectrum, d)
     scale, signs = np.exp(rng.standard_normal(d)), rng.choice([-1.0, 1.0], d)
@@ -106,24 +107,25 @@ def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     """Where training ends from a random start: all omega with and without orthonormal columns; a sparse list beside."""
     d = cell["d"]
     X, U = _rows(data, rng), data.U[:, :d]
-    solver = Gradient(batch_size="full", dtype="float64", epochs=cell["steps"])
-    found: dict[str, Any] = {}
+    found: dict[str, float] = {}
     for name in NAMES:
-        encoder = PrefixEncoder(d, ordering=FullPrefix(name), solver=solver, init="random", random_state=cell["seed"])
-        found[name] = float(1 - paired_cosines(encoder.fit(X).decoder_.T, U.T).min())
-    ordering = FullPrefix("uniform", orthonormal_decoder=True)
-    tied = PrefixEncoder(d, ordering=ordering, solver=solver, init="random", random_state=cell["seed"]).fit(X)
-    sparse = PrefixEncoder(
-        d, ordering=SparsePrefix([2, d]), solver=solver, init="random", random_state=cell["seed"]
-    ).fit(X)
-    angles = mean_principal_angles(sparse.decoder_.T, U.T)
+        found[name] = float(1 - paired_cosines(_decoder(X, d, FullPrefix(name), cell), U.T).min())
+    tied = _decoder(X, d, FullPrefix("uniform", orthonormal_decoder=True), cell)
+    sparse = mean_principal_angles(_decoder(X, d, SparsePrefix([2, d]), cell), U.T)
     return {
-        "trained": max(found[name] for name in NAMES),
-        "orthonormal": float(1 - paired_cosines(tied.decoder_.T, U.T).min()),
-        "sparse_own": float(max(angles[1], angles[d - 1])),
-        "full_span": floats(mean_principal_angles(tied.decoder_.T, U.T)),
-        "sparse_span": floats(angles),
+        "trained": max(found.values()),
+        "orthonormal": float(1 - paired_cosines(tied, U.T).min()),
+        "sparse_own": float(max(sparse[1], sparse[d - 1])),
+        "full_span": floats(mean_principal_angles(tied, U.T)),
+        "sparse_span": floats(sparse),
     }
+
+
+def _decoder(X: np.ndarray, d: int, ordering: Any, cell: Cell) -> np.ndarray:
+    """Return the axes, as rows, of the decoder that firstk trains from a random start."""
+    solver = Gradient(batch_size="full", dtype="float64", epochs=cell["steps"])
+    encoder = PrefixEncoder(d, ordering=ordering, solver=solver, init="random", random_state=cell["seed"]).fit(X)
+    return np.asarray(encoder.decoder_).T
 
 
 def _rows(data: Problem, rng: np.random.Generator) -> np.ndarray:
@@ -135,7 +137,7 @@ def _rows(data: Problem, rng: np.random.Generator) -> np.ndarray:
 
 
 def _conditions(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """The theorem without its conditions: two equal eigenvalues, or a prefix of weight 0, leave a rotation free."""
+    """Break the conditions of the theorem: two equal eigenvalues, or a prefix of weight 0, leave a rotation free."""
     d, s = cell["d"], data.spectrum.copy()
     s[1] = s[0]
     tied = Problem((data.U * s) @ data.U.T, data.U, s)
@@ -165,7 +167,7 @@ def _statistics(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
     slow = naive(X, B, A)
     rows, codes, weights = torch.tensor(X), torch.tensor(X @ B.T), torch.tensor(A)
     St = torch.tensor(X.T @ X / len(X))
-    omega = rng.uniform(0.1, 1, d)
+    omega = rng.uniform(0.1, 1, (d,))
     total = float(omega @ slow / omega.sum())
     found = {
         "rows": reconstruction_per_prefix(rows, codes, weights).numpy(),
@@ -195,7 +197,7 @@ def from_statistics(X: np.ndarray, B: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 
 def _cancelling(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """What is left of the digits where a prefix leaves little: appendix B as written, and firstk's two expansions."""
+    """Count the digits left where a prefix leaves little: appendix B as written, and firstk around the residual."""
     d, p = cell["d"], cell["p"]
     lefts = 10.0 ** -np.arange(0, 15, 2)
     paper, ours = [], []
@@ -227,17 +229,17 @@ def recovery(settings: Mapping[str, Any], results: Results) -> Findings:
     names = ("bounded", "symmetry", "trained", "conditions")
     bounded, symmetry, trained, conditions = (of_check(results, name) for name in names)
     cell, shown = trained[-1]
-    k = rounded(range(1, cell["d"] + 1))
+    k = range(1, cell["d"] + 1)
     spans = Chart(
         "Angle to the first k principal axes",
         "k",
         "mean principal angle, degrees",
         (
-            Series("sparse prefix {2, d}", k, rounded(shown["sparse_span"])),
-            Series("full prefix", k, rounded(shown["full_span"]), ours=True),
+            line("sparse prefix {2, d}", k, shown["sparse_span"]),
+            line("full prefix", k, shown["full_span"], ours=True),
         ),
     )
-    x = rounded(range(1, len(symmetry) + 1))
+    x = range(1, len(symmetry) + 1)
     kinds = {
         "scaled": "scales",
         "signed": "signs",
@@ -248,29 +250,21 @@ def recovery(settings: Mapping[str, Any], results: Results) -> Findings:
         "Excess over the bound, by what was done to PCA",
         "instance",
         "relative excess",
-        tuple(
-            Series(title, x, rounded(max(v, 1e-17) for v in values(symmetry, name)), kind="points")
-            for name, title in kinds.items()
-        ),
+        tuple(line(title, x, values(symmetry, name), floor=1e-17, kind="points") for name, title in kinds.items()),
         y_scale="log",
     )
     return Findings(
         {
-            "at_pca": worst(bounded, "at_pca"),
-            "least_excess": least(bounded, "least_excess"),
-            "trained": worst(trained, "trained"),
-            "orthonormal": worst(trained, "orthonormal"),
-            "sparse_own": worst(trained, "sparse_own"),
+            **extremes(bounded, largest=("at_pca",), smallest=("least_excess",)),
+            **extremes(trained, largest=("trained", "orthonormal", "sparse_own")),
             "scaled": worst(symmetry, "scaled"),
             "scales_matter": (worst(symmetry, "scaled") or 0.0) > 1e-9,
-            "signed": worst(symmetry, "signed"),
-            "flag_excess": least(symmetry, "flag_excess"),
-            "flag_angle": worst(symmetry, "flag_angle"),
-            "rotated_excess": least(symmetry, "rotated_excess"),
-            "unordered_rotated": worst(symmetry, "unordered_rotated"),
-            "tied_turn": worst(conditions, "tied_turn"),
-            "weightless_turn": worst(conditions, "weightless_turn"),
-            "distinct_turn": least(conditions, "distinct_turn"),
+            **extremes(
+                symmetry,
+                largest=("signed", "flag_angle", "unordered_rotated"),
+                smallest=("flag_excess", "rotated_excess"),
+            ),
+            **extremes(conditions, largest=("tied_turn", "weightless_turn"), smallest=("distinct_turn",)),
         },
         (excess, spans),
     )
@@ -279,7 +273,7 @@ def recovery(settings: Mapping[str, Any], results: Results) -> Findings:
 def statistics(settings: Mapping[str, Any], results: Results) -> Findings:
     """Appendix B against the naive sum."""
     part, cancelling = of_check(results, "statistics"), of_check(results, "cancelling")
-    left = rounded(cancelling[0][1]["left"])
+    left = cancelling[0][1]["left"]
     worst_of = {
         name: rounded(max(max(v, 1e-17) for v in column) for column in zip(*values(cancelling, name), strict=True))
         for name in ("paper", "ours")
@@ -289,18 +283,15 @@ def statistics(settings: Mapping[str, Any], results: Results) -> Findings:
         "share of the variance it leaves",
         "relative error",
         (
-            Series("appendix B as written", left, worst_of["paper"]),
-            Series("around the residual (firstk)", left, worst_of["ours"], ours=True),
+            line("appendix B as written", left, worst_of["paper"]),
+            line("around the residual (firstk)", left, worst_of["ours"], ours=True),
         ),
         x_scale="log",
         y_scale="log",
     )
     return Findings(
         {
-            "paper_gap": worst(part, "paper_gap"),
-            "rows_gap": worst(part, "rows_gap"),
-            "moments_gap": worst(part, "moments_gap"),
-            "weighted_gap": worst(part, "weighted_gap"),
+            **extremes(part, largest=("paper_gap", "rows_gap", "moments_gap", "weighted_gap")),
             "paper_cancelling": max(worst_of["paper"]),  # type: ignore[type-var]
             "ours_cancelling": max(worst_of["ours"]),  # type: ignore[type-var]
         },

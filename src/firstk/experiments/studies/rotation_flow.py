@@ -1,7 +1,7 @@
 """The rotation-augmented gradient in the limit of small steps (001 sections 6.3, 6.4): where it leads, and how fast.
 
 The flow is that of :class:`firstk.Rotation` itself: what its hook adds to gradients of zero. On the optimal subspace
-B = A^T = O U^T it turns O by the skew part of S = O diag(s) O^T alone.
+B = A^T = Q U^T it turns Q by the skew part of S = Q diag(s) Q^T alone.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from firstk.experiments.panels import Chart, Findings, Mark, Series, rounded
+from firstk.experiments.panels import Chart, Findings, Mark
 from firstk.experiments.studies._instances import (
     Cell,
     Results,
     biggest,
+    extremes,
     floats,
     instance_cells,
     least,
+    line,
     of_check,
     orthogonal,
     problem,
@@ -51,18 +53,12 @@ def non_diagonality(M: np.ndarray) -> float:
     return float(np.abs(M).sum() - np.abs(np.diag(M)).sum())
 
 
-def rotation_field(
-    B: np.ndarray, A: np.ndarray, St: np.ndarray, factor: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def rotation_field(B: np.ndarray, A: np.ndarray, St: np.ndarray, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return the velocities that the rotation gives B and A: what the ordering's hook subtracts from zero gradients."""
-    tensors = [torch.nn.Parameter(torch.tensor(part)) for part in (B, A)]
-    for part in tensors:
-        part.grad = torch.zeros_like(part)
-    Rotation(factor=factor, tied=False).correct(step_view(*tensors, torch.tensor(St)))
-    found = [part.grad for part in tensors]
-    assert found[0] is not None
-    assert found[1] is not None
-    return -found[0].numpy(), -found[1].numpy()
+    b, a = (torch.nn.Parameter(torch.tensor(part)) for part in (B, A))
+    b.grad, a.grad = torch.zeros_like(b), torch.zeros_like(a)
+    Rotation(factor=factor, tied=False).correct(step_view(b, a, torch.tensor(St)))
+    return -b.grad.numpy(), -a.grad.numpy()
 
 
 def _flow(G: np.ndarray, s: np.ndarray, times: np.ndarray, factor: float = 1.0) -> np.ndarray:
@@ -86,30 +82,30 @@ def _global(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, An
     times = np.linspace(0, 60 / np.min(s[:-1] - s[1:]), 150)
     path = _flow(orthogonal(d, rng), s, times)
     weights = np.sort(rng.uniform(0.5, 3, d))[::-1]
-    V = np.array([weights @ (s - np.diag(O @ np.diag(s) @ O.T)) for O in path])
+    V = np.array([weights @ (s - np.diag(Q @ np.diag(s) @ Q.T)) for Q in path])
     return {
         "axis_distance": axis_distance(path[-1], np.eye(d)),
         "ordered": bool(paired_cosines(path[-1], np.eye(d)).min() > 0.999),
         "largest_rise": max(0.0, float(np.diff(V).max())) / float(V[0]),
-        "orthogonality": max(biggest(O @ O.T - np.eye(d)) for O in path),
+        "orthogonality": max(biggest(Q @ Q.T - np.eye(d)) for Q in path),
         "rate_gap": _lyapunov_gap(path[0], s, weights),
         "times": floats(times),
         "V": floats(V),
-        "distance": [axis_distance(O, np.eye(d)) for O in path],
+        "distance": [axis_distance(Q, np.eye(d)) for Q in path],
     }
 
 
-def _lyapunov_gap(O: np.ndarray, s: np.ndarray, weights: np.ndarray) -> float:
+def _lyapunov_gap(Q: np.ndarray, s: np.ndarray, weights: np.ndarray) -> float:
     """Compare dV/dt with sum_{i>j} (d_i - d_j)(w_i^T St w_j)^2 (001 E.5)."""
-    S = O @ np.diag(s) @ O.T
-    velocity = rotation_field(O, O.T, np.diag(s))[0]
-    slope = -2 * weights @ np.sum(velocity @ np.diag(s) * O, axis=1)
+    S = Q @ np.diag(s) @ Q.T
+    velocity = rotation_field(Q, Q.T, np.diag(s))[0]
+    slope = -2 * weights @ np.sum(velocity @ np.diag(s) * Q, axis=1)
     i, j = np.tril_indices(len(s), -1)
     return relative(slope, np.sum((weights[i] - weights[j]) * S[i, j] ** 2))
 
 
 def _stability(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """Growth rates about every permuted solution: O = exp(E) P, E small and skew.
+    """Growth rates about every permuted solution: Q = exp(E) P, E small and skew.
 
     Entry (i, j) of E grows at (S_jj - S_ii)/2, i < j: falling in the right order, rising where two axes are exchanged.
     """
@@ -162,14 +158,14 @@ def _unbalanced(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str
 
 
 def _rate(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """The rate at which the non-diagonality falls near the ordered solution, over g."""
+    """Find the rate at which the non-diagonality falls near the ordered solution, over g."""
     d, gap = cell["d"], float(np.min(s[:-1] - s[1:]))
     start = expm(1e-5 * _skew(d, rng))
     out: dict[str, Any] = {"gap": gap}
     for name, factor in (("algorithm", 1.0), ("doubled", 2.0)):
         times = np.linspace(0, 12 / (gap * factor), 60)
         path = _flow(start, s, times, factor)
-        nd = np.array([non_diagonality(O @ np.diag(s) @ O.T) for O in path])
+        nd = np.array([non_diagonality(Q @ np.diag(s) @ Q.T) for Q in path])
         rates = -np.diff(np.log(nd)) / np.diff(times)
         out |= {f"{name}_slowest": float(rates.min()) / gap, f"{name}_last": float(rates[-1]) / gap}
         out |= {f"{name}_times": floats(times * gap), f"{name}_nd": floats(nd / nd[0])}
@@ -177,12 +173,12 @@ def _rate(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]
 
 
 def _elements(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """The derivative of Y Y^T entry by entry, (43) as printed and corrected, against the flow, far from the diagonal."""
+    """Check the derivative of Y Y^T entry by entry, (43) as printed and corrected, far from the diagonal."""
     d = cell["d"]
-    O = orthogonal(d, rng)
-    Y = O @ np.diag(s) @ O.T
-    B_dot = rotation_field(O, O.T, np.diag(s))[0]
-    found = B_dot @ np.diag(s) @ O.T
+    Q = orthogonal(d, rng)
+    Y = Q @ np.diag(s) @ Q.T
+    B_dot = rotation_field(Q, Q.T, np.diag(s))[0]
+    found = B_dot @ np.diag(s) @ Q.T
     found = found + found.T
     return {
         "element_paper": relative(printed_derivative(Y), found),
@@ -223,17 +219,17 @@ def _conditions(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str
     d = cell["d"]
     reversed_axes, brief = np.eye(d)[::-1], 1e-4
     path = _flow(expm(1e-5 * _skew(d, rng)) @ reversed_axes, s, np.array([0.0, brief]))
-    before, after = (non_diagonality(O @ np.diag(s) @ O.T) for O in path)
-    O = orthogonal(d, rng)
-    B_dot, A_dot = rotation_field(O, O.T, np.diag(s))
-    turned, printed = A_dot @ O + O.T @ B_dot, -A_dot @ O + O.T @ B_dot
+    before, after = (non_diagonality(Q @ np.diag(s) @ Q.T) for Q in path)
+    Q = orthogonal(d, rng)
+    B_dot, A_dot = rotation_field(Q, Q.T, np.diag(s))
+    turned, printed = A_dot @ Q + Q.T @ B_dot, -A_dot @ Q + Q.T @ B_dot
     flips = np.eye(d)[rng.permutation(d)] * rng.choice([-1.0, 1.0], d)
     return {
         "unsorted_rate": float(np.log(before / after)) / brief / float(np.min(s[:-1] - s[1:])),
         "product_moves": biggest(turned) / biggest(B_dot),
         "product_moves_printed": biggest(printed) / biggest(B_dot),
         "nd_on_axes": non_diagonality(flips @ np.diag(s) @ flips.T),
-        "nd_off_axes": non_diagonality(O @ np.diag(s) @ O.T),
+        "nd_off_axes": non_diagonality(Q @ np.diag(s) @ Q.T),
     }
 
 
@@ -254,26 +250,21 @@ def axes(settings: Mapping[str, Any], results: Results) -> Findings:
     """Theorem 4."""
     flows, stable, unbalanced = (of_check(results, name) for name in ("global", "stability", "unbalanced"))
     shown = flows[-1][1]
-    times = rounded(shown["times"])
+    times = shown["times"]
     distance = Chart(
         "From a random start on the optimal subspace",
         "time",
         "distance to the axes",
-        (Series("axis distance", times, rounded(max(v, 1e-16) for v in shown["distance"]), ours=True),),
+        (line("axis distance", times, shown["distance"], floor=1e-17, ours=True),),
         y_scale="log",
     )
-    potential = Chart(
-        "The function V of (47) on the same path", "time", "V", (Series("V", times, rounded(shown["V"])),)
-    )
+    potential = Chart("The function V of (47) on the same path", "time", "V", (line("V", times, shown["V"]),))
     return Findings(
         {
             "axis_distance": worst(flows, "axis_distance"),
             "ordered_share": float(np.mean(values(flows, "ordered"))),
-            "largest_rise": worst(flows, "largest_rise"),
-            "orthogonality": worst(flows, "orthogonality"),
-            "rate_gap": worst(flows, "rate_gap"),
-            "ordered_rate": worst(stable, "ordered_rate"),
-            "least_other_rate": least(stable, "least_other_rate"),
+            **extremes(flows, largest=("largest_rise", "orthogonality", "rate_gap")),
+            **extremes(stable, largest=("ordered_rate",), smallest=("least_other_rate",)),
             "reversed_ends_ordered": all(values(stable, "reversed_ends_ordered")),
             "unbalanced_left": worst(unbalanced, "left_off_diagonal"),
             "unbalanced_axis_distance": least(unbalanced, "axis_distance"),
@@ -286,42 +277,41 @@ def rates(settings: Mapping[str, Any], results: Results) -> Findings:
     """Theorem 5 and definition 6.1."""
     part, elements, conditions = (of_check(results, name) for name in ("rate", "elements", "conditions"))
     shown = part[0][1]
+    names = (("algorithm", "algorithm 1"), ("doubled", "rotation doubled"))
+    times = np.linspace(0, 6, 30)
     decay = Chart(
         "Non-diagonality near the ordered solution",
         "time, in units of 1/g",
         "share left",
-        tuple(
-            Series(title, rounded(shown[f"{name}_times"]), rounded(shown[f"{name}_nd"]), ours=name == "doubled")
-            for name, title in (("algorithm", "algorithm 1"), ("doubled", "rotation doubled"))
-        )
-        + (Series("exp(-g t)", rounded(np.linspace(0, 6, 30)), rounded(np.exp(-np.linspace(0, 6, 30)))),),
+        (
+            line("exp(-g t)", times, np.exp(-times)),
+            *(
+                line(title, shown[f"{name}_times"], shown[f"{name}_nd"], ours=name == "doubled")
+                for name, title in names
+            ),
+        ),
         y_scale="log",
     )
-    gaps = rounded(values(part, "gap"))
+    gaps = values(part, "gap")
     rate = Chart(
         "Rate at the end over g",
         "g, the smallest eigengap",
         "rate / g",
         tuple(
-            Series(title, gaps, rounded(values(part, f"{name}_last")), kind="points", ours=name == "doubled")
-            for name, title in (("algorithm", "algorithm 1"), ("doubled", "rotation doubled"))
+            line(title, gaps, values(part, f"{name}_last"), kind="points", ours=name == "doubled")
+            for name, title in names
         ),
         marks=(Mark(1.0, "y", "theorem 5"), Mark(0.5, "y", "half of it")),
     )
     return Findings(
         {
-            "algorithm_slowest": least(part, "algorithm_slowest"),
-            "doubled_slowest": least(part, "doubled_slowest"),
-            "algorithm_last": least(part, "algorithm_last"),
-            "doubled_last": least(part, "doubled_last"),
-            "element_paper": worst(elements, "element_paper"),
-            "element_doubled": least(elements, "element_doubled"),
-            "element_corrected": worst(elements, "element_corrected"),
-            "unsorted_rate": worst(conditions, "unsorted_rate"),
-            "product_moves": worst(conditions, "product_moves"),
-            "product_moves_printed": least(conditions, "product_moves_printed"),
-            "nd_on_axes": worst(conditions, "nd_on_axes"),
-            "nd_off_axes": least(conditions, "nd_off_axes"),
+            **extremes(part, smallest=("algorithm_slowest", "doubled_slowest", "algorithm_last", "doubled_last")),
+            **extremes(elements, largest=("element_paper", "element_corrected"), smallest=("element_doubled",)),
+            **extremes(
+                conditions,
+                largest=("unsorted_rate", "product_moves", "nd_on_axes"),
+                smallest=("product_moves_printed", "nd_off_axes"),
+            ),
         },
         (decay, rate),
     )

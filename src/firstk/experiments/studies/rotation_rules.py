@@ -1,4 +1,4 @@
-"""The update rules of 001 section 6 side by side: rotation-augmented, generalised Hebbian, Brockett; what each conserves.
+"""The update rules of 001 section 6 side by side: rotation-augmented, generalised Hebbian, Brockett.
 
 Identities are checked on the library's own steps: gradients of its loss, changed by its ordering's hook.
 """
@@ -12,15 +12,17 @@ import numpy as np
 import torch
 from scipy.linalg import expm
 
-from firstk.experiments.panels import Chart, Findings, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Table, rounded
 from firstk.experiments.studies._instances import (
     Cell,
     Problem,
     Results,
     biggest,
+    extremes,
     floats,
     instance_cells,
     least,
+    line,
     of_check,
     orthogonal,
     problem,
@@ -52,7 +54,7 @@ def loss(B: np.ndarray, A: np.ndarray, St: np.ndarray) -> float:
 
 
 def step(B: np.ndarray, A: np.ndarray, St: np.ndarray, rule: Rotation | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the velocities of B and A in firstk's training: minus the gradient of the loss at 1/n, as a rule has it."""
+    """Return the velocities of B and A in firstk's training: minus the gradient, the loss at 1/n, as a rule has it."""
     b, a = (torch.nn.Parameter(torch.tensor(part)) for part in (B, A))
     reconstruction_from_moments(torch.tensor(St), b, a, omega={len(B): 1.0}).backward()
     if rule is not None:
@@ -78,7 +80,7 @@ def augmented(W: np.ndarray, St: np.ndarray) -> np.ndarray:
 
 
 def _identity(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """The identity of section 6.1 on both layers, for the loss at 1/n and at 1/2n, from tied random weights."""
+    """Check the identity of section 6.1 on both layers, for the loss at 1/n and at 1/2n, from tied random weights."""
     W = rng.standard_normal((cell["d"], cell["p"])) / np.sqrt(cell["p"])
     wanted = augmented(W, data.St)
     once, twice = (step(W, W.T, data.St, Rotation(factor=factor, tied=False)) for factor in (1.0, 2.0))
@@ -107,7 +109,7 @@ def _balance_rate(W: np.ndarray, data: Problem, velocity: tuple[np.ndarray, np.n
 
 
 def _conserved(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """What the rotation term does to the loss at first and second order, and what the Hebbian rule's own term does."""
+    """Find what the rotation, and the Hebbian rule's own term, do to the loss at first and second order."""
     d, p = cell["d"], cell["p"]
     B, A = rng.standard_normal((d, p)) / np.sqrt(p), rng.standard_normal((p, d)) / np.sqrt(p)
     turn = rotation_field(B, A, data.St)
@@ -227,15 +229,12 @@ def hebbian_identity(settings: Mapping[str, Any], results: Results) -> Findings:
         "half_encoder": "encoder, loss at 1/2n",
         "half_both_optimal": "both, on the optimal subspace",
     }
-    x = rounded(range(1, len(part) + 1))
+    x = range(1, len(part) + 1)
     chart = Chart(
         "Deviation from the identity of section 6.1",
         "instance",
         "relative deviation",
-        tuple(
-            Series(title, x, rounded(max(v, 1e-17) for v in values(part, name)), kind="points")
-            for name, title in names.items()
-        ),
+        tuple(line(title, x, values(part, name), floor=1e-17, kind="points") for name, title in names.items()),
         y_scale="log",
     )
     measures = {name: worst(part, name) for name in (*names, "hebbian", "balance")}
@@ -246,14 +245,14 @@ def conserved(settings: Mapping[str, Any], results: Results) -> Findings:
     """Section 6.2."""
     part = of_check(results, "conserved")
     shown = part[0][1]
-    steps = rounded(shown["steps"])
+    steps = shown["steps"]
     chart = Chart(
         "Change of the loss by the rotation alone",
         "step",
         "absolute change",
         (
-            Series("rotation term", steps, rounded(shown["changes"]), ours=True),
-            Series("slope 2", steps, rounded(shown["changes"][0] * (np.array(shown["steps"]) / shown["steps"][0]) ** 2)),
+            line("rotation term", steps, shown["changes"], ours=True),
+            line("slope 2", steps, shown["changes"][0] * (np.array(shown["steps"]) / shown["steps"][0]) ** 2),
         ),
         x_scale="log",
         y_scale="log",
@@ -262,8 +261,7 @@ def conserved(settings: Mapping[str, Any], results: Results) -> Findings:
         {
             "first_order": worst(part, "first_order"),
             "least_order": least(part, "order"),
-            "hebbian_first_order": least(part, "hebbian_first_order"),
-            "taylor": least(part, "taylor"),
+            **extremes(part, smallest=("hebbian_first_order", "taylor")),
         },
         (chart,),
     )
@@ -278,24 +276,21 @@ def brockett(settings: Mapping[str, Any], results: Results) -> Findings:
         ("p x d", "(51), gradient", "masked form", "(52), algorithm 1", "(52), rotation doubled", "curl", "mask gap"),
         tuple((f"{cell['p']} x {cell['d']}", *rounded(found[name] for name in names)) for cell, found in part),
     )
-    x = rounded(cell["d"] for cell, _ in part)
+    x = [cell["d"] for cell, _ in part]
     chart = Chart(
         "Nearest Brockett mask to the rotation's",
         "latent dimension k",
         "relative distance",
         (
-            Series("all k axes", x, rounded(values(part, "all_axes")), kind="points", ours=True),
-            Series("axes 1 and 2", x, rounded(values(part, "two_axes")), kind="points"),
+            line("all k axes", x, values(part, "all_axes"), kind="points", ours=True),
+            line("axes 1 and 2", x, values(part, "two_axes"), kind="points"),
         ),
     )
     return Findings(
         {
-            "gradient": worst(part, "gradient"),
-            "masked": worst(part, "masked"),
-            "algorithm": worst(part, "algorithm"),
-            "doubled": worst(part, "doubled"),
-            "circulation": least(part, "circulation"),
-            "two_axes": worst(part, "two_axes"),
+            **extremes(
+                part, largest=("gradient", "masked", "algorithm", "doubled", "two_axes"), smallest=("circulation",)
+            ),
             "all_axes": min((found["all_axes"] for cell, found in part if cell["d"] > 2), default=None),
         },
         (chart, table),

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from firstk.experiments.panels import Chart, Findings, Heatmap, Series, rounded
-from firstk.experiments.studies._instances import Cell, Problem, Results, floats
+from firstk.experiments.panels import Chart, Findings, Heatmap
+from firstk.experiments.studies._instances import Cell, Problem, Results, floats, line
 from firstk.experiments.studies.landscape import loss
 
 
@@ -83,7 +83,7 @@ def _descent(
     """Go down from a point; say when the radius and when the angle came, and stayed, within 1 % of their ends."""
     path = [point]
     for _ in range(steps):
-        path.append(path[-1] - rate * slope(*path[-1], data, lam))
+        path.append(path[-1] - rate * slope(path[-1][0], path[-1][1], data, lam))
     track = np.array(path)
     off_ring = np.abs(np.hypot(*track.T) - 1) > 0.01
     off_angle = np.abs(track[:, 1]) > 0.01 * np.abs(track[:, 0])
@@ -99,7 +99,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "Loss above the minimum, log10(0.01 + loss)",
         "alpha cos theta, -1.4 to 1.4",
         "alpha sin theta, 1.4 at the top",
-        tuple(rounded(np.log10(0.01 + np.array(row))) for row in found["surface"]),  # type: ignore[arg-type]
+        tuple(tuple(round(float(np.log10(0.01 + value)), 4) for value in row) for row in found["surface"]),
     )
     turn = np.linspace(0, 2 * np.pi, 73)
     x, y = np.array(found["path"]).T
@@ -108,15 +108,15 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "alpha cos theta",
         "alpha sin theta",
         (
-            Series("descent", rounded(x), rounded(y), ours=True),
-            Series("ring of radius 1", rounded(np.cos(turn)), rounded(np.sin(turn))),
+            line("descent", x, y, ours=True),
+            line("ring of radius 1", np.cos(turn), np.sin(turn)),
         ),
     )
     along = Chart(
         "Loss on the floor of the valley",
         "theta",
         "above the minimum",
-        (Series("lowest loss at this angle", rounded(found["angles"]), rounded(found["valley"])),),
+        (line("lowest loss at this angle", found["angles"], found["valley"]),),
     )
     ring, angle = found["steps_to_ring"], found["steps_to_angle"]
     return Findings(
