@@ -133,8 +133,8 @@ def _penalties(shown: Mapping[str, Any]) -> Chart:
         "axis k",
         "lambda_k",
         (
-            line("sigma^2 / (|w_k|^2 + sigma^2)", k, lam, ours=True),
-            line("sigma^2 over eigenvalue k", k, lam[-1] * s[-1] / s, kind="points"),
+            line("sigma^2 / (|w_k|^2 + sigma^2)", k, lam, kind="points", ours=True),
+            line("sigma^2 over eigenvalue k", k, lam[-1] * s[-1] / s),
         ),
     )
 

@@ -251,7 +251,7 @@ def conserved(settings: Mapping[str, Any], results: Results) -> Findings:
         "step",
         "absolute change",
         (
-            line("rotation term", steps, shown["changes"], ours=True),
+            line("rotation term", steps, shown["changes"], kind="points", ours=True),
             line("slope 2", steps, shown["changes"][0] * (np.array(shown["steps"]) / shown["steps"][0]) ** 2),
         ),
         x_scale="log",
