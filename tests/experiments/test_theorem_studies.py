@@ -1,7 +1,12 @@
 """Formulas that the studies of theorems write down: each against a slow and obvious one, or an answer known before."""
 
+import sys
+
 import numpy as np
 import pytest
+
+from firstk._checks import MissingExtra
+from firstk.experiments.cells import study_module
 
 pytest.importorskip("torch")
 
@@ -108,3 +113,12 @@ def test_the_surface_has_its_minimum_where_theory_puts_it():
 def test_a_series_for_a_logarithmic_axis():
     series = line("a", [1, 2], [0.0, 0.123456789], floor=1e-3)
     assert series.y == (0.001, 0.123457)
+
+
+def test_a_study_without_torch_names_the_extra(monkeypatch, tmp_path):
+    (tmp_path / "own_studies").mkdir()
+    (tmp_path / "own_studies" / "trained.py").write_text("import torch\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"The study 'own_studies.trained' needs .*firstk\[torch\]"):
+        study_module("own_studies.trained")
