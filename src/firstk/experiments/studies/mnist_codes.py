@@ -1,7 +1,7 @@
 """What single coordinates and prefixes of a classifier's code are worth on MNIST (000 figures 2 and 6b).
 
 One cell trains one network of 000 C.1 and looks at its code: sizes, probes of single coordinates, prefixes under the
-network's own head, and clusters in short prefixes. The figures are drawn from the same cells in `mnist_figures`.
+network's own head, and clusters in short prefixes. Two figures read the same cells: `_mnist_figures`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 from firstk.experiments.panels import rounded
+from firstk.experiments.studies._mnist_figures import clustering, geometry
+
+__all__ = ["cells", "clustering", "geometry", "measure"]
 
 REVISION = 1
 METHODS = ("full_prefix", "monotone_l1")
@@ -132,7 +135,7 @@ def clusters(points: np.ndarray, y: np.ndarray) -> dict[str, float]:
     from sklearn.metrics import silhouette_score
     from sklearn.neighbors import NearestNeighbors
 
-    near = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(points).kneighbors(return_distance=False)[:, :NEIGHBOURS]
+    near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(points).kneighbors(return_distance=False)  # but for themselves
     votes = np.apply_along_axis(np.bincount, 1, y[near], minlength=int(y.max()) + 1)
     right = float(np.mean(votes.argmax(axis=1) == y))
     return {"silhouette": round(float(silhouette_score(points, y)), 4), "neighbours": round(right, 4)}
@@ -143,15 +146,20 @@ def maps(Z: np.ndarray, y: np.ndarray, cell: Mapping[str, Any]) -> dict[str, Any
     if cell["mapped"] is None:
         return None
     if cell["mapped"]["umap"] is None:
-        return {"y": y.tolist(), "planes": {"2": rounded(Z[:, :2].T)}, "clusters": None}
+        return {"y": y.tolist(), "planes": {"2": _plane(Z[:, :2])}, "clusters": None}
     import umap
 
     planes = {str(k): _umap(umap, Z[:, :k], cell["seed"]) for k in cell["map_prefixes"]}
     return {
         "y": y.tolist(),
-        "planes": {k: rounded(plane.T, 4) for k, plane in planes.items()},
+        "planes": {k: _plane(plane) for k, plane in planes.items()},
         "clusters": [clusters(plane, y) for plane in planes.values()],
     }
+
+
+def _plane(points: np.ndarray) -> list[list[float]]:
+    """Return x and y of points, to the precision of a drawing."""
+    return [[round(float(value), 3) for value in column] for column in points.T]
 
 
 def _umap(umap: Any, Z: np.ndarray, seed: int) -> np.ndarray:
