@@ -10,7 +10,7 @@ import numpy as np
 from firstk.experiments.panels import Chart, Findings, Mark, Series, Table, rounded
 
 Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-FULL, LOOP, SINGLE = "full prefix", "loop over prefixes", "single"
+FULL, LOOP, SINGLE, MONOTONE = "full prefix", "loop over prefixes", "single", "monotone l1"
 COUNTED = {"counts": "multiply-adds", "ms": "clock"}
 
 
@@ -21,7 +21,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     step = next(r for c, r in results if c["kind"] == "network_step")
     grown = {"reconstruction": _varied(linear, settings["reconstruction"], "d")}
     grown["cross_entropy"] = _varied(heads, settings["cross_entropy"], "d")
-    measures = {
+    measures: dict[str, float | None] = {
         "count_ratio_most": _most(linear, "counts"),
         "count_excess_most": round(max(excess(cell, found["counts"]) for cell, found in linear), 5),
         "time_ratio_most": _most(linear, "ms"),
@@ -32,10 +32,12 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "cross_entropy_loop_count_growth_in_d": growth(grown["cross_entropy"], LOOP, "counts"),
         "cross_entropy_loop_time_growth_in_d": growth(grown["cross_entropy"], LOOP, "ms"),
         "cross_entropy_sweep_time_growth_in_d": growth(grown["cross_entropy"], FULL, "ms"),
-        "cross_entropy_loop_over_sweep": round(_last_ratio(grown["cross_entropy"], LOOP, FULL), 3),
-        "network_step_ratio": round(step["ms"][FULL] / step["ms"]["monotone l1"], 3),
-        "network_step_loop_ratio": round(step["ms"][LOOP] / step["ms"]["monotone l1"], 3),
+        "cross_entropy_loop_over_sweep_time": round(_last_ratio(grown["cross_entropy"], LOOP, FULL), 3),
+        "network_step_time_ratio": round(step["ms"][FULL] / step["ms"][MONOTONE], 3),
+        "network_step_loop_time_ratio": round(step["ms"][LOOP] / step["ms"][MONOTONE], 3),
     }
+    if not settings["judge_times"]:  # a few quick rounds of small sizes say too little
+        measures |= {name: None for name in measures if "time" in name}
     panels = (
         *(_against(name, linear, settings["reconstruction"]) for name in ("d", "n", "p")),
         *(_against(name, heads, settings["cross_entropy"]) for name in ("d", "C")),
@@ -52,7 +54,7 @@ def _notes() -> tuple[str, ...]:
         "saves one of five products of size n p d and adds two of each Gram matrix.",
         "The compiled sweep of cross-entropy is not seen by torch's counter. By construction it has three multiply-adds "
         "and one exponential for each row, prefix and class; a single loss has the same multiply-adds and d times fewer "
-        "exponentials, so that its ratio on the clock still grows with d, unlike that of the squared error.",
+        "exponentials. So it is a few single losses on the clock, not one as for the squared error, and not d.",
     )
 
 

@@ -7,11 +7,13 @@ cell mean something on a busy machine too. Multiply-adds of matrix products are 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from firstk.experiments.panels import rounded
-from firstk.experiments.studies._cost_figures import report
+from firstk.experiments.studies._cost_figures import FULL, LOOP, MONOTONE, SINGLE, report
 
 __all__ = ["cells", "measure", "report"]
 
@@ -19,9 +21,28 @@ REVISION = 1
 Step = Callable[[], object]
 
 
+@dataclass(frozen=True)
+class Contest:
+    """Losses by name, of the same parameters; `after` ends a step, once gradients are there."""
+
+    losses: dict[str, Callable[[], Any]]
+    parameters: tuple[Any, ...]
+    after: Step = lambda: None
+
+    def steps(self) -> dict[str, Step]:
+        """Return forward and backward of each loss, with gradients cleared first so that none is added up."""
+        return {name: partial(self._step, loss) for name, loss in self.losses.items()}
+
+    def _step(self, loss: Callable[[], Any]) -> None:
+        for part in self.parameters:
+            part.grad = None
+        loss().backward()
+        self.after()
+
+
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a cell for each size: n, p and d vary one at a time, and the last cell is the network of figure 2."""
-    common = {"revision": REVISION, "rounds": settings["rounds"], "seed": settings["seed"]}
+    common = {"revision": REVISION, "rounds": settings["rounds"], "seed": settings["seed"], "timed": True}
     made: list[dict[str, Any]] = []
     for kind in ("reconstruction", "cross_entropy"):
         base = settings[kind]
@@ -39,7 +60,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell["seed"])
-        contenders = CONTENDERS[cell["kind"]](cell)
+        contenders = CONTESTS[cell["kind"]](cell).steps()
         counts = {name: multiply_adds(step) for name, step in contenders.items()}
         seconds = best_times(contenders, cell["rounds"])
     return {"counts": counts, "ms": dict(zip(seconds, rounded(1e3 * s for s in seconds.values()), strict=True))}
@@ -65,48 +86,34 @@ def best_times(contenders: Mapping[str, Step], rounds: int) -> dict[str, float]:
     return best
 
 
-def _clearing(loss: Callable[[], Any], parameters: Sequence[Any]) -> Step:
-    """Return forward and backward of a loss, with gradients cleared first so that none is added up."""
-
-    def step() -> None:
-        for part in parameters:
-            part.grad = None
-        loss().backward()
-
-    return step
-
-
-def reconstruction_steps(cell: Mapping[str, Any]) -> dict[str, Step]:
-    """Return steps of a linear autoencoder: one loss, all prefixes by shared statistics, and a loop over prefixes."""
+def reconstruction_contest(cell: Mapping[str, Any]) -> Contest:
+    """Return the losses of a linear autoencoder: full width, all prefixes by shared statistics, a loop over prefixes."""
     import torch
 
     from firstk.kernels.reconstruction import reconstruction, reconstruction_from_moments
 
     n, p, d = cell["n"], cell["p"], cell["d"]
     x = torch.randn(n, p)
-    B, A = (torch.randn(shape) / p**0.5 for shape in ((d, p), (p, d)))
-    B.requires_grad_(), A.requires_grad_()
+    B, A = ((torch.randn(shape) / p**0.5).requires_grad_() for shape in ((d, p), (p, d)))
     St = x.t() @ x / n
 
     def error(z: Any, k: int) -> Any:
         return (x - z[:, :k] @ A[:, :k].t()).square().sum() / n
 
-    def looped(ks: Iterable[int]) -> Any:
+    def looped() -> Any:
         z = x @ B.t()
-        return sum(error(z, k) for k in ks) / d
+        return sum(error(z, k) for k in range(1, d + 1)) / d
 
     losses = {
-        "single": lambda: error(x @ B.t(), d),
-        "full prefix": lambda: reconstruction(x, x @ B.t(), A),
+        SINGLE: lambda: error(x @ B.t(), d),
+        FULL: lambda: reconstruction(x, x @ B.t(), A),
         "full prefix, from moments": lambda: reconstruction_from_moments(St, B, A),
     }
-    if cell["looped"]:
-        losses["loop over prefixes"] = lambda: looped(range(1, d + 1))
-    return {name: _clearing(loss, (A, B)) for name, loss in losses.items()}
+    return Contest(losses | ({LOOP: looped} if cell["looped"] else {}), (A, B))
 
 
-def cross_entropy_steps(cell: Mapping[str, Any]) -> dict[str, Step]:
-    """Return steps of a classifier's head on given codes: one loss, all prefixes in one sweep, and a loop over them."""
+def cross_entropy_contest(cell: Mapping[str, Any]) -> Contest:
+    """Return the losses of a classifier's head on given codes: full width, all prefixes in one sweep, a loop."""
     import torch
     import torch.nn.functional as F
 
@@ -115,22 +122,26 @@ def cross_entropy_steps(cell: Mapping[str, Any]) -> dict[str, Step]:
     n, d, C = cell["n"], cell["d"], cell["C"]
     z, W, b = torch.randn(n, d), torch.randn(C, d) / d**0.5, torch.zeros(C)
     y = torch.randint(C, (n,))
-    parts = [part.requires_grad_() for part in (z, W, b)]
-
-    def looped() -> Any:
-        return sum(F.cross_entropy(F.linear(z[:, :k], W[:, :k], b), y) for k in range(1, d + 1)) / d
+    parameters = tuple(part.requires_grad_() for part in (z, W, b))
 
     losses = {
-        "single": lambda: F.cross_entropy(F.linear(z, W, b), y),
-        "full prefix": lambda: cross_entropy(z, W, y, b, omega="uniform"),
+        SINGLE: lambda: F.cross_entropy(F.linear(z, W, b), y),
+        FULL: lambda: cross_entropy(z, W, y, b, omega="uniform"),
     }
-    if cell["looped"]:
-        losses["loop over prefixes"] = looped
-    return {name: _clearing(loss, parts) for name, loss in losses.items()}
+    looped = {LOOP: lambda: _looped_cross_entropy(z, W, b, y)}
+    return Contest(losses | (looped if cell["looped"] else {}), parameters)
 
 
-def network_steps(cell: Mapping[str, Any]) -> dict[str, Step]:
-    """Return whole training steps of the network of 000 C.1, Adam included."""
+def _looped_cross_entropy(z: Any, W: Any, b: Any, y: Any) -> Any:
+    """Return the mean over prefixes, each by a pass of its own through the head (000 C.1)."""
+    import torch.nn.functional as F
+
+    d = z.shape[1]
+    return sum(F.cross_entropy(F.linear(z[:, :k], W[:, :k], b), y) for k in range(1, d + 1)) / d
+
+
+def network_contest(cell: Mapping[str, Any]) -> Contest:
+    """Return the losses of the network of 000 C.1; a step ends with Adam."""
     import torch
     import torch.nn.functional as F
 
@@ -142,30 +153,23 @@ def network_steps(cell: Mapping[str, Any]) -> dict[str, Step]:
     net = build_mlp(MLP(hidden=cell["hidden"]), p, d)
     W, b = torch.nn.Parameter(torch.randn(C, d)), torch.nn.Parameter(torch.zeros(C))
     x, y, ranks = torch.rand(n, p), torch.randint(C, (n,)), torch.arange(1.0, d + 1)
-    optimiser = torch.optim.Adam([*net.parameters(), W, b], 1e-3, weight_decay=1e-4)
+    parameters = (*net.parameters(), W, b)
+    optimiser = torch.optim.Adam(parameters, 1e-3, weight_decay=1e-4)
 
-    def looped(z: Any) -> Any:
-        return sum(F.cross_entropy(F.linear(z[:, :k], W[:, :k], b), y) for k in range(1, d + 1)) / d
+    def monotone() -> Any:
+        z = net(x)
+        return F.cross_entropy(F.linear(z, W, b), y) + 0.01 * (z.abs().mean(0) @ ranks)
 
-    losses: dict[str, Callable[[Any], Any]] = {
-        "monotone l1": lambda z: F.cross_entropy(F.linear(z, W, b), y) + 0.01 * (z.abs().mean(0) @ ranks),
-        "full prefix": lambda z: cross_entropy(z, W, y, b, omega="uniform"),
-        "loop over prefixes": looped,
+    losses = {
+        MONOTONE: monotone,
+        FULL: lambda: cross_entropy(net(x), W, y, b, omega="uniform"),
+        LOOP: lambda: _looped_cross_entropy(net(x), W, b, y),
     }
-
-    def stepping(loss: Callable[[Any], Any]) -> Step:
-        def step() -> None:
-            optimiser.zero_grad()
-            loss(net(x)).backward()
-            optimiser.step()
-
-        return step
-
-    return {name: stepping(loss) for name, loss in losses.items()}
+    return Contest(losses, parameters, optimiser.step)
 
 
-CONTENDERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Step]]] = {
-    "reconstruction": reconstruction_steps,
-    "cross_entropy": cross_entropy_steps,
-    "network_step": network_steps,
+CONTESTS: dict[str, Callable[[Mapping[str, Any]], Contest]] = {
+    "reconstruction": reconstruction_contest,
+    "cross_entropy": cross_entropy_contest,
+    "network_step": network_contest,
 }
