@@ -25,7 +25,8 @@ def gradients(contest, name):
 
 
 @pytest.mark.parametrize(
-    ("kind", "others"), [("reconstruction", ["full prefix, from moments", "full prefix"]), ("cross_entropy", ["full prefix"])]
+    ("kind", "others"),
+    [("reconstruction", ["full prefix, from moments", "full prefix"]), ("cross_entropy", ["full prefix"])],
 )
 def test_contenders_have_the_loss_and_gradients_of_the_loop(kind, others):
     torch.manual_seed(0)

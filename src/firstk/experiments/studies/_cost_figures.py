@@ -48,13 +48,14 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
 
 def _notes() -> tuple[str, ...]:
     return (
-        "Times are processor times of forward and backward, the least of several rounds in which contenders take turns. "
-        "Multiply-adds are those of matrix products, counted by torch as the step runs.",
-        "All prefixes can cost less than one plain loss: from shared statistics nothing of size n x p is rebuilt, which "
-        "saves one of five products of size n p d and adds two of each Gram matrix.",
-        "The compiled sweep of cross-entropy is not seen by torch's counter. By construction it has three multiply-adds "
-        "and one exponential for each row, prefix and class; a single loss has the same multiply-adds and d times fewer "
-        "exponentials. So it is a few single losses on the clock, not one as for the squared error, and not d.",
+        "Times are processor times of forward and backward, the least of several rounds in which contenders take "
+        "turns. Multiply-adds are those of matrix products, counted by torch as the step runs.",
+        "All prefixes can cost less than one plain loss: from shared statistics nothing of size n x p is rebuilt. That "
+        "saves one of five products of size n p d, and adds two of each Gram matrix.",
+        "The compiled sweep of cross-entropy is not seen by torch's counter. By construction it has three "
+        "multiply-adds and one exponential for each row, prefix and class; a single loss has as many multiply-adds and "
+        "d times fewer exponentials. So it is a few single losses on the clock, not one as for the squared error, and "
+        "not d.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures 2 and 6b of 000, read off the cells of `mnist_codes`: means over seeds with intervals, and maps of one seed."""
+"""Figures 2 and 6b of 000, read off the cells of `mnist_codes`: means over seeds with intervals, maps of one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ def geometry(settings: Mapping[str, Any], results: Results) -> Findings:
     measures["alpha_is_the_best_of_the_grid"] = None if grid is None else grid == settings["alpha"]
     return Findings(
         measures=measures,
-        panels=(*_curves(runs), *_agreement(runs, settings["seeds"][0]), _by_seed(runs, settings["seeds"])),
+        panels=(
+            *_curves(runs),
+            *_agreement(runs, settings["seeds"][0]),
+            _by_seed(runs, settings["seeds"]),
+            _by_alpha(_of_seed(results, settings["seeds"][0])),
+        ),
         notes=(note, _probe_note(measures)),
         censored=_censored(settings, results),
     )
@@ -98,19 +103,20 @@ def _summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _compared(runs: Mapping[str, Sequence[Mapping[str, Any]]], measures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return full prefix less monotone l1, or the ratio of the two."""
+    """Return full prefix less monotone l1, or the ratio of the two; one seed alone compares nothing."""
     ours, other = (_stack(runs[method], "probe").mean(axis=0) for method in NAMES)
 
     def less(name: str) -> float:
         return _digits(measures[f"full_prefix_{name}"] - measures[f"monotone_l1_{name}"])
 
-    return {
+    found = {
         "spearman_difference": less("spearman"),
         "scale_free_spearman_difference": less("scale_free_spearman"),
         "size_in_first_three_difference": less("size_in_first_three"),
         "plateau_ratio": _digits(measures["monotone_l1_plateau"] / measures["full_prefix_plateau"]),
         **{f"probe_difference_at_{k}": _digits(ours[k - 1] - other[k - 1]) for k in (1, 2, 3)},
     }
+    return found if len(runs["full_prefix"]) > 1 else dict.fromkeys(found)
 
 
 def _digits(value: Any) -> float:
@@ -163,25 +169,37 @@ def _by_seed(runs: Mapping[str, Sequence[Mapping[str, Any]]], seeds: Sequence[in
             rho = agreement(np.array(run["size"]), np.array(run["probe"]))
             free = agreement(np.array(run["size"]), np.array(run["scale_free_probe"]))
             numbers = (rho, free, accuracy[2], accuracy[5], accuracy[-1])
-            rows.append(
-                (NAMES[method], seed, *(round(float(x), 4) for x in numbers), plateau(accuracy), run["epochs"])
-            )
+            rows.append((NAMES[method], seed, *(round(float(x), 4) for x in numbers), plateau(accuracy), run["epochs"]))
     columns = ("method", "seed", "Spearman", "Spearman, scale-free probe", "k = 3", "k = 6", "all", "plateau", "epochs")
     return Table("By seed", columns, tuple(rows))
+
+
+def _of_seed(results: Results, seed: int) -> dict[float, Mapping[str, Any]]:
+    """Return what each alpha gave with one seed, ascending."""
+    found = {c["alpha"]: r for c, r in results if c["method"] == "monotone_l1" and c["seed"] == seed}
+    return dict(sorted(found.items()))
+
+
+def _by_alpha(found: Mapping[float, Mapping[str, Any]]) -> Table:
+    """Return what the penalty's strength does, so that the choice can be judged."""
+    rows = []
+    for alpha, run in found.items():
+        accuracy = np.array(run["accuracy"])
+        numbers = (np.mean(run["choosing_accuracy"]), run["choosing_accuracy"][-1], *accuracy[[2, 5, -1]])
+        rho = agreement(np.array(run["size"]), np.array(run["probe"]))
+        rows.append((alpha, *(round(float(x), 4) for x in (*numbers, rho)), plateau(accuracy)))
+    columns = ("alpha", "choosing, mean over k", "choosing, all", "test, k = 3", "k = 6", "all", "Spearman", "plateau")
+    return Table("Monotone l1 by alpha, one seed", columns, tuple(rows))
 
 
 def _choice(settings: Mapping[str, Any], results: Results) -> tuple[float | None, str]:
     """Return the alpha with the best mean accuracy over all prefixes on rows kept for choosing, and a sentence."""
     seed, count = settings["seeds"][0], settings["choosing_rows"]
-    scored = {
-        cell["alpha"]: float(np.mean(found["choosing_accuracy"]))
-        for cell, found in results
-        if cell["method"] == "monotone_l1" and cell["seed"] == seed
-    }
+    scored = {alpha: float(np.mean(run["choosing_accuracy"])) for alpha, run in _of_seed(results, seed).items()}
     said = f"000 gives no alpha for MNIST. Here it is {settings['alpha']:g}"
     if len(scored) < 2:
         return None, f"{said}, as chosen in the full tier."
-    listed = ", ".join(f"{alpha:g}: {scored[alpha]:.4f}" for alpha in sorted(scored))
+    listed = ", ".join(f"{alpha:g}: {score:.4f}" for alpha, score in scored.items())
     best = max(scored, key=scored.__getitem__)
     rule = f"the best mean accuracy over all prefixes on {count:,} training images kept for choosing (seed {seed})"
     return best, f"{said}, from a grid by {rule}: {listed}."
@@ -213,7 +231,10 @@ def clustering(settings: Mapping[str, Any], results: Results) -> Findings:
     measures: dict[str, Any] = {}
     for score in ("silhouette", "neighbours"):
         codes = [_cluster_scores(runs[method], "clusters", score) for method in NAMES]
-        measures[f"code_{score}_least_difference"] = _digits((codes[0] - codes[1]).mean(axis=0).min())
+        several = len(codes[0]) > 1
+        measures[f"code_{score}_least_difference"] = (
+            _digits((codes[0] - codes[1]).mean(axis=0).min()) if several else None
+        )
         mapped = [found[0]["maps"] for found in runs.values()]
         known = all(part and part["clusters"] for part in mapped)
         measures[f"map_{score}_least_difference"] = (

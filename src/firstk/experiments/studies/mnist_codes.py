@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from firstk._checks import require
 from firstk.experiments.panels import rounded
 from firstk.experiments.studies._mnist_figures import clustering, geometry
 
@@ -131,7 +132,7 @@ def probes(Z_fit: np.ndarray, y_fit: np.ndarray, Z: np.ndarray, y: np.ndarray) -
 
 
 def clusters(points: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Return how compact and how separate the classes are: mean silhouette, and leave-one-out accuracy of neighbours."""
+    """Return how compact and how separate the classes are: mean silhouette, leave-one-out accuracy of neighbours."""
     from sklearn.metrics import silhouette_score
     from sklearn.neighbors import NearestNeighbors
 
@@ -147,8 +148,7 @@ def maps(Z: np.ndarray, y: np.ndarray, cell: Mapping[str, Any]) -> dict[str, Any
         return None
     if cell["mapped"]["umap"] is None:
         return {"y": y.tolist(), "planes": {"2": _plane(Z[:, :2])}, "clusters": None}
-    import umap
-
+    umap = require("umap", "umap", "000/fig6b")
     planes = {str(k): _umap(umap, Z[:, :k], cell["seed"]) for k in cell["map_prefixes"]}
     return {
         "y": y.tolist(),

@@ -87,7 +87,7 @@ def best_times(contenders: Mapping[str, Step], rounds: int) -> dict[str, float]:
 
 
 def reconstruction_contest(cell: Mapping[str, Any]) -> Contest:
-    """Return the losses of a linear autoencoder: full width, all prefixes by shared statistics, a loop over prefixes."""
+    """Return the losses of a linear autoencoder: full width, all prefixes by shared statistics, a loop."""
     import torch
 
     from firstk.kernels.reconstruction import reconstruction, reconstruction_from_moments
