@@ -38,7 +38,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     }
     if not settings["judge_times"]:  # a few quick rounds of small sizes say too little
         measures |= {name: None for name in measures if "time" in name}
-    panels = (
+    panels: tuple[Chart | Table, ...] = (
         *(_against(name, linear, settings["reconstruction"]) for name in ("d", "n", "p")),
         *(_against(name, heads, settings["cross_entropy"]) for name in ("d", "C")),
         _times(results),
@@ -99,8 +99,8 @@ def _against(name: str, results: Results, base: Mapping[str, Any]) -> Chart:
         for what, label in COUNTED.items():
             points = [(c[name], r[what][contender] / r[what][SINGLE]) for c, r in varied if r[what].get(contender)]
             if points:
-                x, y = zip(*points, strict=True)
-                series.append(Series(f"{contender}, {label}", rounded(x), rounded(y), ours=contender == FULL))
+                x, y = tuple(float(size) for size, _ in points), rounded(ratio for _, ratio in points)
+                series.append(Series(f"{contender}, {label}", x, y, ours=contender == FULL))
     fixed = ", ".join(f"{key} = {base[key]}" for key in ("n", "p", "d", "C") if key in base and key != name)
     marks = (Mark(1, "y", "a single loss"),)
     return Chart(f"{kind}, {fixed}", name, "ratio to a single loss", tuple(series), "log", "log", marks)

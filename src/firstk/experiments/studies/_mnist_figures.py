@@ -37,7 +37,7 @@ def geometry(settings: Mapping[str, Any], results: Results) -> Findings:
             _by_seed(runs, settings["seeds"]),
             _by_alpha(_of_seed(results, settings["seeds"][0])),
         ),
-        notes=(note, _probe_note(measures)),
+        notes=(note, _seeds_note(measures, len(settings["seeds"])), _probe_note(measures)),
         censored=_censored(settings, results),
     )
 
@@ -88,6 +88,8 @@ def _summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "accuracy": _digits(accuracy[:, -1].mean()),
         "gap_at_3": _digits(below[2]),
+        "gap_at_3_median": _digits(np.median(gaps(accuracy)[:, 2])),
+        "seeds_at_plateau_by_3": int(np.sum(gaps(accuracy)[:, 2] <= NEAR)),
         "gap_at_6": _digits(below[5]),
         "plateau": plateau(accuracy.mean(axis=0)),
         "spearman": _digits(mean),
@@ -153,10 +155,10 @@ def _agreement(runs: Mapping[str, Sequence[Mapping[str, Any]]], seed: int) -> tu
     charts = []
     for panel, (method, found) in zip(("(v)", "(vi)"), runs.items(), strict=True):
         size, probe = (np.array(found[0][name]) for name in ("size", "probe"))
-        ranks = (rounded(stats.rankdata(part)) for part in (size, probe))
+        x, y = (tuple(stats.rankdata(part).tolist()) for part in (size, probe))
         rho = agreement(size, probe)
         title = f"{panel} {NAMES[method]}, seed {seed}: rho = {rho:.3f} (000: {PAPER_RHO[method]:.3f})"
-        series = Series(NAMES[method], *ranks, kind="points", ours=method == "full_prefix")
+        series = Series(NAMES[method], x, y, kind="points", ours=method == "full_prefix")
         charts.append(Chart(title, "rank of mean |z_k|", "rank of probe accuracy", (series,)))
     return tuple(charts)
 
@@ -203,6 +205,15 @@ def _choice(settings: Mapping[str, Any], results: Results) -> tuple[float | None
     best = max(scored, key=scored.__getitem__)
     rule = f"the best mean accuracy over all prefixes on {count:,} training images kept for choosing (seed {seed})"
     return best, f"{said}, from a grid by {rule}: {listed}."
+
+
+def _seeds_note(measures: Mapping[str, Any], seeds: int) -> str:
+    said = [
+        f"{name} in {measures[f'{method}_seeds_at_plateau_by_3']} of {seeds} (median gap "
+        f"{measures[f'{method}_gap_at_3_median']:.3f})"
+        for method, name in NAMES.items()
+    ]
+    return f"Seeds that are within {NEAR:g} of the accuracy at full width at k = 3: {', '.join(said)}."
 
 
 def _probe_note(measures: Mapping[str, Any]) -> str:

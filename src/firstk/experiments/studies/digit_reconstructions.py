@@ -149,9 +149,8 @@ def _charts(
     prefixes: Sequence[int], left: Mapping[str, np.ndarray], read: Mapping[str, np.ndarray], whole: Mark
 ) -> tuple[Chart, Chart]:
     def series(method: str, x: Sequence[float], values: np.ndarray) -> Series:
-        band = (rounded(values.min(axis=0)), rounded(values.max(axis=0))) if len(values) > 1 else (None, None)
-        # Every k that is drawn has a value, so the tuple holds no gap.
-        return Series(NAMES[method], tuple(x), rounded(values.mean(axis=0)), *band, ours=method == "solved")
+        mean, low, high = (rounded(f(axis=0)) for f in (values.mean, values.min, values.max))
+        return Series(NAMES[method], tuple(x), mean, low, high, ours=method == "solved")
 
     every = range(1, next(iter(left.values())).shape[1] + 1)
     errors = tuple(series(method, [float(k) for k in every], values) for method, values in left.items())
