@@ -16,6 +16,7 @@ PAPER_RHO = {"full_prefix": 0.956, "monotone_l1": 0.850}  # 000 section 3
 NEAR = 0.02  # of the accuracy at full width: at the plateau
 INERT = 0.1  # of the largest mean |z_k|: below it a coordinate is called inert
 CONFIDENCE = 0.95
+DRAWN = 600  # points of a map
 
 
 def geometry(settings: Mapping[str, Any], results: Results) -> Findings:
@@ -142,7 +143,8 @@ def _curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Chart, ...
 
 
 def _band(name: str, values: np.ndarray, method: str) -> Series:
-    mean, low, high = (rounded(part) for part in interval(values))
+    # Sizes of unit codes, variances and accuracies lie in [0, 1]; Student's interval does not know that.
+    mean, low, high = (rounded(np.clip(part, 0, 1)) for part in interval(values))
     return Series(name, _numbers(values.shape[1]), mean, low, high, ours=method == "full_prefix")
 
 
@@ -271,10 +273,10 @@ def _planes(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Chart, ...
         maps = found[0]["maps"]
         if maps is None:
             continue
-        y = np.array(maps["y"])
+        y = np.array(maps["y"][:DRAWN])
         kind = "UMAP of k" if maps["clusters"] else "first two coordinates, k"
         for k, plane in maps["planes"].items():
-            a, b = np.array(plane)
+            a, b = np.array(plane)[:, :DRAWN]
             classes = np.unique(y)
             series = tuple(Series(f"digit {c}", tuple(a[y == c]), tuple(b[y == c]), kind="points") for c in classes)
             charts.append(Chart(f"{NAMES[method]}: {kind} = {k}", "", "", series))
