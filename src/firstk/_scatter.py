@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from firstk._checks import InvalidInput, check_matrix, check_same_length, check_weights
-from firstk._room import room
 
 OWNER = "Moments.update"
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
@@ -175,7 +174,7 @@ def _blocks(batch: Batch) -> Iterator[tuple[slice, np.ndarray]]:
     """
     n = batch.X.shape[0]
     step = -(-n // max(1, round(n / max(64, min(_BLOCK_ENTRIES // batch.width, _BLOCK_ROWS)))))
-    buffer = room((step, batch.width), batch.dtype)
+    buffer = np.empty((step, batch.width), dtype=batch.dtype)
     for start in range(0, n, step):
         rows = slice(start, start + step)
         yield rows, buffer
