@@ -4,7 +4,8 @@ The yardstick is the same reads followed by a bare product of each piece with it
 no labels, no means, no checks. Peers that find the same axes are scikit-learn's IncrementalPCA and dask.array's
 compressed SVD, on a part of the rows, because they take long; their error is that of their axes against an
 eigendecomposition of float64 moments. Peak memory is that of a process that does the fit and nothing else, the
-interpreter and its packages included, at three numbers of rows. The files are made in a temporary folder and removed afterwards.
+interpreter and its packages included, at three numbers of rows. The files are made in a temporary folder and removed
+afterwards.
 """
 
 from __future__ import annotations
@@ -175,8 +176,9 @@ def memory(folder: Path, rows: int) -> bool:
         told = ", ".join(f"{peak:.0f} MiB for {part:,} rows" for part, peak in used.items())
         growth = used[max(used)] - used[min(used)]
         good = max(used.values()) < MEMORY and growth < GROWTH
-        print(f"\npeak memory of {objective}: {told} (promised {MEMORY:.0f}, and that it grows by less than {GROWTH:.0f})")
-        print(f"  growth {growth:+.1f} MiB, {growth * 2**20 / rows / 0.8:+.1f} bytes a row: {'met' if good else 'NOT MET'}")
+        print(f"\npeak memory of {objective}: {told}")
+        print(f"  promised less than {MEMORY:.0f} MiB, and less than {GROWTH:.0f} more for all rows than for a fifth")
+        print(f"  {growth:+.1f} MiB more: {'met' if good else 'NOT MET'}")
         met &= good
     return met
 
