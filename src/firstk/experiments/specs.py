@@ -84,7 +84,7 @@ def catalogue(folder: Path = HERE) -> dict[str, Spec]:
 
 
 def choose(names: list[str], specs: Mapping[str, Spec]) -> list[Spec]:
-    """Return the specs that names stand for: an id ("000/fig6a"), all parts of a figure ("000/fig6"), a paper, "all"."""
+    """Return the specs of names: an id ("000/fig6a"), all parts of a figure ("000/fig6"), a paper, "all"."""
     chosen: dict[str, Spec] = {}
     for name in names:
         found = [s for s in specs.values() if name in ("all", s.paper, s.id, s.figure)]
