@@ -13,7 +13,7 @@ from firstk.experiments.studies import _mnist_figures as figures
 from firstk.experiments.studies import mnist_codes as codes
 
 SETTINGS = {
-    "seeds": [3, 4], "alpha": 0.1, "alpha_grid": [0.01, 0.1], "mapping": "umap", "paper_epochs": 20,
+    "seeds": [3, 4], "alpha": 0.1, "alpha_grid": [0.01, 0.1], "mapping": "umap", "harmonic": False, "paper_epochs": 20,
     "rows": 200, "d": 6, "hidden": [16], "dropout": 0.1, "learning_rate": 0.01, "weight_decay": 1e-4, "batch_size": 32,
     "epochs": 5, "patience": 5, "validation": 0.1, "choosing_rows": 10, "test_rows": 50, "probe_rows": 40,
     "map_rows": 30, "map_prefixes": [2, 4],

@@ -12,6 +12,7 @@ from firstk.experiments.panels import Chart, Findings, Mark, Series, Table, roun
 
 Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 NAMES = {"full_prefix": "full prefix", "monotone_l1": "monotone l1"}
+SHOWN = NAMES | {"harmonic": "full prefix, harmonic weights"}
 PAPER_RHO = {"full_prefix": 0.956, "monotone_l1": 0.850}  # 000 section 3
 NEAR = 0.02  # of the accuracy at full width: at the plateau
 INERT = 0.1  # of the largest mean |z_k|: below it a coordinate is called inert
@@ -28,14 +29,16 @@ def geometry(settings: Mapping[str, Any], results: Results) -> Findings:
         low, high = measures[f"{method}_spearman_low"], measures[f"{method}_spearman_high"]
         measures[f"{method}_paper_rho_inside"] = None if low is None else bool(low <= PAPER_RHO[method] <= high)
     measures |= _compared(runs, measures)
+    harmonic = _of(results, "harmonic", settings["alpha"])
+    measures["harmonic_gap_at_3"] = _digits(gaps(_stack(harmonic, "accuracy"))[:, 2].mean()) if harmonic else None
     grid, note = _choice(settings, results)
     measures["alpha_is_the_best_of_the_grid"] = None if grid is None else grid == settings["alpha"]
     return Findings(
         measures=measures,
         panels=(
-            *_curves(runs),
+            *_curves(runs | {"harmonic": harmonic} if harmonic else runs),
             *_agreement(runs, settings["seeds"][0]),
-            _by_seed(runs, settings["seeds"]),
+            _by_seed(runs | {"harmonic": harmonic}, settings["seeds"]),
             _by_alpha(_of_seed(results, settings["seeds"][0])),
         ),
         notes=(note, _seeds_note(measures, len(settings["seeds"])), _probe_note(measures)),
@@ -136,7 +139,7 @@ def _curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Chart, ...
     }
     charts = []
     for name, (title, label) in titles.items():
-        series = tuple(_band(NAMES[method], _stack(found, name), method) for method, found in runs.items())
+        series = tuple(_band(SHOWN[method], _stack(found, name), method) for method, found in runs.items())
         marks = (Mark(3, "x", "k = 3"), Mark(6, "x", "k = 6")) if name == "accuracy" else ()
         charts.append(Chart(title, "k", label, series, marks=marks))
     return tuple(charts)
@@ -168,12 +171,12 @@ def _agreement(runs: Mapping[str, Sequence[Mapping[str, Any]]], seed: int) -> tu
 def _by_seed(runs: Mapping[str, Sequence[Mapping[str, Any]]], seeds: Sequence[int]) -> Table:
     rows = []
     for method, found in runs.items():
-        for seed, run in zip(seeds, found, strict=True):
+        for seed, run in zip(seeds, found, strict=False):  # harmonic weights are not in every tier
             accuracy = np.array(run["accuracy"])
             rho = agreement(np.array(run["size"]), np.array(run["probe"]))
             free = agreement(np.array(run["size"]), np.array(run["scale_free_probe"]))
             numbers = (rho, free, accuracy[2], accuracy[5], accuracy[-1])
-            rows.append((NAMES[method], seed, *(round(float(x), 4) for x in numbers), plateau(accuracy), run["epochs"]))
+            rows.append((SHOWN[method], seed, *(round(float(x), 4) for x in numbers), plateau(accuracy), run["epochs"]))
     columns = ("method", "seed", "Spearman", "Spearman, scale-free probe", "k = 3", "k = 6", "all", "plateau", "epochs")
     return Table("By seed", columns, tuple(rows))
 

@@ -20,6 +20,7 @@ __all__ = ["cells", "clustering", "geometry", "measure"]
 
 REVISION = 1
 METHODS = ("full_prefix", "monotone_l1")
+OMEGAS = {"full_prefix": "uniform", "harmonic": "harmonic"}  # 000's weights, and the library's own
 NEIGHBOURS = 5
 _FIT = (
     "rows", "d", "hidden", "dropout", "learning_rate", "weight_decay", "batch_size", "epochs", "patience", "validation",
@@ -39,10 +40,11 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
             "method": method,
             "alpha": alpha,
             "seed": seed,
-            "mapped": mapped if seed == seeds[0] and alpha in (None, chosen) else None,
+            "mapped": mapped if seed == seeds[0] and alpha in (None, chosen) and method in METHODS else None,
         }
 
-    runs = [cell(method, chosen if method == "monotone_l1" else None, s) for s in seeds for method in METHODS]
+    methods = (*METHODS, "harmonic") if settings["harmonic"] else METHODS
+    runs = [cell(method, chosen if method == "monotone_l1" else None, s) for s in seeds for method in methods]
     return runs + [cell("monotone_l1", alpha, seeds[0]) for alpha in settings["alpha_grid"] if alpha != chosen]
 
 
@@ -92,8 +94,8 @@ def trained(cell: Mapping[str, Any], X: np.ndarray, y: np.ndarray) -> Any:
     from firstk import MLP, Classification, FullPrefix, Gradient, MonotoneL1, PrefixEncoder
 
     ordering = (
-        FullPrefix(omega="uniform", estimator="exact")
-        if cell["method"] == "full_prefix"
+        FullPrefix(omega=OMEGAS[cell["method"]], estimator="exact")
+        if cell["method"] in OMEGAS
         else MonotoneL1(alpha=cell["alpha"], unit_columns=False)
     )
     solver = Gradient(
