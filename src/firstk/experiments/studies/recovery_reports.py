@@ -1,0 +1,300 @@
+"""What is made of the recovery fits: figures 1, 3, 4 and 5 of 000, its Table 1, and the numbers its claims are judged by.
+
+One ruler serves all claims: a direction is aligned where its cosine is 0.99 or more, two subspaces where their mean
+principal angle is at most that cosine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from firstk.experiments.panels import Chart, Findings, Heatmap, Mark, Series, Table, rounded
+
+ALIGNED = 0.99
+ALIGNED_ANGLE = float(np.degrees(np.arccos(ALIGNED)))
+WIDE = 0.01  # relative eigengap above which an axis can be told from its neighbours
+NAMES = {
+    "full_prefix": "full prefix",
+    "sparse_prefix": "sparse prefix",
+    "nonuniform_l2": "non-uniform l2",
+    "monotone_l1": "monotone l1",
+    "unordered": "unordered",
+    "ours": "full prefix, solved by firstk",
+}
+TITLES = {
+    "synthetic-mse": "PCA, synthetic",
+    "fashion-mse": "PCA, Fashion-MNIST",
+    "synthetic-fisher": "LDA, synthetic",
+    "fashion-fisher": "LDA, Fashion-MNIST",
+    "illustration": "PCA, synthetic, d = 8",
+}
+REGULARISED = ("nonuniform_l2", "monotone_l1")
+PAPERS = ("full_prefix", "sparse_prefix", *REGULARISED, "unordered")
+
+Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+Fits = dict[str, dict[str, Mapping[str, Any]]]
+
+
+def _fits(settings: Mapping[str, Any], results: Results) -> Fits:
+    """Return what was found, by configuration and method; results come in the order of cells."""
+    found = iter(results)
+    return {
+        name: {method: next(found)[1] for method in settings["methods"]} for name in settings["configurations"]
+    }
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _lines(fits: Mapping[str, Mapping[str, Any]], quantity: str) -> tuple[Series, ...]:
+    return tuple(
+        Series(NAMES[method], tuple(range(1, len(fit[quantity]) + 1)), tuple(fit[quantity]), ours=method == "ours")
+        for method, fit in fits.items()
+    )
+
+
+def _spectrum(fits: Mapping[str, Mapping[str, Any]]) -> Series:
+    values = np.array(next(iter(fits.values()))["spectrum"])
+    bars = rounded(values / values[0])
+    return Series("spectrum, over its largest", tuple(range(1, len(bars) + 1)), bars, kind="bars")
+
+
+def _share_aligned(cosines: Sequence[float]) -> float:
+    return float(np.mean(np.array(cosines) >= ALIGNED))
+
+
+def _least_where_wide(fit: Mapping[str, Any], quantity: str = "max_cos") -> float:
+    return float(np.array(fit[quantity])[np.array(fit["gaps"]) > WIDE].min())
+
+
+def _capped(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
+    """Say which fits had fewer steps than the others of their configuration."""
+    longest: dict[tuple[str, str, int], int] = {}
+    for cell, _ in results:
+        kind = (cell["data"], cell["family"], cell["d"])
+        longest[kind] = max(longest.get(kind, 0), cell.get("length", 0))
+    return tuple(
+        f"{NAMES[cell['method']]} on {cell['data']} ({cell['family']}): stopped at {cell['length']:,} of {most:,} steps, "
+        "as every step reads all rows."
+        for cell, _ in results
+        if cell.get("length", most := longest[cell["data"], cell["family"], cell["d"]]) < most
+    )
+
+
+# -- Figure 1 ----------------------------------------------------------------------------------------------------------
+
+
+def largest_cosines(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Figure 1: MaxCos of every learned direction with the reference axes, over the spectrum."""
+    fits = _fits(settings, results)
+    measures: dict[str, Any] = {}
+    panels = []
+    for name, by_method in fits.items():
+        panels.append(
+            Chart(TITLES[name], "k", "MaxCos (38)", (_spectrum(by_method), *_lines(by_method, "max_cos")))
+        )
+        for method, fit in by_method.items():
+            measures[f"{_key(name)}_{method}_share_aligned"] = _share_aligned(fit["max_cos"])
+            measures[f"{_key(name)}_{method}_least_where_wide"] = _least_where_wide(fit)
+            measures[f"{_key(name)}_{method}_mean"] = float(np.mean(fit["max_cos"]))
+            if "in_metric" in fit:
+                measures[f"{_key(name)}_{method}_least_in_metric"] = min(fit["in_metric"])
+        shares = {method: _share_aligned(fit["max_cos"]) for method, fit in by_method.items()}
+        measures[f"{_key(name)}_best_share_but_full_prefix"] = max(shares[m] for m in PAPERS if m != "full_prefix")
+        measures[f"{_key(name)}_best_share_of_the_paper"] = max(shares[m] for m in PAPERS)
+        means = {method: float(np.mean(fit["max_cos"])) for method, fit in by_method.items()}
+        measures[f"{_key(name)}_lead_over_regularisers"] = means["full_prefix"] - max(means[m] for m in REGULARISED)
+    measures["least_lead_over_regularisers"] = min(measures[f"{_key(name)}_lead_over_regularisers"] for name in fits)
+    late = _decline(fits["synthetic-mse"]["full_prefix"]), _decline(fits["fashion-mse"]["full_prefix"])
+    measures["synthetic_mse_decline"], measures["fashion_mse_decline"] = late
+    return Findings(rounded_measures(measures), tuple(panels), _gap_notes(fits), _capped(settings, results))
+
+
+def _decline(fit: Mapping[str, Any]) -> float:
+    """Return the mean MaxCos of the first half of the axes less that of the second half."""
+    first, second = np.array_split(np.array(fit["max_cos"]), 2)
+    return float(first.mean() - second.mean())
+
+
+def _gap_notes(fits: Fits) -> tuple[str, ...]:
+    notes = []
+    for name, by_method in fits.items():
+        gaps = np.array(next(iter(by_method.values()))["gaps"])
+        notes.append(
+            f"{TITLES[name]}: {int(np.sum(gaps > WIDE))} of {len(gaps)} axes have a relative eigengap above 1 % on both "
+            f"sides; the narrowest gap is {gaps.min():.2g}."
+        )
+    return tuple(notes)
+
+
+def rounded_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return measures with six digits; truths and whole numbers as they are."""
+    return {
+        name: value if isinstance(value, (bool, int)) or value is None else rounded([value])[0]
+        for name, value in measures.items()
+    }
+
+
+# -- Figure 5 ----------------------------------------------------------------------------------------------------------
+
+
+def angles_and_pairs(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Figure 5: mean principal angles with PCA, and PairedCos with PCA and LDA."""
+    fits = _fits(settings, results)
+    measures: dict[str, Any] = {}
+    panels = []
+    for name in ("synthetic-mse", "fashion-mse"):
+        own = next(cell["prefixes"] for cell, fit in results if fit is fits[name]["sparse_prefix"])
+        marks = tuple(Mark(k, "x") for k in own)
+        panels.append(
+            Chart(TITLES[name], "k", "mean principal angle, degrees (39)", _lines(fits[name], "angles"), marks=marks)
+        )
+        angles = {method: np.array(fit["angles"]) for method, fit in fits[name].items()}
+        for method in ("full_prefix", "ours"):
+            measures[f"{_key(name)}_{method}_largest_angle"] = float(angles[method].max())
+        sparse = angles["sparse_prefix"]
+        measures[f"{_key(name)}_sparse_largest_own_angle"] = float(sparse[np.array(own) - 1].max())
+        measures[f"{_key(name)}_sparse_dips_at_own_sizes_only"] = dips(sparse) == [k for k in own if k < len(sparse)]
+        measures[f"{_key(name)}_others_largest_full_angle"] = max(float(angles[m][-1]) for m in PAPERS[2:])
+    for name, by_method in fits.items():
+        panels.append(Chart(TITLES[name], "k", "PairedCos (37)", _lines(by_method, "paired_cos")))
+        shares = {method: _share_aligned(fit["paired_cos"]) for method, fit in by_method.items()}
+        measures |= {f"{_key(name)}_{method}_share_paired": share for method, share in shares.items()}
+        measures[f"{_key(name)}_others_largest_share_paired"] = max(shares[m] for m in PAPERS[2:])
+        measures[f"{_key(name)}_ours_least_paired_where_wide"] = _least_where_wide(by_method["ours"], "paired_cos")
+    return Findings(rounded_measures(measures), tuple(panels), _ruler_notes(fits), _capped(settings, results))
+
+
+def dips(angles: np.ndarray) -> list[int]:
+    """Return the sizes k < d at which the mean angle is smaller than at both neighbours, by half at least.
+
+    "Aligned at these sizes only" is a curve that falls at them and is high between; half leaves out ripples.
+    """
+    inside = range(1, len(angles) - 1)
+    return [k + 1 for k in inside if 2 * angles[k] <= min(angles[k - 1], angles[k + 1])]
+
+
+def _ruler_notes(fits: Fits) -> tuple[str, ...]:
+    notes = []
+    for name in ("synthetic-fisher", "fashion-fisher"):
+        least = {method: min(fit["in_metric"]) for method, fit in fits[name].items()}
+        told = ", ".join(f"{NAMES[method]} {value:.3f}" for method, value in least.items())
+        notes.append(
+            f"{TITLES[name]}: in canonical form, and in the metric of Sw + eps I, the least PairedCos of each method is: "
+            f"{told}."
+        )
+    return tuple(notes)
+
+
+# -- Figure 3 ----------------------------------------------------------------------------------------------------------
+
+
+def heatmaps(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Figure 3: absolute cosines of learned directions with reference axes."""
+    fits = _fits(settings, results)
+    measures: dict[str, Any] = {}
+    panels = []
+    for name, by_method in fits.items():
+        own = next(cell["prefixes"] for cell, fit in results if fit is by_method["sparse_prefix"])
+        for method, fit in by_method.items():
+            cosines = np.array(fit["cosines"])
+            panels.append(
+                Heatmap(
+                    f"{NAMES[method]} ({TITLES[name]})", "reference axis", "learned direction",
+                    tuple(tuple(row) for row in cosines.tolist()), 0.0, 1.0,
+                )  # fmt: skip
+            )
+            measures[f"{_key(name)}_{method}_on_diagonal"] = mass_in_blocks(cosines, range(1, len(cosines) + 1))
+            measures[f"{_key(name)}_{method}_in_blocks"] = mass_in_blocks(cosines, own)
+    return Findings(rounded_measures(measures), tuple(panels))
+
+
+def mass_in_blocks(cosines: np.ndarray, ends: Sequence[int]) -> float:
+    """Return the share of squared cosines that lies in the diagonal blocks which end at these sizes."""
+    block = np.searchsorted(np.array(ends), np.arange(1, len(cosines) + 1))
+    squares = cosines**2
+    return float(squares[block[:, None] == block].sum() / squares.sum())
+
+
+# -- Figure 4 ----------------------------------------------------------------------------------------------------------
+
+
+def training_losses(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Figure 4: how far the loss is from its global optimum, step by step."""
+    fits = _fits(settings, results)
+    measures: dict[str, Any] = {}
+    panels: list[Any] = []
+    rows = []
+    for name, by_method in fits.items():
+        lines = tuple(
+            Series(NAMES[method], tuple(fit["trace"]["step"]), _above_zero(fit["trace"]["full"]), ours=method == "ours")
+            for method, fit in by_method.items()
+        )
+        label = "loss at full width: share missing"
+        panels.append(Chart(TITLES[name], "step", label, lines, x_scale="log", y_scale="log"))
+        for method, fit in by_method.items():
+            ends = [fit["trace"][which][-1] for which in ("full", "own")]
+            rows.append((TITLES[name], NAMES[method], int(fit["trace"]["step"][-1]), *ends))
+            measures[f"{_key(name)}_{method}_missing"] = ends[0]
+            measures[f"{_key(name)}_{method}_missing_of_own"] = ends[1]
+        last = {method: measures[f"{_key(name)}_{method}_missing"] for method in by_method}
+        measures[f"{_key(name)}_worst_missing"] = max(last[m] for m in PAPERS)
+        measures[f"{_key(name)}_prefixes_behind_others"] = min(last["full_prefix"], last["sparse_prefix"]) - max(
+            last[m] for m in PAPERS[2:]
+        )
+    columns = ("panel", "method", "steps", "missing at full width", "missing of its own loss")
+    panels.append(Table("What is missing at the end of training", columns, tuple(rows)))
+    notes = (
+        "What is missing is a share: 0 at the global optimum, 1 for no code at all. A method's own loss is the mean over "
+        "the prefixes it trains, without penalties.",
+    )
+    return Findings(rounded_measures(measures), tuple(panels), notes, _capped(settings, results))
+
+
+def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Leave gaps where rounding ended at or below the optimum: a logarithmic axis has no place for it."""
+    return tuple(value if value is not None and value > 1e-13 else None for value in values)
+
+
+# -- Table 1 -----------------------------------------------------------------------------------------------------------
+
+
+def configurations(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Table 1: every configuration, what the data say of it, and the lengths that are ours."""
+    fits = _fits(settings, results)
+    columns = (
+        "dataset", "family", "p", "C", "n_lda", "d", "sparse prefixes", "batch", "alpha", "eps", "sigma_d^2", "lambda",
+        "train / val / test", "length",
+    )  # fmt: skip
+    rows = []
+    for name, by_method in fits.items():
+        row, found = settings["table"][name], by_method["closed_form"]
+        low, high = found["lambda"]
+        unit = "epochs" if row["batch"] != "full" else "steps"
+        rows.append(
+            (
+                row["data"], row["family"], found["p"], found["classes"], found["lda_rank"], row["d"],
+                ", ".join(map(str, row["prefixes"])), str(row["batch"]), row["alpha"], row.get("eps"),
+                found["sigma_d"], f"{low:.3g} to {high:.3g}", " / ".join(f"{size:,}" for size in found["sizes"]),
+                f"{settings['lengths'][name]:,} {unit}",
+            )  # fmt: skip
+        )
+    agree = all(
+        found["closed_form"][key] == settings["table"][name][key]
+        for name, found in fits.items()
+        for key in ("p", "classes", "lda_rank")
+    )
+    sizes = {name: tuple(found["closed_form"]["sizes"]) for name, found in fits.items()}
+    whole = settings["tier"] == "full"
+    measures = {
+        "shapes_agree": agree,
+        "synthetic_sizes_agree": sizes["synthetic-mse"] == (7000, 1000, 2000) if whole else None,
+        "fashion_sizes_agree": sizes["fashion-mse"] == (49000, 7000, 14000) if whole else None,
+        "largest_training_mean": max(found["closed_form"]["largest_mean"] for found in fits.values()),
+        "lambdas_below_sigma_d": all(f["closed_form"]["lambda"][1] < f["closed_form"]["sigma_d"] for f in fits.values()),
+    }
+    return Findings(measures, (Table("Configurations", columns, tuple(rows)),))
