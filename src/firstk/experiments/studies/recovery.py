@@ -26,25 +26,32 @@ REVISION = 1
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return one fit for each configuration and method that the settings name."""
-    table = read_spec(HERE / "000" / "table1.toml").settings(settings["tier"])
-    table["table"] |= settings.get("more", {})
+    table = table_1(settings["tier"], settings.get("more", {}))
     return [
-        _cell(table, name, method, settings["seed"])
+        cell_of(table, name, method, settings["seed"])
         for name in settings["configurations"]
         for method in settings["methods"]
     ]
 
 
-def _cell(table: Mapping[str, Any], name: str, method: str, seed: int) -> dict[str, Any]:
+def table_1(tier: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the settings of Table 1 in a tier, with more configurations beside its own."""
+    settings = read_spec(HERE / "000" / "table1.toml").settings(tier)
+    return settings | {"table": settings["table"] | dict(more or {})}
+
+
+def cell_of(table: Mapping[str, Any], name: str, method: str, seed: int) -> dict[str, Any]:
     """Return everything that a fit depends on, and nothing that it does not."""
     row = table["table"][name]
     cell = {"revision": REVISION, "seed": seed, "method": method, "rows": table["rows"][row["data"]]}
     cell |= {key: row[key] for key in ("data", "family", "d")}
     if row["family"] == "fisher":
         cell["eps"] = row["eps"]
-    if method in ("closed_form", "ours"):
+    if method == "closed_form":
         return cell
-    length = table["lengths"][row.get("lengths", name)]
+    if method == "ours":
+        return cell | ({"length": table["ours"][name]} if "ours" in table else {})
+    length = table["lengths"][name]
     cell |= {"batch": row["batch"], "length": table["capped"].get(f"{name}/{method}", length)}
     cell |= {key: table[key] for key in ("learning_rate", "weight_decay")}
     if method == "sparse_prefix":

@@ -52,7 +52,9 @@ def training_set(name: str, rows: int, seed: int) -> TrainingSet:
         X, y = drawn.X, drawn.y
         assert y is not None
     else:
-        X, y = images(name).X[:rows], images(name).y[:rows]
+        found = images(name)
+        few = rows <= len(found.X_train)  # the whole set is a copy of 220 MB
+        X, y = (found.X_train[:rows], found.y_train[:rows]) if few else (found.X[:rows], found.y[:rows])
     parts = split(X, y, random_state=seed)
     assert parts.y_train is not None
     sizes = (len(parts.X_train), len(parts.X_val), len(parts.X_test))
@@ -165,7 +167,7 @@ def ordering_of(cell: Mapping[str, Any]) -> Any:
 def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
     """Return Adam as Table 1 has it, on raw coordinates and weights left as learned; or the library's own defaults."""
     if cell["method"] == "ours":
-        return Gradient(watch=losses)
+        return Gradient(watch=losses, epochs=cell.get("length", "auto"))
     # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay beside it does.
     prefixes = {"full_prefix": cell["d"], "sparse_prefix": len(cell.get("prefixes", ()))}.get(cell["method"], 1)
     return Gradient(

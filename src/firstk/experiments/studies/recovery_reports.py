@@ -16,6 +16,7 @@ from firstk.experiments.panels import Chart, Findings, Heatmap, Mark, Series, Ta
 ALIGNED = 0.99
 ALIGNED_ANGLE = float(np.degrees(np.arccos(ALIGNED)))
 WIDE = 0.01  # relative eigengap above which an axis can be told from its neighbours
+REACHED = 1e-7  # share missing below which a curve is not drawn on
 NAMES = {
     "full_prefix": "full prefix",
     "sparse_prefix": "sparse prefix",
@@ -29,7 +30,7 @@ TITLES = {
     "fashion-mse": "PCA, Fashion-MNIST",
     "synthetic-fisher": "LDA, synthetic",
     "fashion-fisher": "LDA, Fashion-MNIST",
-    "illustration": "PCA, synthetic, d = 8",
+    "illustration": "PCA, synthetic",
 }
 REGULARISED = ("nonuniform_l2", "monotone_l1")
 PAPERS = ("full_prefix", "sparse_prefix", *REGULARISED, "unordered")
@@ -111,7 +112,7 @@ def largest_cosines(settings: Mapping[str, Any], results: Results) -> Findings:
     measures["least_lead_over_regularisers"] = min(measures[f"{_key(name)}_lead_over_regularisers"] for name in fits)
     late = _decline(fits["synthetic-mse"]["full_prefix"]), _decline(fits["fashion-mse"]["full_prefix"])
     measures["synthetic_mse_decline"], measures["fashion_mse_decline"] = late
-    return Findings(rounded_measures(measures), tuple(panels), _gap_notes(fits), _capped(settings, results))
+    return Findings(judged_measures(settings, measures), tuple(panels), _gap_notes(fits), _capped(settings, results))
 
 
 def _decline(fit: Mapping[str, Any]) -> float:
@@ -131,10 +132,15 @@ def _gap_notes(fits: Fits) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def rounded_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return measures with six digits; truths and whole numbers as they are."""
+def judged_measures(settings: Mapping[str, Any], measures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return measures with six digits; None for the paper's methods in a tier too short for them to arrive anywhere."""
+    too_short = settings["tier"] == "smoke"
     return {
-        name: value if isinstance(value, (bool, int)) or value is None else rounded([value])[0]
+        name: None
+        if too_short and "_ours_" not in name
+        else value
+        if isinstance(value, (bool, int))
+        else rounded([value])[0]
         for name, value in measures.items()
     }
 
@@ -166,7 +172,7 @@ def angles_and_pairs(settings: Mapping[str, Any], results: Results) -> Findings:
         measures |= {f"{_key(name)}_{method}_share_paired": share for method, share in shares.items()}
         measures[f"{_key(name)}_others_largest_share_paired"] = max(shares[m] for m in PAPERS[2:])
         measures[f"{_key(name)}_ours_least_paired_where_wide"] = _least_where_wide(by_method["ours"], "paired_cos")
-    return Findings(rounded_measures(measures), tuple(panels), _ruler_notes(fits), _capped(settings, results))
+    return Findings(judged_measures(settings, measures), tuple(panels), _ruler_notes(fits), _capped(settings, results))
 
 
 def dips(angles: np.ndarray) -> list[int]:
@@ -210,7 +216,7 @@ def heatmaps(settings: Mapping[str, Any], results: Results) -> Findings:
             )
             measures[f"{_key(name)}_{method}_on_diagonal"] = mass_in_blocks(cosines, range(1, len(cosines) + 1))
             measures[f"{_key(name)}_{method}_in_blocks"] = mass_in_blocks(cosines, own)
-    return Findings(rounded_measures(measures), tuple(panels))
+    return Findings(judged_measures(settings, measures), tuple(panels))
 
 
 def mass_in_blocks(cosines: np.ndarray, ends: Sequence[int]) -> float:
@@ -252,12 +258,12 @@ def training_losses(settings: Mapping[str, Any], results: Results) -> Findings:
         "What is missing is a share: 0 at the global optimum, 1 for no code at all. A method's own loss is the mean over "
         "the prefixes it trains, without penalties.",
     )
-    return Findings(rounded_measures(measures), tuple(panels), notes, _capped(settings, results))
+    return Findings(judged_measures(settings, measures), tuple(panels), notes, _capped(settings, results))
 
 
 def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Leave gaps where rounding ended at or below the optimum: a logarithmic axis has no place for it."""
-    return tuple(value if value is not None and value > 1e-13 else None for value in values)
+    """Leave gaps where the optimum is reached: a logarithmic axis has no place for 0, and rounding nothing to say."""
+    return tuple(value if value is not None and value > REACHED else None for value in values)
 
 
 # -- Table 1 -----------------------------------------------------------------------------------------------------------
