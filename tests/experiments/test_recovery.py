@@ -63,9 +63,7 @@ def test_the_share_of_the_ratio_trace_that_is_missing(data, rng, ours):
         np.testing.assert_allclose(N / (1 - a), Sw + 1e-2 * np.eye(69), rtol=1e-9)
     else:
         N, eps = Sw, 1e-2
-    slow = [
-        -np.trace(np.linalg.inv(B[:k] @ N @ B[:k].T + eps * np.eye(k)) @ B[:k] @ Sb @ B[:k].T) for k in range(1, 6)
-    ]
+    slow = [-np.trace(np.linalg.inv(B[:k] @ N @ B[:k].T + eps * np.eye(k)) @ B[:k] @ Sb @ B[:k].T) for k in range(1, 6)]
     np.testing.assert_allclose(losses.prefixes(B, None), slow, rtol=1e-8)
     if ours:
         assert losses(best.axes, None) == pytest.approx({"full": 0, "own": 0}, abs=1e-10)
@@ -161,13 +159,12 @@ def test_dips_are_sizes_where_the_angle_falls_to_half_of_both_neighbours():
 
 def test_the_configurations_are_those_of_table_1():
     table = recovery.table_1("full")
-    rows = {name: {key: row[key] for key in ("p", "classes", "lda_rank", "d", "prefixes", "batch")}
-            for name, row in table["table"].items()}  # fmt: skip
-    assert rows == {
-        "synthetic-mse": dict(p=69, classes=20, lda_rank=19, d=50, prefixes=[5, 10, 25, 50], batch=256),
-        "synthetic-fisher": dict(p=69, classes=20, lda_rank=19, d=19, prefixes=[5, 10, 15, 19], batch="full"),
-        "fashion-mse": dict(p=784, classes=10, lda_rank=9, d=32, prefixes=[4, 8, 16, 32], batch=256),
-        "fashion-fisher": dict(p=784, classes=10, lda_rank=9, d=9, prefixes=[2, 4, 7, 9], batch="full"),
+    names = ("p", "classes", "lda_rank", "d", "prefixes", "batch")
+    assert {name: tuple(row[key] for key in names) for name, row in table["table"].items()} == {
+        "synthetic-mse": (69, 20, 19, 50, [5, 10, 25, 50], 256),
+        "synthetic-fisher": (69, 20, 19, 19, [5, 10, 15, 19], "full"),
+        "fashion-mse": (784, 10, 9, 32, [4, 8, 16, 32], 256),
+        "fashion-fisher": (784, 10, 9, 9, [2, 4, 7, 9], "full"),
     }
     assert (table["learning_rate"], table["weight_decay"]) == (1e-3, 1e-4)
     assert {row.get("eps") for row in table["table"].values()} == {None, 1e-4}
@@ -177,7 +174,9 @@ def test_the_configurations_are_those_of_table_1():
 
 def test_figures_share_their_fits():
     specs = catalogue()
-    keys = {name: {job.key for job in jobs_of(specs[f"000/{name}"], "full")} for name in ("fig1", "fig3", "fig4", "fig5")}
+    keys = {
+        name: {job.key for job in jobs_of(specs[f"000/{name}"], "full")} for name in ("fig1", "fig3", "fig4", "fig5")
+    }
     assert keys["fig1"] == keys["fig4"] == keys["fig5"]
     assert len(keys["fig1"]) == 24
     assert len(keys["fig3"] - keys["fig1"]) == 3  # the illustration of width 8

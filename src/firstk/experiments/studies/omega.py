@@ -38,14 +38,27 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         for run in settings["runs"]:
             cell = cell_of(table, run["configuration"], run["method"], seed)
             made.append(
-                cell | {"revision": REVISION, "part": "linear", "omega": omega, "length": run["length"],
-                        "configuration": run["configuration"]}  # fmt: skip
+                cell
+                | {
+                    "revision": REVISION,
+                    "part": "linear",
+                    "omega": omega,
+                    "length": run["length"],
+                    "configuration": run["configuration"],
+                }
             )
         for start in range(settings["classifiers"]):
             made.append(
-                {"revision": REVISION, "part": "classifier", "omega": omega, "seed": seed + start,
-                 "rows": settings["rows"], "d": settings["width"], "epochs": settings["epochs"],
-                 "shrinkage": settings["shrinkage"]}  # fmt: skip
+                {
+                    "revision": REVISION,
+                    "part": "classifier",
+                    "omega": omega,
+                    "seed": seed + start,
+                    "rows": settings["rows"],
+                    "d": settings["width"],
+                    "epochs": settings["epochs"],
+                    "shrinkage": settings["shrinkage"],
+                }
             )
     return made
 

@@ -58,9 +58,7 @@ def training_set(name: str, rows: int, seed: int) -> TrainingSet:
     parts = split(X, y, random_state=seed)
     assert parts.y_train is not None
     sizes = (len(parts.X_train), len(parts.X_val), len(parts.X_test))
-    return TrainingSet(
-        parts.X_train, parts.y_train, Moments("float64").update(parts.X_train, parts.y_train), sizes
-    )
+    return TrainingSet(parts.X_train, parts.y_train, Moments("float64").update(parts.X_train, parts.y_train), sizes)
 
 
 @dataclass(frozen=True, eq=False)
