@@ -75,8 +75,8 @@ def _capped(results: Results) -> tuple[str, ...]:
     lengths = {(c["data"], c["family"], c["d"], c["method"]): c["length"] for c, _ in results if c["method"] in PAPERS}
     longest = {kind[:3]: max(length for other, length in lengths.items() if other[:3] == kind[:3]) for kind in lengths}
     return tuple(
-        f"{NAMES[kind[3]]} on {kind[0]} ({kind[1]}): stopped at {length:,} of {longest[kind[:3]]:,} steps, as every "
-        "step reads all rows."
+        f"{NAMES[kind[3]]} on {kind[0]} ({kind[1]}): stopped at {length:,} of {longest[kind[:3]]:,} "
+        f"{'steps' if kind[1] == 'fisher' else 'epochs'}, for time."
         for kind, length in lengths.items()
         if length < longest[kind[:3]]
     )
