@@ -278,48 +278,39 @@ def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 def configurations(settings: Mapping[str, Any], results: Results) -> Findings:
     """Table 1: every configuration, what the data say of it, and the lengths that are ours."""
-    fits = _fits(settings, results)
-    columns = (
-        "dataset", "family", "p", "C", "n_lda", "d", "sparse prefixes", "batch", "alpha", "eps", "sigma_d^2", "lambda",
-        "train / val / test", "length",
-    )  # fmt: skip
-    rows = []
-    for name, by_method in fits.items():
-        row, found = settings["table"][name], by_method["closed_form"]
-        low, high = found["lambda"]
-        unit = "epochs" if row["batch"] != "full" else "steps"
-        rows.append(
-            (
-                row["data"],
-                row["family"],
-                found["p"],
-                found["classes"],
-                found["lda_rank"],
-                row["d"],
-                ", ".join(map(str, row["prefixes"])),
-                str(row["batch"]),
-                row["alpha"],
-                row.get("eps"),
-                found["sigma_d"],
-                f"{low:.3g} to {high:.3g}",
-                " / ".join(f"{size:,}" for size in found["sizes"]),
-                f"{settings['lengths'][name]:,} {unit}",
-            )
-        )
+    found = {name: by_method["closed_form"] for name, by_method in _fits(settings, results).items()}
+    columns = [_column(settings["table"][name], facts, settings["lengths"][name]) for name, facts in found.items()]
+    rows = tuple((what, *(column[what] for column in columns)) for what in columns[0])
+    table = Table("Configurations", ("", *(TITLES[name] for name in found)), rows)
     agree = all(
-        found["closed_form"][key] == settings["table"][name][key]
-        for name, found in fits.items()
+        facts[key] == settings["table"][name][key]
+        for name, facts in found.items()
         for key in ("p", "classes", "lda_rank")
     )
-    sizes = {name: tuple(found["closed_form"]["sizes"]) for name, found in fits.items()}
     whole = settings["tier"] == "full"
     measures = {
         "shapes_agree": agree,
-        "synthetic_sizes_agree": sizes["synthetic-mse"] == (7000, 1000, 2000) if whole else None,
-        "fashion_sizes_agree": sizes["fashion-mse"] == (49000, 7000, 14000) if whole else None,
-        "largest_training_mean": max(found["closed_form"]["largest_mean"] for found in fits.values()),
-        "lambdas_below_sigma_d": all(
-            f["closed_form"]["lambda"][1] < f["closed_form"]["sigma_d"] for f in fits.values()
-        ),
+        "synthetic_sizes_agree": found["synthetic-mse"]["sizes"] == [7000, 1000, 2000] if whole else None,
+        "fashion_sizes_agree": found["fashion-mse"]["sizes"] == [49000, 7000, 14000] if whole else None,
+        "largest_training_mean": max(facts["largest_mean"] for facts in found.values()),
+        "lambdas_below_sigma_d": all(facts["lambda"][1] < facts["sigma_d"] for facts in found.values()),
     }
-    return Findings(measures, (Table("Configurations", columns, tuple(rows)),))
+    return Findings(measures, (table,))
+
+
+def _column(row: Mapping[str, Any], facts: Mapping[str, Any], length: int) -> dict[str, str | float | int | None]:
+    low, high = facts["lambda"]
+    return {
+        "p": facts["p"],
+        "C": facts["classes"],
+        "n_lda": facts["lda_rank"],
+        "d": row["d"],
+        "prefixes": ", ".join(map(str, row["prefixes"])),
+        "batch": str(row["batch"]),
+        "alpha": row["alpha"],
+        "eps": row.get("eps"),
+        "sigma_d^2": facts["sigma_d"],
+        "lambda": f"{low:.2g} to {high:.2g}",
+        "rows": "/".join(f"{size:,}" for size in facts["sizes"]),
+        "length (ours)": f"{length:,} {'steps' if row['batch'] == 'full' else 'epochs'}",
+    }
