@@ -279,9 +279,10 @@ def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:
 def configurations(settings: Mapping[str, Any], results: Results) -> Findings:
     """Table 1: every configuration, what the data say of it, and the lengths that are ours."""
     found = {name: by_method["closed_form"] for name, by_method in _fits(settings, results).items()}
-    columns = [_column(settings["table"][name], facts, settings["lengths"][name]) for name, facts in found.items()]
-    rows = tuple((what, *(column[what] for column in columns)) for what in columns[0])
-    table = Table("Configurations", ("", *(TITLES[name] for name in found)), rows)
+    tables = tuple(
+        _table(data, {name: found[name] for name in found if settings["table"][name]["data"] == data}, settings)
+        for data in settings["rows"]
+    )
     agree = all(
         facts[key] == settings["table"][name][key]
         for name, facts in found.items()
@@ -295,7 +296,14 @@ def configurations(settings: Mapping[str, Any], results: Results) -> Findings:
         "largest_training_mean": max(facts["largest_mean"] for facts in found.values()),
         "lambdas_below_sigma_d": all(facts["lambda"][1] < facts["sigma_d"] for facts in found.values()),
     }
-    return Findings(measures, (table,))
+    return Findings(measures, tables)
+
+
+def _table(data: str, found: Mapping[str, Any], settings: Mapping[str, Any]) -> Table:
+    """Return the configurations of one data set, side by side."""
+    columns = [_column(settings["table"][name], facts, settings["lengths"][name]) for name, facts in found.items()]
+    rows = tuple((what, *(column[what] for column in columns)) for what in columns[0])
+    return Table(data, ("", *(settings["table"][name]["family"] for name in found)), rows)
 
 
 def _column(row: Mapping[str, Any], facts: Mapping[str, Any], length: int) -> dict[str, str | float | int | None]:
