@@ -102,8 +102,10 @@ class Problem:
     def _row_basis(self, rows: dict[str, Any]) -> np.ndarray | None:
         sides = [rows[name] for name in VECTORS if name in rows]
         count, p = sum(part.shape[0] for part in sides), sides[0].shape[1]
-        # Networks that are not linear, and orderings that weigh weights, see the coordinates they are given.
+        # Networks that are not linear, orderings that weigh weights, and those who watch see the coordinates they gave.
         if count >= p or self.ranks is not None or not self.objective.rotation_free or self.network != "linear":
+            return None
+        if getattr(self.solver, "watch", None) is not None:
             return None
         dense = [part.toarray() if sparse.issparse(part) else part for part in sides]
         return row_space(check_matrix(np.vstack(dense), "fit").astype(np.float64))
