@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
         "classes": summary(axes, np.arange(len(names)), ks),
         "merged": summary(axes, stated, ks),
         "groups": len(groups),
+        "halves_apart": halves_apart(axes),
         "random": _random_merges(axes, len(names), cell["random"], np.random.default_rng(cell["seed"])),
     }
 
@@ -69,6 +71,19 @@ def summary(axes: Axes, groups: np.ndarray, ks: list[int]) -> dict[str, Any]:
     }
 
 
+def halves_apart(axes: Axes) -> float:
+    """Return how far alignment, pooled over all merges into two groups, is from that of the classes, over all k.
+
+    Gains of an axis sum to zero over one-hot targets. Averaged over subsets S of the classes, (sum of S)^2 is then a
+    multiple of the sum of squares, the same for every axis: the number of classes by itself changes nothing.
+    """
+    classes = axes.gains.shape[1]
+    subsets = np.array(list(product((0.0, 1.0), repeat=classes - 1)))[1:]  # the last class is always in the rest
+    halves = axes.gains[:, :-1] @ subsets.T  # (r, merges)
+    pooled = np.cumsum(np.sum(halves**2, axis=1))
+    return float(np.max(np.abs(pooled / pooled[-1] - np.array(aligned(axes).score))))
+
+
 def _random_merges(axes: Axes, classes: int, draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     """Alignment at SMALL_K of random merges into 2, 3, ... groups, every group in use."""
     lines = []
@@ -92,6 +107,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         measures[f"{name}_gain_small"] = few["small"] - many["small"]
         measures[f"{name}_gain_area"] = few["area"] - many["area"]
         measures[f"{name}_random_gain_small"] = found["random"][0]["mean"] - many["small"]
+    measures["halves_apart"] = max(found["halves_apart"] for _, found in results)
     panels = [_curves(cell, found) for cell, found in results]
     panels.append(
         Chart(

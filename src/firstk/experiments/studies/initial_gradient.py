@@ -52,11 +52,12 @@ def _initial(cell: Mapping[str, Any]) -> dict[str, Any]:
         energies.append(energy(J, X, axes.P))
         bounds.append(proof_bound(J, X, axes))
     shares = np.cumsum(np.mean([one / one.sum() for one in energies], axis=0))
+    own = np.sum((X @ axes.P) ** 2, axis=0)  # of the same rows
     ks = thinned(axes.rank)
     return {
         "k": ks,
         "energy": rounded(shares[np.array(ks) - 1]),
-        "variance": rounded(axes.variance_shares()[np.array(ks) - 1]),
+        "variance": rounded((np.cumsum(own) / own.sum())[np.array(ks) - 1]),
         "top": top,
         "rank": axes.rank,
         "top_shares": rounded([float(one[:top].sum() / one.sum()) for one in energies]),
