@@ -18,7 +18,7 @@ from firstk.diagnosis.axes import Axes, Target, principal_axes
 from firstk.experiments.panels import Chart, Findings, Series, rounded
 from firstk.experiments.sources import images
 from firstk.experiments.studies.task_alignment import FIFTH, Results, rounded_measures, thinned
-from firstk.experiments.studies.tasks import task, title
+from firstk.experiments.studies.tasks import IMAGES, task, title
 
 REVISION = 1
 SMALL_K = 5
@@ -99,7 +99,8 @@ def _random_merges(axes: Axes, classes: int, draws: int, rng: np.random.Generato
 
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Alignment with all classes against the stated merge, and against merges drawn at random."""
-    measures: dict[str, Any] = {}
+    # A set that the tier leaves out is not judged.
+    measures: dict[str, Any] = {f"{name}_gain_small": None for name in IMAGES}
     for cell, found in results:
         few, many, name = found["merged"], found["classes"], cell["set"]
         for what in ("small", "at_20", "area"):
@@ -136,7 +137,7 @@ def _random_line(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Series:
     whole = found["classes"]["small"]
     return Series(
         title(cell),
-        tuple(line["groups"] for line in lines) + (len(lines) + 2,),
+        (*(line["groups"] for line in lines), len(lines) + 2),
         (*rounded([line["mean"] for line in lines]), whole),
         low=(*rounded([line["low"] for line in lines]), whole),
         high=(*rounded([line["high"] for line in lines]), whole),

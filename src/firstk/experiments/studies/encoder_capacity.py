@@ -1,4 +1,4 @@
-"""Theorem 2 of 002 for a linear decoder: is an encoder of any capacity equivalent to a linear one?
+"""Theorem 2 of 002 for a linear decoder: what an encoder of any capacity gains over a linear one.
 
 The paper's proof lets the code be any matrix and solves for it. Here that optimum is put beside the linear one for
 every lambda, and a network is trained against principal components.

@@ -1,4 +1,4 @@
-"""Theorem 2 of 002: where the gradient of an autoencoder comes from at initialisation, and what a linear decoder allows.
+"""Theorem 2 of 002: where the gradient comes from at initialisation, and what a linear decoder allows.
 
 The gradient of the reconstruction error with respect to the code of a row is J'(g(f(x)) - x), J the Jacobian of the
 decoder. Its part that carries the data splits over principal axes: J' v_k <v_k, x>.
@@ -7,6 +7,7 @@ decoder. Its part that carries the data splits over principal axes: J' v_k <v_k,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,18 @@ def jacobians(X: np.ndarray, decoder: str, K: int, width: int, seed: int) -> np.
         torch.manual_seed(seed)
         sizes = [K, *[width] * int(hidden), X.shape[1]]
         encoder, reader = (_stack(way, kind).double() for way in (sizes[::-1], sizes))
-    codes = encoder(torch.from_numpy(X.astype(np.float64))).detach()
-    return torch.func.vmap(torch.func.jacfwd(reader))(codes).detach().numpy()
+    with torch.no_grad():
+        at = encoder(torch.from_numpy(X.astype(np.float64)))
+    J = torch.eye(K, dtype=torch.float64).expand(len(X), K, K)  # (n, outputs of the layer, K)
+    for layer in reader:
+        if isinstance(layer, nn.Linear):
+            J = layer.weight.detach() @ J
+        else:
+            at = at.requires_grad_()
+            (slopes,) = torch.autograd.grad(layer(at).sum(), at)  # an activation acts on each number alone
+            J = slopes[:, :, None] * J
+        at = layer(at).detach()
+    return J.numpy()
 
 
 def _stack(sizes: list[int], kind: Any) -> Any:
@@ -90,7 +101,7 @@ def _stack(sizes: list[int], kind: Any) -> Any:
     from torch import nn
 
     layers: list[Any] = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), kind()]
     return nn.Sequential(*layers[:-1])
 

@@ -1,4 +1,4 @@
-"""Theorem 1 against gradient descent (002 figure 9): does Adam on (3) end where the closed form says, and never below?
+"""Theorem 1 against gradient descent (002 figure 9): whether Adam on (3) ends at the closed form, and never below it.
 
 One cell is one shape (K, D, N) or set with one lambda.
 """

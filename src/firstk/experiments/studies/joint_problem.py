@@ -65,7 +65,8 @@ def solved(joint: Joint, K: int, lam: float) -> Optimum:
     """Return the optimum that the library's closed form gives."""
     encoder = PrefixEncoder(K, objective=Mixture(lam=lam), solver=ClosedForm("float64")).fit(joint.X, joint.Y)
     head = encoder.encoder_.head
-    assert head is not None and encoder.decoder_ is not None
+    assert head is not None
+    assert encoder.decoder_ is not None
     return Optimum(encoder.components_.T, head.weight.T, encoder.decoder_.T)
 
 

@@ -81,8 +81,11 @@ def random_changes(Q: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
 
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Say which noises can help, and whether the bound is right and reached."""
-    lines = [(title(cell), line, "sigma" in noise)
-             for cell, found in results for noise, line in zip(cell["noises"], found["lines"], strict=True)]  # fmt: skip
+    lines = [
+        (title(cell), line, "sigma" in noise)
+        for cell, found in results
+        for noise, line in zip(cell["noises"], found["lines"], strict=True)
+    ]
     gaps = [np.subtract(line["worst"], line["could_move"]) for _, line, _ in lines]
     seen = [np.maximum(np.abs(line["labels"]), line["random"]) - line["could_move"] for _, line, _ in lines]
     measures = {

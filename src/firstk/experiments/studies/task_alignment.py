@@ -149,7 +149,9 @@ def factors(settings: Mapping[str, Any], results: Results) -> Findings:
     first = results[0][0]
     family = [(cell["pool"], found) for cell, found in results if cell["rows"] == first["rows"]]
     (_, fine), (_, coarse) = min(family, key=lambda one: one[0]), max(family, key=lambda one: one[0])
-    counts = sorted(((found["n"], found) for cell, found in results if cell["pool"] == first["pool"]), key=lambda c: c[0])
+    counts = sorted(
+        ((found["n"], found) for cell, found in results if cell["pool"] == first["pool"]), key=lambda c: c[0]
+    )
     measures = {
         "resolution_loss_at_20": at_width(coarse, 0.2) - at_width(fine, 0.2),
         "resolution_loss_corrected": _difference([coarse["corrected"].get(FIFTH)], fine["corrected"].get(FIFTH)),
