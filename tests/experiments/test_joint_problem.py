@@ -46,7 +46,7 @@ def test_a_free_code_is_the_best_matrix_of_rank_k():
     joint, rng = problem(CELL), np.random.default_rng(3)
     both = np.hstack([joint.Y, np.sqrt(0.5) * joint.X])
     least = free_code_loss(joint, 2, 0.5)
-    values, vectors = np.linalg.eigh(joint.Y @ joint.Y.T + 0.5 * joint.X @ joint.X.T)
+    _, vectors = np.linalg.eigh(joint.Y @ joint.Y.T + 0.5 * joint.X @ joint.X.T)
     code = vectors[:, -2:]
     assert least == pytest.approx(np.sum((both - code @ code.T @ both) ** 2), rel=1e-10)
     other = np.linalg.qr(code + 0.1 * rng.standard_normal(code.shape))[0]
@@ -70,7 +70,8 @@ def test_turned_targets_share_nothing_and_move_the_code_only_inside_the_span():
     cell = {**CELL, "kind": "turned", "K": 2, "degrees": [0, 30], "lambdas": [0.01, 100.0]}
     inside, outside = (limits({**cell, "towards": towards}) for towards in ("inside", "outside"))
     assert inside["shared"] == outside["shared"] == [2, 0]
-    assert inside["moves"][0] < 1e-8 and inside["moves"][1] > 0.1
+    assert inside["moves"][0] < 1e-8
+    assert inside["moves"][1] > 0.1
     assert max(outside["moves"]) < 1e-8
 
 

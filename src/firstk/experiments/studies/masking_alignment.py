@@ -49,7 +49,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     ks = np.unique(np.rint(np.geomspace(1, d, 24)).astype(int))
     U, total = axes.whitened(rows.X_test), float(np.sum(axes.gains**2))
 
-    def judged(readout: Readout) -> dict[str, list[float]]:
+    def judged(readout: Readout) -> dict[str, Any]:
         accuracy = readout.scores(U, rows.y_test, ks, "accuracy").mean(axis=0)
         return {"alignment": rounded(readout.explained()[ks - 1] / total), "accuracy": rounded(accuracy)}
 

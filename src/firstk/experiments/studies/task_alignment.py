@@ -69,21 +69,21 @@ def thinned(rank: int) -> list[int]:
     return np.unique(np.rint(both).astype(int)).tolist()
 
 
-def held_out(axes: Axes, rows: Task) -> dict[str, list[float]]:
+def held_out(axes: Axes, rows: Task) -> dict[str, Any]:
     """Return R^2 on test rows of the readouts of the first k principal coordinates, at shares of the rank."""
     ks = np.unique([max(1, round(share * axes.rank)) for share in SHARES])
     scores = Readout(axes).scores(axes.whitened(rows.X_test), rows.y_test, ks, "r2").mean(axis=0)
     return {"k": ks.tolist(), "r2": rounded(scores)}
 
 
-def _raw(axes: Axes, ks: list[int]) -> dict[str, list[float]]:
+def _raw(axes: Axes, ks: list[int]) -> dict[str, Any]:
     """Curves about the origin, as the paper prints them; their rank may differ by one from that about the mean."""
     curves = [aligned(axes, form) for form in FORMS]
     return {curve.label: rounded([curve.at(min(k, axes.rank)) for k in ks]) for curve in curves}
 
 
 def _checks(axes: Axes, raw: Axes) -> dict[str, float]:
-    """What corollary 1.2 says of every curve, at every k, and how far the forms are apart."""
+    """Return what corollary 1.2 says of every curve, at every k, and how far the forms are apart."""
     curves = {form: np.array(aligned(axes, form).score) for form in FORMS}
     printed = np.array(aligned(raw, "equation_7").score)
     steps = [float(np.diff(curve, prepend=0.0).min()) for curve in (*curves.values(), printed)]
@@ -147,15 +147,14 @@ def corollary_12(settings: Mapping[str, Any], results: Results) -> Findings:
 def factors(settings: Mapping[str, Any], results: Results) -> Findings:
     """Section 3.1: resolution, and beside it the number of rows, at the same images."""
     first = results[0][0]
-    family = [(cell["pool"], found) for cell, found in results if cell["rows"] == first["rows"]]
-    (_, fine), (_, coarse) = min(family, key=lambda one: one[0]), max(family, key=lambda one: one[0])
-    counts = sorted(
-        ((found["n"], found) for cell, found in results if cell["pool"] == first["pool"]), key=lambda c: c[0]
-    )
+    by_pool = {cell["pool"]: found for cell, found in results if cell["rows"] == first["rows"]}
+    by_rows = {found["n"]: found for cell, found in results if cell["pool"] == first["pool"]}
+    fine, coarse = by_pool[min(by_pool)], by_pool[max(by_pool)]
+    few, many = by_rows[min(by_rows)], by_rows[max(by_rows)]
     measures = {
         "resolution_loss_at_20": at_width(coarse, 0.2) - at_width(fine, 0.2),
         "resolution_loss_corrected": _difference([coarse["corrected"].get(FIFTH)], fine["corrected"].get(FIFTH)),
-        "rows_gain_at_20": at_width(counts[-1][1], 0.2) - at_width(counts[0][1], 0.2) if len(counts) > 1 else None,
+        "rows_gain_at_20": at_width(many, 0.2) - at_width(few, 0.2) if len(by_rows) > 1 else None,
     }
     for name, one in ((key(cell), found) for cell, found in results):
         measures |= {f"{name}_at_20": at_width(one, 0.2), f"{name}_corrected_at_20": one["corrected"].get(FIFTH)}
@@ -187,14 +186,16 @@ def _difference(those: list[float | None], other: float | None) -> float | None:
 def _figure_2(results: Results) -> tuple[Chart, ...]:
     printed = [(title(cell), one["k"], one["raw"]["equation_7"], one["width"]) for cell, one in results]
     by_k = tuple(Series(name, tuple(k), tuple(y)) for name, k, y, _ in printed)
-    by_share = tuple(Series(name, tuple(rounded(np.array(k) / width)), tuple(y)) for name, k, y, width in printed)
+    by_share = tuple(
+        Series(name, tuple((np.array(k) / width).round(6).tolist()), tuple(y)) for name, k, y, width in printed
+    )
     corrected = tuple(
         Series(title(cell), tuple(float(share.split()[0]) / 100 for share in one["corrected"]),
                tuple(rounded(list(one["corrected"].values()))), kind="line", ours=True)
         for cell, one in results if one["corrected"]
     )  # fmt: skip
     held = tuple(
-        Series(title(cell), tuple(rounded(np.array(one["held_out"]["k"]) / one["rank"])),
+        Series(title(cell), tuple((np.array(one["held_out"]["k"]) / one["rank"]).round(6).tolist()),
                tuple(None if r2 < -1 else r2 for r2 in one["held_out"]["r2"]), ours=True)
         for cell, one in results
     )  # fmt: skip
