@@ -72,8 +72,11 @@ def test_reports_compare_what_they_say(rows):
     assert measures["realistic_deficit"] == pytest.approx(at_width(one, 0.2) / 2, rel=1e-5)
     assert corollary_12({}, results).measures["balanced_forms_apart"] == pytest.approx(one["forms_apart"], rel=1e-5)
     fine, coarse = ({**CELL, "set": "cifar10", "pool": pool} for pool in (1, 2))
-    assert factors({}, [(fine, lower), (coarse, one)]).measures["resolution_loss_at_20"] > 0
-    assert factors({}, [(fine, lower), (coarse, one)]).measures["rows_gain_at_20"] is None
+    shuffled = ({**fine, "shuffled": True}, {**one, "at_share": {"20 %": 0.21}})
+    measures = factors({}, [(fine, lower), (coarse, one), shuffled]).measures
+    assert measures["resolution_loss_at_20"] > 0
+    assert measures["rows_gain_at_20"] is None
+    assert measures["shuffled_at_20"] == 0.21
 
 
 def test_a_line_of_the_spec_is_a_cell():

@@ -54,6 +54,15 @@ def test_products_of_a_pair_sum_to_its_dot_product(data_folder, monkeypatch):
     assert found.moments().q == 1
 
 
+def test_shuffled_labels_are_the_same_labels_elsewhere(data_folder, monkeypatch):
+    monkeypatch.setenv("FIRSTK_DATA", str(data_folder))
+    cell = {"set": "banking77", "rows": 50, "seed": 1}
+    plain, shuffled = task(cell), task({**cell, "shuffled": True})
+    np.testing.assert_array_equal(np.sort(plain.y), np.sort(shuffled.y))
+    assert not np.array_equal(plain.y, shuffled.y)
+    np.testing.assert_array_equal(plain.X, shuffled.X)
+
+
 def test_an_unknown_set_is_refused():
     with pytest.raises(InvalidInput, match="banking77"):
         task({"set": "imagenet"})

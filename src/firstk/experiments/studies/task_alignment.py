@@ -25,12 +25,10 @@ Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a line of `tasks`: set, and where given rows and pool."""
+    """One cell a line of `tasks`: set, and where given rows, pool and whether labels are shuffled."""
     return [
-        {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "seed": settings["seed"],
-         "revision": REVISION}
-        for line in settings["tasks"]
-    ]  # fmt: skip
+        {"rows": None, "pool": 1, **line, "seed": settings["seed"], "revision": REVISION} for line in settings["tasks"]
+    ]
 
 
 def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,10 +143,11 @@ def corollary_12(settings: Mapping[str, Any], results: Results) -> Findings:
 
 
 def factors(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Section 3.1: resolution, and beside it the number of rows, at the same images."""
+    """Section 3.1: resolution, and beside it the number of rows, and labels that say nothing, at the same images."""
     first = results[0][0]
-    by_pool = {cell["pool"]: found for cell, found in results if cell["rows"] == first["rows"]}
-    by_rows = {found["n"]: found for cell, found in results if cell["pool"] == first["pool"]}
+    true = [(cell, found) for cell, found in results if not cell.get("shuffled")]
+    by_pool = {cell["pool"]: found for cell, found in true if cell["rows"] == first["rows"]}
+    by_rows = {found["n"]: found for cell, found in true if cell["pool"] == first["pool"]}
     fine, coarse = by_pool[min(by_pool)], by_pool[max(by_pool)]
     few, many = by_rows[min(by_rows)], by_rows[max(by_rows)]
     measures = {
@@ -156,7 +155,8 @@ def factors(settings: Mapping[str, Any], results: Results) -> Findings:
         "resolution_loss_corrected": _difference([coarse["corrected"].get(FIFTH)], fine["corrected"].get(FIFTH)),
         "rows_gain_at_20": at_width(many, 0.2) - at_width(few, 0.2) if len(by_rows) > 1 else None,
     }
-    for name, one in ((key(cell), found) for cell, found in results):
+    measures["shuffled_at_20"] = next(found["at_share"][FIFTH] for cell, found in results if cell.get("shuffled"))
+    for name, one in ((key(cell), found) for cell, found in true):
         measures |= {f"{name}_at_20": at_width(one, 0.2), f"{name}_corrected_at_20": one["corrected"].get(FIFTH)}
     return Findings(measures=rounded_measures(measures), panels=_figure_2(results)[1:], notes=_notes(results))
 

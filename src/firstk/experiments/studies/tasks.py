@@ -59,15 +59,18 @@ class Task:
 
 
 def task(cell: Mapping[str, Any]) -> Task:
-    """Return the task of a cell: `set`, and where given `rows` (a random subset), `pool` and `seed`."""
-    return _drawn(cell["set"], cell.get("rows"), cell.get("pool", 1), cell.get("seed", 0))
+    """Return the task of a cell: `set`, and where given `rows` (a random subset), `pool`, `shuffled` and `seed`."""
+    found = _drawn(cell["set"], cell.get("rows"), cell.get("pool", 1), cell.get("seed", 0))
+    if not cell.get("shuffled"):
+        return found
+    return replace(found, y=np.random.default_rng(cell.get("seed", 0)).permutation(found.y))
 
 
 def title(cell: Mapping[str, Any]) -> str:
     """Name a cell's task in a figure."""
     pool, rows = cell.get("pool", 1), cell.get("rows")
     name = TITLES[cell["set"]] + (f", {pool} x {pool} pooled" if pool > 1 else "")
-    return name + (f", {rows:,} rows" if rows else "")
+    return name + (f", {rows:,} rows" if rows else "") + (", labels shuffled" if cell.get("shuffled") else "")
 
 
 def pooled(X: np.ndarray, shape: tuple[int, ...], side: int) -> tuple[np.ndarray, tuple[int, ...]]:
