@@ -12,7 +12,7 @@ import numpy as np
 
 from firstk import PrefixEncoder
 from firstk.experiments.panels import Chart, Findings, Series, rounded
-from firstk.experiments.studies.masking_alignment import noise_of
+from firstk.experiments.studies.masking_alignment import noise_name, noise_of
 from firstk.experiments.studies.task_alignment import Results, rounded_measures
 from firstk.experiments.studies.tasks import TITLES, task
 from firstk.objectives.denoising import Denoising
@@ -106,16 +106,10 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     charts = tuple(
         Chart(
             f"{TITLES[name]}: Adam against the closed form", "step", "(loss - optimum) / variance",
-            tuple(Series(_named(cell["noise"]), tuple(one["epoch"]), tuple(g if g > 0 else None for g in one["gap"]))
+            tuple(Series(noise_name(cell["noise"]), tuple(one["epoch"]), tuple(g if g > 0 else None for g in one["gap"]))
                   for cell, one in results if cell["set"] == name),
             y_scale="log",
         )
         for name in dict.fromkeys(cell["set"] for cell, _ in results)
     )  # fmt: skip
     return Findings(measures=rounded_measures(measures), panels=charts)
-
-
-def _named(noise: Mapping[str, Any]) -> str:
-    if "sigma" in noise:
-        return f"Gaussian, sigma {noise['sigma']:g}"
-    return f"{noise['dropped']:.0%} of {noise['patch']} x {noise['patch']} patches"

@@ -66,6 +66,19 @@ def noise_of(noise: Mapping[str, Any], St: np.ndarray, shape: tuple[int, ...] | 
     return Masking(keep=1 - noise["dropped"], patches=patches)
 
 
+def noise_name(noise: Mapping[str, Any]) -> str:
+    """Name the noise of a cell in a figure.
+
+    Examples
+    --------
+    >>> noise_name({"patch": 2, "dropped": 0.5}), noise_name({"sigma": 3.0})
+    ('50 % of 2 x 2 patches dropped', 'Gaussian, sigma 3')
+    """
+    if "sigma" in noise:
+        return f"Gaussian, sigma {noise['sigma']:g}"
+    return f"{100 * noise['dropped']:g} % of {noise['patch']} x {noise['patch']} patches dropped"
+
+
 @dataclass(frozen=True, eq=False)
 class Effect:
     """What one noise does on one set: relative change of alignment, and change of test accuracy, at every k."""
@@ -139,7 +152,7 @@ def _measures_of(name: str, found: list[Effect]) -> dict[str, Any]:
 def _chart(name: str, patch: int, found: list[Effect]) -> Chart:
     """One panel a patch and set, as in the paper; lines are rates."""
     lines = tuple(
-        Series(f"{effect.noise['dropped']:.0%} dropped", tuple(effect.k.tolist()), tuple(rounded(effect.change)))
+        Series(f"{100 * effect.noise['dropped']:g} % dropped", tuple(effect.k.tolist()), tuple(rounded(effect.change)))
         for effect in found
         if effect.set == name and effect.centred and effect.noise.get("patch") == patch
     )

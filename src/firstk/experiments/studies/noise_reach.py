@@ -16,11 +16,11 @@ import numpy as np
 from firstk.diagnosis.axes import Readout, principal_axes
 from firstk.diagnosis.noise import NOTHING, denoising_axes, effect_of
 from firstk.experiments.panels import Chart, Findings, Series, Table, rounded
-from firstk.experiments.studies.masking_alignment import noise_of
+from firstk.experiments.studies.masking_alignment import noise_name, noise_of
 from firstk.experiments.studies.task_alignment import Results, rounded_measures
 from firstk.experiments.studies.tasks import task, title
 
-REVISION = 1
+REVISION = 2
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -39,7 +39,8 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     axes, St = principal_axes(moments), moments.St
     rng = np.random.default_rng(cell["seed"])
     lines = []
-    for noise in (noise_of(one, St, rows.shape) for one in cell["noises"]):
+    for line in cell["noises"]:
+        noise = noise_of(line, St, rows.shape)
         effect = effect_of(noise, St, replace(axes, target=None))
         ks = np.array(effect.k)
         Q = axes.basis(denoising_axes(noise, St, int(ks[-1]), start=axes.P))
@@ -48,7 +49,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
         drawn = [random_changes(Q[:, :k], cell["targets"], rng) for k in ks.tolist()]
         lines.append(
             {
-                "name": effect.name,
+                "name": noise_name(line),
                 "can_help": effect.can_help,
                 "k": ks.tolist(),
                 "could_move": rounded(effect.could_move),
@@ -97,7 +98,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     }
     charts = tuple(
         Chart(
-            title(cell), "k", "most that R^2 of any target can move",
+            title(cell), "k", "most that any R^2 can move",
             tuple(Series(line["name"], tuple(line["k"]), tuple(line["could_move"])) for line in found["lines"]),
             x_scale="log",
         )
