@@ -103,13 +103,13 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "largest_moment_error": max(max(one["G_error"], one["S_error"]) for one in found),
         "largest_loss_error": max(one["loss_error"] for one in found),
     }
-    charts = tuple(
-        Chart(
-            f"{TITLES[name]}: Adam against the closed form", "step", "(loss - optimum) / variance",
-            tuple(Series(noise_name(cell["noise"]), tuple(one["epoch"]), tuple(g if g > 0 else None for g in one["gap"]))
-                  for cell, one in results if cell["set"] == name),
-            y_scale="log",
+    charts = []
+    for name in dict.fromkeys(cell["set"] for cell, _ in results):
+        lines = tuple(
+            Series(noise_name(cell["noise"]), tuple(one["epoch"]), tuple(g if g > 0 else None for g in one["gap"]))
+            for cell, one in results
+            if cell["set"] == name
         )
-        for name in dict.fromkeys(cell["set"] for cell, _ in results)
-    )  # fmt: skip
-    return Findings(measures=rounded_measures(measures), panels=charts)
+        heading = f"{TITLES[name]}: Adam against the closed form"
+        charts.append(Chart(heading, "step", "(loss - optimum) / variance", lines, y_scale="log"))
+    return Findings(measures=rounded_measures(measures), panels=tuple(charts))

@@ -135,7 +135,7 @@ def proposition_1(settings: Mapping[str, Any], results: Results) -> Findings:
         "real_least_move": min(found["moves"] for _, found in real),
     }
     chart = Chart(
-        "Targets turned away from the principal axes", "angle, degrees", "sine by which the code moves over lambda",
+        "Targets turned away from the principal axes", "angle, degrees", "move of the code over lambda (sine)",
         tuple(Series(f"turned {cell['towards']} the span of the rows", tuple(cell["degrees"]), tuple(found["moves"]))
               for cell, found in turned),
     )  # fmt: skip
