@@ -18,13 +18,14 @@ from firstk.objectives.mixture import Mixture
 from firstk.solvers.gradient import Gradient
 
 REVISION = 1
+FAR = 1e-5  # a share of the loss at which a run has not arrived
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every problem with every lambda."""
+    """Every problem with every lambda; a problem may ask for steps of its own."""
     steps = {name: settings[name] for name in ("steps", "learning_rate", "seed")}
     return [
-        {**line, "lam": lam, **steps, "revision": REVISION}
+        {**steps, **line, "lam": lam, "revision": REVISION}
         for line in settings["problems"]
         for lam in settings["lambdas"]
     ]
@@ -78,4 +79,9 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "Least gap of each run", ("problem", "lambda", "least gap"),
         tuple((name_of(cell), float(cell["lam"]), min(found["gap"])) for cell, found in results),
     )  # fmt: skip
-    return Findings(measures=rounded_measures(measures), panels=(*charts, table))
+    unfinished = tuple(
+        f"{name_of(cell)}, lambda = {cell['lam']:g}: {min(found['gap']):.1e} after {cell['steps']} steps, still falling."
+        for cell, found in results
+        if min(found["gap"]) > FAR
+    )
+    return Findings(measures=rounded_measures(measures), panels=(*charts, table), censored=unfinished)
