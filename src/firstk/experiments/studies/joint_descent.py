@@ -80,7 +80,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         tuple((name_of(cell), float(cell["lam"]), min(found["gap"])) for cell, found in results),
     )  # fmt: skip
     unfinished = tuple(
-        f"{name_of(cell)}, lambda = {cell['lam']:g}: {min(found['gap']):.1e} after {cell['steps']} steps, still falling."
+        f"{name_of(cell)}, lambda = {cell['lam']:g}: {min(found['gap']):.1e} when its {cell['steps']} steps end."
         for cell, found in results
         if min(found["gap"]) > FAR
     )
