@@ -1,0 +1,92 @@
+"""Data of the linear-autoencoder experiments of 001 as spectra and axes, and rows that have exactly those moments.
+
+A full batch of a linear autoencoder sees nothing of the data but their second moment, so a few rows with that moment
+stand for all; plain gradient steps, with momentum or not, are the same in every rotation of the inputs, so that
+moment may be diagonal. Adam's steps are not, and run in the coordinates of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from firstk.data import evenly_spaced
+from firstk.experiments.sources import images
+from firstk.moments import Moments
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvalues of the second moment, descending, and its axes as rows, in the coordinates of the data."""
+
+    values: np.ndarray
+    axes: np.ndarray
+
+    def rows(self, own_coordinates: bool) -> np.ndarray:
+        """Return 2p rows of mean zero with this second moment: +-sqrt(p sigma_j^2) u_j, or along coordinate axes."""
+        p = len(self.values)
+        half = np.sqrt(p * self.values)[:, None] * (self.axes if own_coordinates else np.eye(p))
+        return np.vstack([half, -half])
+
+    def noise(self, k: int) -> float:
+        """Return the best noise variance of a linear model of k factors: the mean of the eigenvalues past k."""
+        return float(self.values[k:].mean())
+
+
+@lru_cache(maxsize=2)
+def _mnist(rows: int) -> Spectrum:
+    return _of(pixels(rows))
+
+
+@lru_cache(maxsize=2)
+def _synthetic(p: int, low: float, high: float, seed: int) -> Spectrum:
+    even = evenly_spaced(seed, n=p + 1, p=p, low=low, high=high, of="eigenvalues")
+    return Spectrum(even.pca_spectrum, even.pca_axes)
+
+
+def _of(X: np.ndarray) -> Spectrum:
+    values, axes = np.linalg.eigh(Moments().update(X).St)
+    return Spectrum(np.maximum(values[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1].T))
+
+
+def pixels(rows: int) -> np.ndarray:
+    """Return the first training images of MNIST as rows of pixels in [0, 1]; training subtracts their mean."""
+    return images("mnist").X_train[:rows]
+
+
+def spectrum_of(data: Mapping[str, Any]) -> Spectrum:
+    """Return the spectrum of what a cell names: MNIST, or the synthetic set of 001 H.2."""
+    if data["name"] == "mnist":
+        return _mnist(data["rows"])
+    return _synthetic(data["p"], data["low"], data["high"], data["seed"])
+
+
+def rows_of(data: Mapping[str, Any]) -> np.ndarray:
+    """Return the rows themselves, for training that draws from them."""
+    if data["name"] == "mnist":
+        return pixels(data["rows"])
+    return evenly_spaced(
+        data["seed"], n=data["rows"], p=data["p"], low=data["low"], high=data["high"], of="eigenvalues"
+    ).X
+
+
+class Diagonal:
+    """A diagonal matrix where a full one is looked for: products from the right scale columns, exactly and cheaply."""
+
+    def __init__(self, values: Any):
+        self.values = values
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return other * self.values
+
+    def cpu(self) -> Diagonal:
+        """Be where numpy can read it."""
+        return Diagonal(self.values.cpu())
+
+    def numpy(self) -> np.ndarray:
+        """Return the full matrix."""
+        return np.diag(self.values.numpy())
