@@ -1,8 +1,10 @@
-"""Fixtures for every test folder."""
+"""Fixtures for every test folder: the data, and a browser."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,23 @@ def data_folder() -> Path:
     if folder is None:
         pytest.skip("needs the real data sets: set FIRSTK_DATA, or put them into ../shared/data")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """Start headless Chromium once for all tests; without one they are skipped."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'firstk[test]'")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs Chromium and chromedriver on the PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    quiet = "disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync"
+    for flag in ("headless=new", "no-sandbox", *quiet.split()):
+        options.add_argument(f"--{flag}")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    yield started
+    started.quit()

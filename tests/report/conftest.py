@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,23 +42,3 @@ def page() -> Page:
 def page_file(page: Page, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page as a file."""
     return write_page(tmp_path_factory.mktemp("report") / "report.html", page)
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """Start headless Chromium once for all tests; without one they are skipped."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'firstk[test]'")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("needs Chromium and chromedriver on the PATH")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    quiet = "disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync"
-    for flag in ("headless=new", "no-sandbox", *quiet.split()):
-        options.add_argument(f"--{flag}")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
-    yield started
-    started.quit()

@@ -18,6 +18,7 @@ from firstk.cli.export import export
 from firstk.cli.fit import fit
 from firstk.cli.info import info
 from firstk.cli.report import report
+from firstk.cli.reproduce import reproduce
 from firstk.cli.sample import sample
 from firstk.cli.transform import transform
 
@@ -43,6 +44,7 @@ COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
     (info, "firstk info model/"),
+    (reproduce, "firstk reproduce 000/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:

@@ -1,0 +1,124 @@
+"""``firstk reproduce``: the papers' figures, tables and claims, run here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from firstk._checks import InvalidInput, check_choice
+from firstk.cli._progress import looked_at
+
+if TYPE_CHECKING:
+    from firstk.experiments.runner import Result, Run
+    from firstk.experiments.specs import Spec
+
+WORDS = {True: "held", False: "did not hold", None: "not judged"}
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="What to run: ids (000/fig1), papers (000, 001, 002), or all.")
+    ] = None,
+    tier: Annotated[
+        str, typer.Option("--tier", help="smoke: small settings, minutes in all. full: the papers' sizes.")
+    ] = "smoke",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of results; a tier has a folder in it.")] = Path(
+        "results"
+    ),
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Processes at once, a thread each; results do not depend on it.")
+    ] = 1,
+    own: Annotated[
+        Path | None, typer.Option("--specs", help="A folder of experiments of your own, laid out like ours.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do again what is finished already.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Say what there is, and run nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
+) -> None:
+    """Regenerate results of the three papers firstk is built on, and say which claims hold.
+
+    Writes a record with its claims, a figure (SVG and PNG) for each, and one page, index.html. What is finished is
+    kept: a run that was stopped goes on where it was. Data sets are read from the folder that FIRSTK_DATA names.
+    """
+    from firstk.experiments.specs import HERE, TIERS, catalogue, choose
+
+    check_choice(tier, TIERS, "tier", "firstk reproduce")
+    specs = catalogue(own or HERE)
+    if not specs:
+        raise InvalidInput(f"'{own}' holds no experiments: there is no file like 000/fig1.toml in it.")
+    if listed:
+        _list(list(specs.values()) if not names else choose(names, specs), as_json)
+        return
+    if not names:
+        raise InvalidInput("Say what to reproduce: an id such as 000/fig1, a paper such as 000, or all. See --list.")
+    chosen = choose(names, specs)
+    _report(_run(chosen, specs, tier, out / tier, jobs, fresh, as_json), out / tier, as_json)
+
+
+def _list(specs: list[Spec], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([{"id": s.id, "title": s.title, "where": s.where} for s in specs], indent=1))
+        return
+    width = max(len(spec.id) for spec in specs)
+    for spec in specs:
+        typer.echo(f"{spec.id:<{width}}  {spec.title} ({spec.where}; {len(spec.claims)} claims)")
+
+
+def _run(
+    chosen: list[Spec], specs: dict[str, Spec], tier: str, folder: Path, jobs: int, fresh: bool, quiet: bool
+) -> Run:
+    from firstk.experiments.page import write_results_page
+    from firstk.experiments.runner import read_results, run
+
+    with ExitStack() as stack:
+        found = run(chosen, tier, folder, workers=jobs, fresh=fresh, progress=_bar(stack, quiet))
+    write_results_page(folder, read_results(folder, specs), specs, tier)
+    return found
+
+
+def _bar(stack: ExitStack, quiet: bool) -> Callable[[int], Callable[[Any], None]]:
+    """Give a bar of cells with the time left, where somebody looks."""
+
+    def begin(total: int) -> Callable[[Any], None]:
+        if not total or not looked_at(quiet):
+            return lambda job: None
+        from tqdm import tqdm
+
+        bar = stack.enter_context(tqdm(total=total, desc="reproducing", unit=" cells", leave=False, file=sys.stderr))
+
+        def done(job: Any) -> None:
+            bar.set_postfix_str(job.study, refresh=False)
+            bar.update()
+
+        return done
+
+    return begin
+
+
+def _report(found: Run, folder: Path, as_json: bool) -> None:
+    if as_json:
+        claims = [_plain(result, i) for result in found.results.values() for i in range(len(result.claims))]
+        typer.echo(json.dumps({"claims": claims, "refused": found.refused}, indent=1))
+    else:
+        for result in found.results.values():
+            typer.echo(f"\n{result.id}  {result.title}")
+            for claim in result.claims:
+                measured = claim.measured if not isinstance(claim.measured, float) else f"{claim.measured:.4g}"
+                typer.echo(f"  {WORDS[claim.held]:<13}{claim.statement} [{claim.threshold}; measured {measured}]")
+        typer.echo(f"\nOpen the page: {(folder / 'index.html').resolve().as_uri()}")
+    if found.refused:
+        raise InvalidInput(
+            "These could not be run. " + " ".join(f"{name}: {sentence}" for name, sentence in found.refused.items())
+        )
+
+
+def _plain(result: Result, number: int) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {"experiment": result.id, **asdict(result.claims[number])}

@@ -1,0 +1,117 @@
+"""Cells: the pieces of an experiment, kept on disk as they are finished.
+
+A cell is a JSON dict that holds everything its result depends on, so that the hash of study and cell names its file:
+an interrupted run goes on where it was, and two figures that need the same piece share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from firstk._checks import FirstkError, InvalidInput
+from firstk._whole_file import whole_file
+
+FOLDER = "cells"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell of one study."""
+
+    study: str
+    cell: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The hash of study and cell, which names its file."""
+        text = json.dumps([self.study, self.cell], sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def study_module(name: str) -> ModuleType:
+    """Import a study by its name among ours, or by the dotted name of a module of one's own."""
+    return import_module(name if "." in name else f"firstk.experiments.studies.{name}")
+
+
+def load(folder: Path, job: Job) -> dict[str, Any] | None:
+    """Return the kept result of a job with the seconds it took, or None; a damaged file counts as none."""
+    try:
+        kept = json.loads((folder / FOLDER / f"{job.key}.json").read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError):
+        return None
+    return kept if isinstance(kept, dict) and kept.get("cell") == job.cell and "result" in kept else None
+
+
+def save(folder: Path, job: Job, result: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """Keep a result, whole or not at all."""
+    kept = {"study": job.study, "cell": job.cell, "seconds": round(seconds, 3), "result": result}
+    try:
+        text = json.dumps(kept, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"A cell of '{job.study}' gives finite numbers, texts, lists and dicts: {error}") from None
+    with whole_file(folder / FOLDER / f"{job.key}.json", "A kept result") as draft:
+        draft.write_text(text, encoding="utf-8")
+    return json.loads(text)
+
+
+def work(job: Job) -> tuple[Mapping[str, Any], float]:
+    """Do a job; return its result and the seconds it took."""
+    begun = time.perf_counter()
+    result = study_module(job.study).measure(job.cell)
+    return result, time.perf_counter() - begun
+
+
+def attempt(job: Job) -> tuple[Mapping[str, Any], float] | str:
+    """Do a job in a worker; a refusal comes back as its sentence, because not every exception can be sent."""
+    try:
+        return work(job)
+    except FirstkError as error:
+        return str(error)
+
+
+def one_thread() -> None:
+    """Keep a worker to one thread, so that results do not depend on how many workers there are."""
+    from threadpoolctl import threadpool_limits
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a word; the parent has one.
+    threadpool_limits(1)
+    # What is loaded later (torch, numba) asks the environment.
+    os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")
+
+
+def do_all(jobs: list[Job], folder: Path, workers: int, done: Callable[[Job], None]) -> dict[str, str]:
+    """Do jobs in worker processes and keep each result as it comes; return refusals by key."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    refused: dict[str, str] = {}
+    if not jobs:
+        return refused
+    context = multiprocessing.get_context("spawn")  # forked threads of BLAS and torch do not survive
+    pool = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=one_thread)
+    try:
+        begun = {pool.submit(attempt, job): job for job in jobs}
+        for future in as_completed(begun):
+            job, outcome = begun[future], future.result()
+            if isinstance(outcome, str):
+                refused[job.key] = outcome
+            else:
+                save(folder, job, *outcome)
+            done(job)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+    return refused

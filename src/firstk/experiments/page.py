@@ -1,0 +1,175 @@
+"""All results of a tier as one self-contained page: each figure, each claim, what was measured, held or not."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from firstk._whole_file import whole_file
+from firstk.experiments.claims import SOURCES, Verdict
+from firstk.experiments.drawing import cell_text
+from firstk.experiments.panels import Chart, Heatmap, Pictures, Table
+from firstk.experiments.runner import Result
+from firstk.experiments.specs import PAPERS, Spec
+
+OUTCOMES = {True: ("held", "held"), False: ("failed", "did not hold"), None: ("open", "not judged")}
+TIER_TEXTS = {
+    "smoke": "Small settings, in minutes: they show that everything runs, and not what the papers' sizes give.",
+    "full": "The papers' settings, as far as two cores carry them; what was cut short is marked.",
+}
+
+
+def write_results_page(folder: Path, results: Sequence[Result], specs: Mapping[str, Spec], tier: str) -> Path:
+    """Write ``index.html`` into the folder of a tier.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the figures of the results are, too.
+    results : sequence of Result
+    specs : mapping of str to Spec
+        All there are: an experiment without a result is listed as not run.
+    tier : {"smoke", "full"}
+    """
+    page = Template(_static("results.html")).substitute(
+        css=_static("results.css"),
+        script=_static("results.js"),
+        tier=escape(tier),
+        tier_text=escape(TIER_TEXTS[tier]),
+        counts=_counts([claim for result in results for claim in result.claims]),
+        contents=_contents(results, specs),
+        papers="\n".join(_paper(p, results, folder) for p in dict.fromkeys(result.paper for result in results)),
+    )
+    path = folder / "index.html"
+    with whole_file(path, "The page of results", kinds=(".html",)) as draft:
+        draft.write_text(page, encoding="utf-8")
+    return path
+
+
+def _static(name: str) -> str:
+    return files("firstk.experiments").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _counts(claims: Sequence[Verdict]) -> str:
+    """Count outcomes by whose claim it was."""
+    rows = []
+    for source, text in SOURCES.items():
+        found = Counter(claim.held for claim in claims if claim.says == source)
+        cells = "".join(f'<td class="{OUTCOMES[held][0]}">{found[held]}</td>' for held in OUTCOMES)
+        rows.append(f'<tr><th scope="row">{escape(text)}</th>{cells}</tr>')
+    heads = "".join(f'<th scope="col">{text}</th>' for _, text in OUTCOMES.values())
+    return (
+        f'<table class="counts"><caption>Claims by whose they are</caption><thead><tr><th scope="col">said by</th>'
+        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _contents(results: Sequence[Result], specs: Mapping[str, Spec]) -> str:
+    """List all experiments with the outcomes of their claims; those without a result are named."""
+    found = {result.id: result for result in results}
+    rows = []
+    for spec in specs.values():
+        result = found.get(spec.id)
+        if result is None:
+            rows.append(
+                f'<tr><td>{escape(spec.id)}</td><td>{escape(spec.title)}</td><td class="open">not run</td></tr>'
+            )
+            continue
+        badges = " ".join(_badge(claim, short=True) for claim in result.claims)
+        rows.append(
+            f'<tr><td><a href="#{result.stem}">{escape(spec.id)}</a></td><td>{escape(spec.title)}</td>'
+            f'<td class="dots">{badges}</td></tr>'
+        )
+    return (
+        '<table class="contents"><caption>All experiments; a dot a claim</caption><thead><tr><th scope="col">id</th>'
+        f'<th scope="col">what</th><th scope="col">claims</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    )
+
+
+def _dot(claim: Verdict) -> str:
+    kind, text = OUTCOMES[claim.held]
+    said = escape(f"{claim.statement}: {text}")
+    return f'<span class="dot {kind}" role="img" title="{said}" aria-label="{text}"></span>'
+
+
+def _badge(claim: Verdict) -> str:
+    kind, text = OUTCOMES[claim.held]
+    return f'<span class="badge {kind}">{text}</span>'
+
+
+def _paper(paper: str, results: Sequence[Result], folder: Path) -> str:
+    parts = [_experiment(result, folder) for result in results if result.paper == paper]
+    return f"<section><h2>{escape(paper)}. {escape(PAPERS.get(paper, ''))}</h2>\n{''.join(parts)}</section>"
+
+
+def _experiment(result: Result, folder: Path) -> str:
+    outcome = "failed" if any(claim.held is False for claim in result.claims) else "held"
+    reading = f'<p class="reading"><b>Our reading.</b> {escape(result.reading)}</p>' if result.reading else ""
+    tables = "".join(_html_table(panel) for panel in result.panels if isinstance(panel, Table))
+    return (
+        f'<article id="{result.stem}" data-outcome="{outcome}"><h3>{escape(result.title)}</h3>'
+        f'<p class="where"><code>{escape(result.id)}</code> · {escape(result.where)} · {result.seconds:,.0f} s on one '
+        f"core</p>{_figure(result, folder)}{_claims(result)}{reading}{tables}{_asides(result)}</article>"
+    )
+
+
+def _figure(result: Result, folder: Path) -> str:
+    path = folder / f"{result.stem}.svg"
+    charts = [panel for panel in result.panels if isinstance(panel, (Chart, Heatmap, Pictures))]
+    if not path.is_file() or not charts:
+        return ""
+    data = base64.b64encode(path.read_bytes()).decode()
+    text = "; ".join(panel.title for panel in charts)
+    return f'<figure><img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}"></figure>'
+
+
+def _claims(result: Result) -> str:
+    rows = "".join(
+        f"<tr data-held='{OUTCOMES[claim.held][0]}'><td>{escape(claim.statement)}"
+        f"<small>{escape(claim.where)} · said by {escape(SOURCES[claim.says])}"
+        f"{'. ' + escape(claim.reading) if claim.reading else ''}</small></td>"
+        f"<td>{escape(claim.threshold)}</td><td>{escape(_measured(claim.measured))}</td><td>{_badge(claim)}</td></tr>"
+        for claim in result.claims
+    )
+    return (
+        '<table class="claims"><thead><tr><th scope="col">claim</th><th scope="col">asks</th>'
+        f'<th scope="col">measured</th><th scope="col">outcome</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
+
+
+def _measured(value: float | int | bool | None) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return cell_text(float(value) if value is not None else None)
+
+
+def _html_table(panel: Table) -> str:
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in panel.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell_text(value))}</td>" for value in row) + "</tr>" for row in panel.rows
+    )
+    return (
+        f'<details><summary>{escape(panel.title)}</summary><div class="scroll" tabindex="0"><table><thead><tr>{heads}'
+        f"</tr></thead><tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def _asides(result: Result) -> str:
+    """Write what was cut short, what stands for what, notes, and the settings."""
+    parts = [("Cut short (censored)", result.censored), ("Notes", result.notes)]
+    stands = tuple(f"{s['paper']}: {s['used']} ({s['why']})" for s in result.substitutes)
+    parts.append(("Substitutes", stands))
+    text = "".join(
+        f"<h4>{heading}</h4><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+        for heading, lines in parts
+        if lines
+    )
+    settings = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(str(value))}</dd></div>" for name, value in result.settings.items()
+    )
+    return f"{text}<details><summary>Settings</summary><dl>{settings}</dl></details>"

@@ -1,0 +1,171 @@
+"""From specs to results: cells are done, claims judged, and each experiment written as one record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from firstk._checks import InvalidInput
+from firstk._plain_records import from_plain, to_plain
+from firstk._whole_file import whole_file
+from firstk.experiments.cells import Job, do_all, load, study_module
+from firstk.experiments.claims import Verdict, judged
+from firstk.experiments.panels import KINDS, Findings, Panel
+from firstk.experiments.specs import Spec
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one experiment gave in one tier: a file ``results/<tier>/<paper>-<name>.json``."""
+
+    id: str
+    paper: str
+    title: str
+    where: str
+    tier: str
+    settings: dict[str, Any]
+    seconds: float
+    claims: tuple[Verdict, ...]
+    measures: dict[str, Any]
+    panels: tuple[Panel, ...]
+    notes: tuple[str, ...]
+    censored: tuple[str, ...]
+    substitutes: tuple[dict[str, str], ...]
+    reading: str
+
+    @property
+    def stem(self) -> str:
+        """Name of its files."""
+        return self.id.replace("/", "-")
+
+    def to_json(self) -> str:
+        """Return the record as text."""
+        plain = to_plain(replace(self, panels=()))
+        plain["panels"] = [{"kind": type(panel).__name__.lower(), **to_plain(panel)} for panel in self.panels]
+        return _lines(plain) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Result:
+        """Read a record back."""
+        try:
+            plain = json.loads(text)
+            panels = [dict(panel) for panel in plain.pop("panels")]
+            drawn = tuple(from_plain(KINDS[panel.pop("kind")], panel) for panel in panels)
+            claims = tuple(Verdict(**claim) for claim in plain.pop("claims"))
+            for name in ("notes", "censored", "substitutes"):
+                plain[name] = tuple(plain[name])
+            return cls(claims=claims, panels=drawn, **plain)
+        except (json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"This is no result of an experiment ({error}). Run 'firstk reproduce' again.") from None
+
+
+def _lines(plain: dict[str, Any]) -> str:
+    """Return JSON with a field, a claim and a panel on a line each: short, and a change of one shows as one."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n  " + ",\n  ".join(json.dumps(item, allow_nan=False) for item in value) + "\n ]"
+        return json.dumps(value, allow_nan=False)
+
+    return "{\n " + ",\n ".join(f"{json.dumps(name)}: {text(value)}" for name, value in plain.items()) + "\n}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave: results by id, and the sentence of each experiment that could not be run."""
+
+    results: dict[str, Result]
+    refused: dict[str, str]
+
+
+def jobs_of(spec: Spec, tier: str) -> list[Job]:
+    """Return the cells of an experiment."""
+    return [Job(spec.study, cell) for cell in study_module(spec.study).cells(spec.settings(tier))]
+
+
+def run(
+    specs: list[Spec],
+    tier: str,
+    folder: Path,
+    *,
+    workers: int = 1,
+    fresh: bool = False,
+    progress: Callable[[int], Callable[[Job], None]] = lambda total: lambda job: None,
+) -> Run:
+    """Run experiments; what is finished is kept in `folder` even if the run is stopped.
+
+    Parameters
+    ----------
+    specs : list of Spec
+    tier : {"smoke", "full"}
+    folder : Path
+        Of this tier's results.
+    workers : int
+        Processes of one thread each. Results do not depend on it.
+    fresh : bool
+        Do finished cells again.
+    progress : callable
+        Given the number of cells to do, returns what is told each one that is done.
+    """
+    wanted = {spec.id: jobs_of(spec, tier) for spec in specs}
+    every = {job.key: job for jobs in wanted.values() for job in jobs}
+    missing = [job for job in every.values() if fresh or load(folder, job) is None]
+    refused = do_all(missing, folder, workers, progress(len(missing)))
+    results, sentences = {}, {}
+    for spec in specs:
+        failed = [refused[job.key] for job in wanted[spec.id] if job.key in refused]
+        if failed:
+            sentences[spec.id] = failed[0]
+            continue
+        results[spec.id] = _concluded(spec, tier, folder, wanted[spec.id])
+        write(results[spec.id], folder)
+    return Run(results, sentences)
+
+
+def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
+    """Read the cells of an experiment and judge its claims."""
+    kept = [load(folder, job) or {} for job in jobs]
+    settings = spec.settings(tier)
+    findings: Findings = getattr(study_module(spec.study), spec.report)(
+        settings, [(part["cell"], part["result"]) for part in kept]
+    )
+    return Result(
+        id=spec.id,
+        paper=spec.paper,
+        title=spec.title,
+        where=spec.where,
+        tier=tier,
+        settings=settings,
+        seconds=round(sum(part["seconds"] for part in kept), 1),
+        claims=tuple(judged(claim, spec.paper, findings.measures) for claim in spec.claims),
+        measures=dict(findings.measures),
+        panels=tuple(findings.panels),
+        notes=tuple(findings.notes),
+        censored=tuple(findings.censored),
+        substitutes=spec.substitutes,
+        reading=spec.reading,
+    )
+
+
+def write(result: Result, folder: Path) -> None:
+    """Write the record and its figure."""
+    from firstk.experiments.drawing import draw
+
+    # JSON and back: what is drawn now is what a committed record gives later.
+    text = result.to_json()
+    with whole_file(folder / f"{result.stem}.json", "A result") as draft:
+        draft.write_text(text, encoding="utf-8")
+    draw(Result.from_json(text).panels, folder / result.stem)
+
+
+def read_results(folder: Path, specs: Mapping[str, Spec]) -> list[Result]:
+    """Read the results that a folder holds, in the order of the specs."""
+    found = []
+    for spec in specs.values():
+        path = folder / f"{spec.stem}.json"
+        if path.is_file():
+            found.append(Result.from_json(path.read_text(encoding="utf-8")))
+    return found

@@ -1,0 +1,80 @@
+"""``firstk reproduce`` on a toy: what it prints, its JSON, and its refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "firstk", "reproduce", *map(str, arguments)]
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+
+
+def reproduce(*arguments):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
+
+
+@pytest.fixture
+def specs(tmp_path):
+    folder = tmp_path / "specs" / "toys"
+    folder.mkdir(parents=True)
+    numbers = "[settings]\nlog = '{}'\nnumbers = [1, 2]\n".format(tmp_path / "log.txt")
+    (folder / "fig1.toml").write_text(f"title = 'Squares'\nwhere = 'Fig. 1'\nstudy = 'fixtures.toy_study'\n{numbers}")
+    claim = {"id": "s", "where": "p. 1", "statement": "Large.", "measure": "sum", "threshold": {"at_least": 9}}
+    (folder / "fig1.expected.json").write_text(json.dumps({"claims": [claim]}))
+    return folder.parent
+
+
+def test_a_run_prints_claims_and_writes_the_page(specs, tmp_path):
+    done = reproduce("all", "--specs", specs, "--out", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    assert "did not hold Large. [at least 9; measured 5]" in done.stdout
+    assert (tmp_path / "results" / "smoke" / "index.html").is_file()
+
+
+def test_json_is_one_document(specs, tmp_path):
+    done = reproduce("toys/fig1", "--specs", specs, "--out", tmp_path, "--json")
+    claims = json.loads(done.stdout)["claims"]
+    assert [(c["experiment"], c["id"], c["measured"], c["held"]) for c in claims] == [("toys/fig1", "s", 5.0, False)]
+
+
+def test_refusals_are_sentences(specs, tmp_path):
+    for arguments, sentence in [
+        (("toys/fig7", "--specs", specs), "There is no experiment 'toys/fig7'"),
+        (("--specs", specs), "Say what to reproduce"),
+        (("all", "--specs", tmp_path / "none"), "holds no experiments"),
+        (("all", "--specs", specs, "--tier", "huge"), "The 'tier' parameter"),
+    ]:
+        done = reproduce(*arguments)
+        assert (done.returncode, sentence in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+
+
+def test_a_terminated_run_keeps_what_was_finished(specs, tmp_path):
+    spec = specs / "toys" / "fig1.toml"
+    spec.write_text(spec.read_text().replace("[1, 2]", "[1, 1000]"))  # the second sleeps
+    process = subprocess.Popen(command("all", "--specs", specs, "--out", tmp_path), env=environment())
+    waited = time.monotonic() + 60
+    while not list(tmp_path.glob("smoke/cells/*.json")) and time.monotonic() < waited:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
+    assert len(list(tmp_path.glob("smoke/cells/*.json"))) == 1
+    assert not list(tmp_path.glob("smoke/*.json"))
+
+
+def test_the_list_names_every_experiment(specs):
+    done = reproduce("--list", "--specs", specs)
+    assert done.stdout == "toys/fig1  Squares (Fig. 1; 1 claims)\n"

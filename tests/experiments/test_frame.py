@@ -1,0 +1,120 @@
+"""The frame of experiments on a toy: what is finished is kept, claims are judged, nothing is half-written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from firstk._checks import InvalidInput
+from firstk.experiments.cells import Job, load, save
+from firstk.experiments.claims import Claim
+from firstk.experiments.runner import Result, read_results, run
+from firstk.experiments.specs import catalogue, choose, read_spec
+
+
+def claim(**threshold):
+    return Claim("c", "p. 1", "It is so.", "value", threshold)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "value", "held", "text"),
+    [
+        ({"at_least": 2}, 2, True, "at least 2"),
+        ({"at_least": 2}, 1.9, False, "at least 2"),
+        ({"at_most": 0.5}, 0.5, True, "at most 0.5"),
+        ({"above": 2}, 2, False, "above 2"),
+        ({"below": 2}, 1.5, True, "below 2"),
+        ({"between": [1, 2]}, 2.5, False, "from 1 to 2"),
+        ({"is": True}, True, True, "true"),
+        ({"is": True}, False, False, "true"),
+        ({"at_least": 2}, None, None, "at least 2"),
+    ],
+)
+def test_claims_are_judged(threshold, value, held, text):
+    asked = claim(**threshold)
+    assert asked.judge({"value": value}) == (value, held)
+    assert asked.threshold_text == text
+
+
+def test_bad_claims_are_refused():
+    with pytest.raises(InvalidInput, match="a threshold is one of"):
+        claim(about=3)
+    with pytest.raises(InvalidInput, match="which its study does not give"):
+        claim(at_least=1).judge({"other": 1})
+    with pytest.raises(InvalidInput, match="a finite number"):
+        claim(at_least=1).judge({"value": float("nan")})
+
+
+def test_a_run_gives_records_figures_and_verdicts(toy, tmp_path):
+    folder, _ = toy
+    specs = catalogue(folder)
+    found = run(list(specs.values()), "smoke", tmp_path / "out", workers=2)
+    result = found.results["toys/fig1"]
+    assert found.refused == {}
+    assert [(c.id, c.measured, c.held) for c in result.claims] == [
+        ("sum", 14.0, True), ("small", 14.0, False), ("grows", True, True), ("later", None, None),
+    ]  # fmt: skip
+    stored = json.loads((tmp_path / "out" / "toys-fig1.json").read_text())
+    assert {"id", "paper", "where", "statement", "threshold", "measured", "held"} <= set(stored["claims"][0])
+    assert read_results(tmp_path / "out", specs) == [result]
+    assert Result.from_json(result.to_json()) == result
+    for kind, opening in (("svg", b"<?xml"), ("png", b"\x89PNG")):
+        assert (tmp_path / "out" / f"toys-fig1.{kind}").read_bytes().startswith(opening)
+
+
+def test_what_is_finished_is_not_done_again(toy, tmp_path):
+    folder, log = toy
+    specs = list(catalogue(folder).values())
+    first = run(specs, "smoke", tmp_path / "out")
+    picture = (tmp_path / "out" / "toys-fig1.svg").read_bytes()
+    again = run(specs, "smoke", tmp_path / "out")
+    assert again == first
+    assert (tmp_path / "out" / "toys-fig1.svg").read_bytes() == picture
+    assert sorted(log.read_text().split()) == ["1", "2", "3"]
+    run(specs, "full", tmp_path / "out")  # shares three of its four cells
+    assert sorted(log.read_text().split()) == ["1", "2", "3", "4"]
+    run(specs, "smoke", tmp_path / "out", fresh=True)
+    assert len(log.read_text().split()) == 7
+
+
+def test_a_refusal_keeps_the_rest(toy, tmp_path):
+    folder, log = toy
+    path = folder / "toys" / "fig1.toml"
+    path.write_text(path.read_text().replace("[1, 2, 3]\n", "[1, -2, 3]\n"))
+    found = run(list(catalogue(folder).values()), "smoke", tmp_path / "out")
+    assert found.refused == {"toys/fig1": "A number of at least 0 is needed."}
+    assert sorted(log.read_text().split()) == ["1", "3"]
+    assert not (tmp_path / "out" / "toys-fig1.json").exists()
+
+
+def test_damaged_or_foreign_cells_count_as_none(tmp_path):
+    job = Job("s", {"a": 1})
+    save(tmp_path, job, {"x": 1.0}, 0.5)
+    assert load(tmp_path, job)["result"] == {"x": 1.0}
+    assert load(tmp_path, Job("s", {"a": 2})) is None
+    next((tmp_path / "cells").iterdir()).write_text("{")
+    assert load(tmp_path, job) is None
+    with pytest.raises(InvalidInput, match="finite numbers"):
+        save(tmp_path, job, {"x": float("inf")}, 0.5)
+
+
+def test_specs_are_found_and_refused_by_name(toy):
+    folder, _ = toy
+    specs = catalogue(folder)
+    assert [s.id for s in choose(["all"], specs)] == [s.id for s in choose(["toys", "toys/fig1"], specs)]
+    with pytest.raises(InvalidInput, match="There is no experiment '003'"):
+        choose(["003"], specs)
+    path = folder / "toys" / "fig1.toml"
+    path.write_text(path.read_text() + "\n[other]\n")
+    with pytest.raises(InvalidInput, match="toys/fig1' cannot be read: it has no field other"):
+        read_spec(path)
+    path.write_text("title = ")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_spec(path)
+
+
+def test_foreign_results_are_refused():
+    for text in ("{", "[]", '{"panels": []}', '{"panels": [{"kind": "spiral"}]}'):
+        with pytest.raises(InvalidInput, match="no result of an experiment"):
+            Result.from_json(text)
