@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import bad_parameter, check_choice, is_int, is_real
+from firstk._checks import bad_parameter, is_int, is_real
 from firstk.data._random import generator
 
 
@@ -136,13 +136,7 @@ def two_blocks(
 
 
 def evenly_spaced(
-    random_state: Any = 0,
-    *,
-    n: int = 5000,
-    p: int = 1000,
-    low: float = 1.0,
-    high: float = 100.0,
-    of: str = "singular values",
+    random_state: Any = 0, *, n: int = 5000, p: int = 1000, low: float = 1.0, high: float = 100.0
 ) -> SyntheticSet:
     """Build the set of 001 appendix H.2: singular values evenly spaced from `low` to `high`.
 
@@ -153,9 +147,7 @@ def evenly_spaced(
     n, p : int
         Rows and columns, n > p.
     low, high : float
-        Smallest and largest of what is evenly spaced.
-    of : {"singular values", "eigenvalues"}
-        What is evenly spaced: singular values of the data matrix, or eigenvalues of its scatter divided by n.
+        Smallest and largest singular value of the data matrix.
 
     Returns
     -------
@@ -168,9 +160,7 @@ def evenly_spaced(
     Notes
     -----
     The text of 001 (section 7) has singular values 1, ..., m with m = 1000, its appendix H.2 has 1 to 100 for
-    the same experiment. The default is the appendix, which states the settings; `high=1000.0` is the text. Only
-    eigenvalues from 1 to 100 suit the penalties (up to 100) and learning rates (up to 1e-3, where 4 sigma_1^2 is the
-    curvature) of that experiment; `of="eigenvalues"` gives those.
+    the same experiment. The default is the appendix, which states the settings; `high=1000.0` is the text.
 
     Examples
     --------
@@ -188,11 +178,9 @@ def evenly_spaced(
     _check_positive(high, "high", owner)
     if low >= high:
         raise bad_parameter("high", owner, f"larger than 'low' ({low}), or no axis has a known order", high)
-    check_choice(of, ("singular values", "eigenvalues"), "of", owner)
     rng = generator(random_state, owner)
 
-    even = np.linspace(high, low, p)
-    singular = even if of == "singular values" else np.sqrt(n * even)
+    singular = np.linspace(high, low, p)
     left = rng.standard_normal((n, p))
     left -= left.mean(axis=0)
     left = _orthonormal(left)

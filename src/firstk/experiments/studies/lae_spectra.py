@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from firstk.data import evenly_spaced
 from firstk.experiments.sources import images
 from firstk.moments import Moments
 
@@ -43,9 +42,8 @@ def _mnist(rows: int) -> Spectrum:
 
 
 @lru_cache(maxsize=2)
-def _synthetic(p: int, low: float, high: float, seed: int) -> Spectrum:
-    even = evenly_spaced(seed, n=p + 1, p=p, low=low, high=high, of="eigenvalues")
-    return Spectrum(even.pca_spectrum, even.pca_axes)
+def _synthetic(rows: int, p: int, low: float, high: float, seed: int) -> Spectrum:
+    return _of(synthetic(rows, p, low, high, seed))
 
 
 def _of(X: np.ndarray) -> Spectrum:
@@ -58,20 +56,25 @@ def pixels(rows: int) -> np.ndarray:
     return images("mnist").X_train[:rows]
 
 
+def synthetic(rows: int, p: int, low: float, high: float, seed: int) -> np.ndarray:
+    """Draw normal rows whose population has axes at random and eigenvalues evenly spaced from `high` to `low`."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    return (rng.standard_normal((rows, p)) * np.sqrt(np.linspace(high, low, p))) @ axes
+
+
 def spectrum_of(data: Mapping[str, Any]) -> Spectrum:
     """Return the spectrum of what a cell names: MNIST, or the synthetic set of 001 H.2."""
-    if data["name"] == "mnist":
-        return _mnist(data["rows"])
-    return _synthetic(data["p"], data["low"], data["high"], data["seed"])
+    return _mnist(data["rows"]) if data["name"] == "mnist" else _synthetic(*_drawn(data))
 
 
 def rows_of(data: Mapping[str, Any]) -> np.ndarray:
     """Return the rows themselves, for training that draws from them."""
-    if data["name"] == "mnist":
-        return pixels(data["rows"])
-    return evenly_spaced(
-        data["seed"], n=data["rows"], p=data["p"], low=data["low"], high=data["high"], of="eigenvalues"
-    ).X
+    return pixels(data["rows"]) if data["name"] == "mnist" else synthetic(*_drawn(data))
+
+
+def _drawn(data: Mapping[str, Any]) -> tuple[int, int, float, float, int]:
+    return data["rows"], data["p"], data["low"], data["high"], data["seed"]
 
 
 class Diagonal:

@@ -132,7 +132,7 @@ def trained(recipe: Mapping[str, Any], watch_at: Iterable[int], keep: Iterable[i
     moments = on_moments(recipe)
     rotated = moments and recipe["optimiser"] == "nesterov"
     X = spectrum.rows(own_coordinates=not rotated) if moments else rows_of(recipe["data"])
-    solver = solver_of(recipe, spectrum, double=moments and recipe["k"] <= 20)
+    solver = solver_of(recipe, spectrum, double=rotated and recipe["k"] <= 50)
     problem = pose("reconstruction", ordering_of(recipe, spectrum), solver, recipe["k"])
     problem = replace(problem, init="small", device="cpu", seed=recipe["seed"])
     task, axes = _task(problem, X, spectrum if rotated else None)
