@@ -204,6 +204,7 @@ def overlaps(settings: Mapping[str, Any], results: Results) -> Findings:
     panels: list[Any] = []
     measures: dict[str, Any] = {}
     pictured = [(cell, result) for cell, result in results if "overlaps" in result]
+    pictured.sort(key=lambda pair: -len(pair[0]["snapshots"]))  # three to a row, so short runs come last
     for cell, result in pictured:
         kept = {int(epoch): np.array(matrix) for epoch, matrix in result["overlaps"].items()}
         for epoch in cell["snapshots"]:
