@@ -75,7 +75,7 @@ class Watch:
         if self.epoch in self.keep:
             norms = np.linalg.norm(W, axis=1)
             self.kept[self.epoch] = self.axes @ W.T / np.where(norms > 0, norms, 1.0)
-            self.decoder = W
+            self.decoder = W.copy()  # W is the model's own memory, which training goes on writing
         if reached:
             raise Reached
 
