@@ -181,5 +181,7 @@ def test_the_first_epoch_below_a_level():
 
 def test_every_model_has_an_ordering_and_a_name():
     spectrum = spectrum_of(DATA)
-    names = {ordering_of(recipe(model, lam=LAM if "non" in model else 0.2), spectrum).name for model in lae_training.MODELS}
+    names = {
+        ordering_of(recipe(model, lam=LAM if "non" in model else 0.2), spectrum).name for model in lae_training.MODELS
+    }
     assert names == {"uniform_l2", "nonuniform_l2", "rotation", "nested_dropout", "variational"}

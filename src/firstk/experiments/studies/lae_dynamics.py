@@ -107,9 +107,7 @@ def distances(settings: Mapping[str, Any], results: Results) -> Findings:
 
 
 def _chart(title: str, name: str, traces: Mapping[str, Any], y_scale: str, marks: tuple[Mark, ...]) -> Chart:
-    series = tuple(
-        Series(MODELS[model], tuple(trace["epoch"]), tuple(trace[name])) for model, trace in traces.items()
-    )
+    series = tuple(Series(MODELS[model], tuple(trace["epoch"]), tuple(trace[name])) for model, trace in traces.items())
     return Chart(title, "epochs", f"{name} distance", series, x_scale="log", y_scale=y_scale, marks=marks)
 
 
@@ -117,16 +115,13 @@ def _arrivals(results: Results) -> Table:
     rows = []
     for cell, result in results:
         trace = result["trace"]
+        named = (MODELS[cell["model"]], cell["optimiser"], f"{cell['learning_rate']:g}", cell["epochs"])
         arrived = [first_below(trace, "axis", level) for level in LEVELS]
-        rate = f"{cell['learning_rate']:g}"
-        rows.append(
-            (MODELS[cell["model"]], cell["optimiser"], rate, cell["epochs"], *arrived)
-            + (first_below(trace, "subspace", ALIGNED), trace["axis"][-1], trace["subspace"][-1])
-        )
-    columns = ("model", "optimiser", "learning rate", "epochs run")
-    columns += tuple(f"axis <= {level:g}" for level in LEVELS)
-    columns += (f"subspace <= {ALIGNED:g}", "axis, end", "subspace, end")
-    return Table("Epochs until a distance is reached", columns, tuple(rows))
+        ends = (first_below(trace, "subspace", ALIGNED), trace["axis"][-1], trace["subspace"][-1])
+        rows.append((*named, *arrived, *ends))
+    reached = [f"axis <= {level:g}" for level in LEVELS]
+    columns = ("model", "optimiser", "learning rate", "epochs run", *reached, f"subspace <= {ALIGNED:g}")
+    return Table("Epochs until a distance is reached", (*columns, "axis, end", "subspace, end"), tuple(rows))
 
 
 def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
@@ -136,6 +131,8 @@ def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
         found[f"{model}_{optimiser}_axis_end"] = trace["axis"][-1]
         found[f"{model}_{optimiser}_aligned_at"] = first_below(trace, "axis", ALIGNED)
         found[f"{model}_{optimiser}_lag"] = _at_least(trace, "axis", trace, "subspace")
+    lags = [found[f"{model}_{optimiser}_lag"] for model, optimiser in traces]
+    found["least_lag"] = min((lag for lag in lags if lag is not None), default=None)
     rotation = traces.get(("rotation", "nesterov"))
     for model in MODELS:
         plain, adam = traces.get((model, "nesterov")), traces.get((model, "adam"))
@@ -182,7 +179,9 @@ def _notes(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
                 "axes vanish at the optimum."
             )
     if settings["batch"] == "full":
-        notes.append("Nesterov runs are in the eigenbasis of the data, which changes nothing in them; Adam's in pixels.")
+        notes.append(
+            "Nesterov runs are in the eigenbasis of the data, which changes nothing in them; Adam's in pixels."
+        )
     return tuple(notes)
 
 

@@ -6,6 +6,7 @@ Figure 5 solves problem (16) for the spectrum of MNIST; figure 6 trains with its
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def _chain(spectrum: np.ndarray, first: float, last: float, bound: float) -> np.
     """Return the smallest lambdas whose neighbouring terms are at most `bound`; None if they pass `last`."""
     lam = [first]
     scale = 2 * (spectrum[0] - spectrum[-1])
-    for s_before, s in zip(spectrum[:-1], spectrum[1:], strict=True):
+    for s_before, s in pairwise(spectrum):
         before = lam[-1]
 
         def excess(value: float, before: float = before, s_before: float = s_before, s: float = s) -> float:
@@ -152,9 +153,7 @@ def penalties(settings: Mapping[str, Any], results: Results) -> Findings:
     ]
     mark = Mark(problem["spectrum"][-1], "y", "sigma_k^2, the last")
     conditions = problem["conditions"]
-    rows = tuple(
-        (SCHEDULES[name], problem["largest_terms"].get(name), conditions[name]) for name in problem["lambdas"]
-    )
+    rows = tuple((SCHEDULES[name], problem["largest_terms"].get(name), conditions[name]) for name in problem["lambdas"])
     table = Table("Conditioning at the optimum", ("penalties", "largest term of (16)", "condition number"), rows)
     largest = problem["largest_terms"]
     away = ", ".join(map(str, problem["penalised_away"])) or "none"
@@ -202,14 +201,13 @@ def cost(settings: Mapping[str, Any], results: Results) -> Findings:
 
 
 def _arrivals(runs: list[tuple[dict[str, Any], Any]]) -> Table:
-    rows = tuple(
-        (SCHEDULES[cell["schedule"]], f"{cell['learning_rate']:g}")
-        + tuple(first_below(trace, "axis", level) for level in LEVELS)
-        + (first_below(trace, "subspace", 0.3), trace["axis"][-1], trace["subspace"][-1])
-        for cell, trace in runs
-    )
+    rows = []
+    for cell, trace in runs:
+        arrived = [first_below(trace, "axis", level) for level in LEVELS]
+        ends = (first_below(trace, "subspace", 0.3), trace["axis"][-1], trace["subspace"][-1])
+        rows.append((SCHEDULES[cell["schedule"]], f"{cell['learning_rate']:g}", *arrived, *ends))
     columns = ("penalties", "learning rate", *(f"axis <= {level:g}" for level in LEVELS), "subspace <= 0.3")
-    return Table("Epochs until a distance is reached", (*columns, "axis, end", "subspace, end"), rows)
+    return Table("Epochs until a distance is reached", (*columns, "axis, end", "subspace, end"), tuple(rows))
 
 
 def _costs(settings: Mapping[str, Any], runs: list[tuple[dict[str, Any], Any]]) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         title = f"Epochs to axis distance {settings['until']:g}, {label}"
         panels.append(Chart(title, "width of the code, k", "epochs", series, x_scale="log", y_scale="log"))
     panels.append(_table(results))
-    return Findings(_measures(arrived), tuple(panels), _notes(settings), _censored(settings, results))
+    measures = _measures(arrived) | {"regularised_fail_under_adam": _fail_under_adam(settings, results)}
+    return Findings(measures, tuple(panels), _notes(settings), _censored(settings, results))
 
 
 def _series(name: str, by_width: Mapping[int, int | None]) -> Series:
@@ -92,7 +93,11 @@ def _measures(arrived: Mapping[tuple[str, str], Mapping[int, int | None]]) -> di
         found[f"{model}_{optimiser}_largest"] = max((k for k, _ in seen), default=None)
         found[f"{model}_{optimiser}_growth"] = _growth(seen)
     rotation = arrived.get(("rotation", "nesterov"), {})
+    flattest = found.get("rotation_nesterov_growth")
     for model in MODELS:
+        growth = found.get(f"{model}_nesterov_growth")
+        if growth is not None and flattest is not None and model != "rotation":
+            found[f"{model}_growth_beyond_rotation"] = round(growth - flattest, 3)
         by_width = arrived.get((model, "nesterov"), {})
         both = [k for k in by_width if by_width[k] is not None and rotation.get(k) is not None]
         if both and model != "rotation":
@@ -100,6 +105,23 @@ def _measures(arrived: Mapping[tuple[str, str], Mapping[int, int | None]]) -> di
             found[f"{model}_over_rotation_at"] = widest
             found[f"{model}_over_rotation"] = round(by_width[widest] / rotation[widest], 3)  # type: ignore[operator]
     return found
+
+
+def _fail_under_adam(settings: Mapping[str, Any], results: Results) -> bool | None:
+    """Tell whether both regularised models miss the level at some width within the paper's epochs; None if not run."""
+    failed = []
+    for model in ("nonuniform_l2", "deterministic_nd"):
+        full = [
+            result["epoch"] is None
+            for cell, result in results
+            if (cell["model"], cell["optimiser"]) == (model, "adam")
+            and (result["epoch"] is not None or cell["epochs"] >= settings["paper_epochs"])
+            and cell["k"] == max(settings["widths"])
+        ]
+        if not full:
+            return None
+        failed.append(any(full))
+    return all(failed)
 
 
 def _growth(seen: list[tuple[int, int]]) -> float | None:

@@ -6,15 +6,19 @@ A recipe (JSON) names model, optimiser, learning rate, batches and length; what 
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from firstk import orderings
 from firstk._checks import RankWarning
+from firstk.contracts import Statistics
 from firstk.experiments.panels import rounded
 from firstk.experiments.studies.lae_spectra import Diagonal, Spectrum, rows_of, spectrum_of
 from firstk.metrics import axis_distance, subspace_distance
@@ -131,38 +135,42 @@ def trained(recipe: Mapping[str, Any], watch_at: Iterable[int], keep: Iterable[i
     spectrum = spectrum_of(recipe["data"])
     moments = on_moments(recipe)
     rotated = moments and recipe["optimiser"] == "nesterov"
-    X = spectrum.rows(own_coordinates=not rotated) if moments else rows_of(recipe["data"])
     solver = solver_of(recipe, spectrum, double=rotated and recipe["k"] <= 50)
     problem = pose("reconstruction", ordering_of(recipe, spectrum), solver, recipe["k"])
     problem = replace(problem, init="small", device="cpu", seed=recipe["seed"])
-    task, axes = _task(problem, X, spectrum if rotated else None)
+    task, axes = _task(problem, recipe["data"], moments, rotated)
     task.distances = watch = Watch(axes, set(watch_at), set(keep), recipe.get("until"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankWarning)  # penalties above an eigenvalue are the paper's own, and reported
-        try:
+        with suppress(Reached):
             problem.solver.train(task, problem.seed)
-        except Reached:
-            pass
     return watch
 
 
-def _task(problem: Problem, X: np.ndarray, diagonal: Spectrum | None) -> tuple[Any, np.ndarray]:
-    """Return what the loop trains and the principal axes; with a spectrum, products with it instead of a matrix."""
+def _task(problem: Problem, data: Mapping[str, Any], moments: bool, rotated: bool) -> tuple[Any, np.ndarray]:
+    """Return what the loop trains, and the principal axes."""
     from firstk import training
 
-    rows = {"X": X}
-    request = problem.request(problem.objective, problem.measure(rows), rows)
+    rows = {"X": spectrum_of(data).rows(own_coordinates=not rotated) if moments else rows_of(data)}
+    statistics = problem.measure(rows) if moments else _measured(json.dumps(data, sort_keys=True))
+    request = problem.request(problem.objective, statistics, rows)
     task = training.build(request)
-    if diagonal is not None:
+    if rotated:
         assert task.gram is not None
         gram = Diagonal(task.gram.diagonal().clone())
         task.gram = task.half.settings["gram"] = task.half.settings["cross"] = gram  # type: ignore[assignment]
     return task, request.solution.components
 
 
+@lru_cache(maxsize=1)
+def _measured(data: str) -> Statistics:
+    """Return the statistics of all rows, which the runs on one set share."""
+    return pose("reconstruction", "full_prefix", "gradient", None).measure({"X": rows_of(json.loads(data))})
+
+
 def looks(epochs: int) -> list[int]:
     """Return epochs at which to look, from the first to the last, evenly on a logarithmic scale."""
-    return sorted({int(round(epoch)) for epoch in np.geomspace(1, epochs, _POINTS)})
+    return sorted({round(epoch) for epoch in np.geomspace(1, epochs, _POINTS)})
 
 
 def plain_trace(watch: Watch) -> dict[str, list[float | None]]:
