@@ -76,15 +76,11 @@ def _contents(results: Sequence[Result], specs: Mapping[str, Spec]) -> str:
     for spec in specs.values():
         result = found.get(spec.id)
         if result is None:
-            rows.append(
-                f'<tr><td>{escape(spec.id)}</td><td>{escape(spec.title)}</td><td class="open">not run</td></tr>'
-            )
-            continue
-        badges = " ".join(_badge(claim, short=True) for claim in result.claims)
-        rows.append(
-            f'<tr><td><a href="#{result.stem}">{escape(spec.id)}</a></td><td>{escape(spec.title)}</td>'
-            f'<td class="dots">{badges}</td></tr>'
-        )
+            name, outcome = escape(spec.id), '<span class="badge open">not run</span>'
+        else:
+            name = f'<a href="#{result.stem}">{escape(spec.id)}</a>'
+            outcome = " ".join(_dot(claim) for claim in result.claims)
+        rows.append(f"<tr><td>{name}</td><td>{escape(spec.title)}</td><td>{outcome}</td></tr>")
     return (
         '<table class="contents"><caption>All experiments; a dot a claim</caption><thead><tr><th scope="col">id</th>'
         f'<th scope="col">what</th><th scope="col">claims</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
