@@ -20,11 +20,12 @@ from firstk.orderings._conditioning import condition_number
 
 SCHEDULES = {
     "bound": "optimal in (16)",
-    "pulled": "shape of (16), best true condition",
+    "inside": "optimal in (16), best margin (ours)",
     "conditioned": "best line (ours)",
     "mnist": "appendix H.1",
 }
 LEVELS = (0.7, 0.5, 0.3)
+MARGINS = (0.1, 1e-2, 1e-3, 1e-4, 1e-6)
 
 Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
@@ -80,11 +81,11 @@ def _chain(spectrum: np.ndarray, first: float, last: float, bound: float) -> np.
 
 def schedules(spectrum: np.ndarray, margin: float) -> dict[str, np.ndarray]:
     """Return the penalties that are compared, by name."""
-    k, bound = len(spectrum), best_bound(spectrum, margin)
-    shrunk = [bound * share for share in 1 - np.geomspace(1e-3, 0.5, 40)]
+    k = len(spectrum)
+    inside = [best_bound(spectrum, float(share)) for share in np.geomspace(margin, 0.4, 15)]
     return {
-        "bound": bound,
-        "pulled": min(shrunk, key=lambda lam: condition_number(spectrum, lam)),
+        "bound": best_bound(spectrum, margin),
+        "inside": min(inside, key=lambda lam: condition_number(spectrum, lam)),
         "conditioned": NonuniformL2("conditioned").lambdas(spectrum, k),
         "mnist": NonuniformL2("mnist").lambdas(spectrum, k),
     }
@@ -103,7 +104,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the problem itself and one recipe a schedule and learning rate."""
     shared = {"k": settings["k"], "seed": settings["seed"], "margin": settings["margin"], "revision": REVISION}
     shared["data"] = {"name": "mnist", "rows": settings["rows"]}
-    found: list[dict[str, Any]] = [{"kind": "problem", **shared}]
+    found: list[dict[str, Any]] = [{"kind": "problem", **shared, "revision": REVISION + 1}]
     for schedule in settings.get("schedules", []):
         for rate in settings["learning_rates"]:
             recipe = {"kind": "run", "schedule": schedule, "model": "nonuniform_l2", "optimiser": "adam"}
@@ -127,9 +128,16 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
             for name, lam in lams.items()
             if (lam < spectrum).all()
         },
+        "margins": [_at_margin(spectrum, margin) for margin in MARGINS],
         "stated_bound": round(stated_bound(spectrum), 3),
         "penalised_away": [int(i) + 1 for i in np.flatnonzero(lams["mnist"] >= spectrum)],
     }
+
+
+def _at_margin(spectrum: np.ndarray, margin: float) -> list[float | None]:
+    """Return a margin, the optimum of (16) with it, and the true condition number there."""
+    lam = best_bound(spectrum, margin)
+    return [margin, *rounded([bound_terms(spectrum, lam).max()]), _condition(spectrum, lam)]
 
 
 def _condition(spectrum: np.ndarray, lam: np.ndarray) -> float | None:
@@ -147,15 +155,14 @@ def penalties(settings: Mapping[str, Any], results: Results) -> Findings:
     """Report figure 5: the penalties against the spectrum, and the condition numbers they give."""
     problem = results[0][1]
     k = tuple(float(i + 1) for i in range(settings["k"]))
-    series = [Series("spectrum, sigma_k^2", k, tuple(problem["spectrum"]), kind="bars")]
-    series += [
-        Series(SCHEDULES[name], k, tuple(lam), ours=name == "conditioned") for name, lam in problem["lambdas"].items()
-    ]
-    mark = Mark(problem["spectrum"][-1], "y", "sigma_k^2, the last")
-    conditions = problem["conditions"]
-    rows = tuple((SCHEDULES[name], problem["largest_terms"].get(name), conditions[name]) for name in problem["lambdas"])
-    table = Table("Conditioning at the optimum", ("penalties", "largest term of (16)", "condition number"), rows)
-    largest = problem["largest_terms"]
+    lines = tuple(
+        Series(SCHEDULES[name], k, tuple(lam), ours=name in ("conditioned", "inside"))
+        for name, lam in problem["lambdas"].items()
+    )
+    bars = Series("spectrum, sigma_k^2", k, tuple(problem["spectrum"]), kind="bars")
+    mark = Mark(problem["spectrum"][-1], "y", "sigma_20^2")
+    conditions, largest = problem["conditions"], problem["largest_terms"]
+    rows = tuple((SCHEDULES[name], largest.get(name), conditions[name]) for name in problem["lambdas"])
     away = ", ".join(map(str, problem["penalised_away"])) or "none"
     return Findings(
         measures={
@@ -163,14 +170,20 @@ def penalties(settings: Mapping[str, Any], results: Results) -> Findings:
             "bound_largest_term": largest["bound"],
             "stated_bound": problem["stated_bound"],
             "bound_over_stated": round(largest["bound"] / problem["stated_bound"], 3),
-            "bound_condition_over_best": _over(conditions["bound"], conditions["pulled"]),
+            "bound_condition_over_best": _over(conditions["bound"], conditions["inside"]),
             "conditioned_condition": conditions["conditioned"],
-            "pulled_condition": conditions["pulled"],
+            "inside_condition": conditions["inside"],
             "h1_penalised_away": len(problem["penalised_away"]),
         },
         panels=(
-            Chart("Penalties on MNIST", "k", "lambda_k", tuple(series), y_scale="log", marks=(mark,)),
-            table,
+            Chart("Penalties on MNIST", "k", "lambda_k", lines, marks=(mark,)),
+            Chart("The same against the spectrum", "k", "lambda_k, sigma_k^2", (bars, *lines), y_scale="log"),
+            Table("Conditioning at the optimum", ("penalties", "largest term of (16)", "condition number"), rows),
+            Table(
+                "Problem (16) ever nearer its boundary",
+                ("margin", "optimum of (16)", "condition number there"),
+                tuple(tuple(row) for row in problem["margins"]),
+            ),
         ),
         notes=(
             f"Problem (16) has its infimum at lambda_1 = 0 and lambda_k = sigma_k^2, where axis k vanishes: solved "
@@ -188,9 +201,9 @@ def cost(settings: Mapping[str, Any], results: Results) -> Findings:
     """Report figure 6: axis and subspace distance under Adam, by penalties and learning rate."""
     runs = [(cell, result["trace"]) for cell, result in results if cell["kind"] == "run"]
     panels: list[Any] = []
-    for schedule in settings["schedules"]:
-        chosen = [(cell["learning_rate"], trace) for cell, trace in runs if cell["schedule"] == schedule]
-        for name, scale in (("axis", "linear"), ("subspace", "log")):
+    for name, scale in (("axis", "linear"), ("subspace", "log")):
+        for schedule in settings["schedules"]:
+            chosen = [(cell["learning_rate"], trace) for cell, trace in runs if cell["schedule"] == schedule]
             series = tuple(
                 Series(f"learning rate {rate:g}", tuple(trace["epoch"]), tuple(trace[name])) for rate, trace in chosen
             )
