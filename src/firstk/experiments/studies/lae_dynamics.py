@@ -139,8 +139,10 @@ def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
         if rotation is not None and plain is not None and model != "rotation":
             found[f"{model}_over_rotation"] = _at_least(plain, "axis", rotation, "axis")
             found[f"{model}_over_rotation_at_0.1"] = _at_least(plain, "axis", rotation, "axis", 0.1)
+            found[f"{model}_end_beyond_rotation"] = round(plain["axis"][-1] - rotation["axis"][-1], 5)
         if plain is not None and adam is not None:
             found[f"{model}_nesterov_over_adam"] = _at_least(plain, "axis", adam, "axis")
+            found[f"{model}_end_beyond_adam"] = round(plain["axis"][-1] - adam["axis"][-1], 5)
     pair = [traces.get((model, "nesterov")) for model in _REGULARISED]
     if None not in pair:
         found["nonuniform_over_deterministic_nd"] = _at_least(pair[0], "axis", pair[1], "axis")

@@ -95,9 +95,11 @@ def _measures(arrived: Mapping[tuple[str, str], Mapping[int, int | None]]) -> di
     rotation = arrived.get(("rotation", "nesterov"), {})
     flattest = found.get("rotation_nesterov_growth")
     for model in MODELS:
-        growth = found.get(f"{model}_nesterov_growth")
-        if growth is not None and flattest is not None and model != "rotation":
-            found[f"{model}_growth_beyond_rotation"] = round(growth - flattest, 3)
+        if model != "rotation":
+            growths = (found.get(f"{model}_nesterov_growth"), flattest)
+            beyond = None if None in growths else round(growths[0] - growths[1], 3)  # type: ignore[operator]
+            found[f"{model}_growth_beyond_rotation"] = beyond
+            found |= {f"{model}_over_rotation_at": None, f"{model}_over_rotation": None}
         by_width = arrived.get((model, "nesterov"), {})
         both = [k for k in by_width if by_width[k] is not None and rotation.get(k) is not None]
         if both and model != "rotation":
