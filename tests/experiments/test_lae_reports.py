@@ -49,6 +49,14 @@ def test_ratios_count_epochs_and_bound_what_has_not_arrived():
     assert found.measures["nonuniform_l2_nesterov_lag"] == 4.0
     assert found.measures["nested_dropout_nesterov_lag"] is None
     assert found.measures["adam_refused_for_rotation"] is True
+    assert found.measures["nonuniform_l2_end_beyond_adam"] == pytest.approx(0.9 - 0.2)  # the last look by epoch 50
+    assert found.measures["nonuniform_l2_end_beyond_rotation"] == pytest.approx(0.6 - 0.05)
+
+
+def test_a_bound_that_decides_nothing_is_no_measure():
+    short = {"epoch": [1.0, 30.0], "axis": [0.9, 0.8], "subspace": [0.9, 0.2]}
+    assert lae_dynamics._at_least(short, "axis", short, "subspace") is None
+    assert lae_dynamics._at_least({**short, "epoch": [1.0, 60.0]}, "axis", short, "subspace") == 2.0
 
 
 def test_runs_that_ended_early_with_their_axes_not_found_are_censored():

@@ -139,10 +139,10 @@ def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
         if rotation is not None and plain is not None and model != "rotation":
             found[f"{model}_over_rotation"] = _at_least(plain, "axis", rotation, "axis")
             found[f"{model}_over_rotation_at_0.1"] = _at_least(plain, "axis", rotation, "axis", 0.1)
-            found[f"{model}_end_beyond_rotation"] = round(plain["axis"][-1] - rotation["axis"][-1], 5)
+            found[f"{model}_end_beyond_rotation"] = _beyond(plain, rotation)
         if plain is not None and adam is not None:
             found[f"{model}_nesterov_over_adam"] = _at_least(plain, "axis", adam, "axis")
-            found[f"{model}_end_beyond_adam"] = round(plain["axis"][-1] - adam["axis"][-1], 5)
+            found[f"{model}_end_beyond_adam"] = _beyond(plain, adam)
     pair = [traces.get((model, "nesterov")) for model in _REGULARISED]
     if None not in pair:
         found["nonuniform_over_deterministic_nd"] = _at_least(pair[0], "axis", pair[1], "axis")
@@ -152,13 +152,20 @@ def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
 def _at_least(slow: Any, slow_name: str, quick: Any, quick_name: str, level: float = ALIGNED) -> float | None:
     """Return the ratio of the epochs at which two distances fall below `level`.
 
-    A run that ends before that counts with its length: the ratio is then a bound from below. None where the quick one
-    does not arrive, and nothing can be said.
+    A slow run that ends before that counts with its length: the ratio is then a bound from below. None where nothing
+    can be said: the quick one does not arrive, or such a bound does not even reach 1.
     """
-    arrived = first_below(quick, quick_name, level)
-    if arrived is None:
+    arrived, late = first_below(quick, quick_name, level), first_below(slow, slow_name, level)
+    if arrived is None or (late is None and slow["epoch"][-1] <= arrived):
         return None
-    return round((first_below(slow, slow_name, level) or slow["epoch"][-1]) / arrived, 3)
+    return round((late or slow["epoch"][-1]) / arrived, 3)
+
+
+def _beyond(one: Any, other: Any) -> float:
+    """Return how much larger the axis distance of one run is than that of the other, after the same epochs."""
+    common = min(one["epoch"][-1], other["epoch"][-1])
+    last = [max(i for i, epoch in enumerate(trace["epoch"]) if epoch <= common) for trace in (one, other)]
+    return round(one["axis"][last[0]] - other["axis"][last[1]], 5)
 
 
 def _refused() -> bool:
