@@ -256,7 +256,9 @@ def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
     form, objective = request.objective.form, request.objective
     if form == "least_squares":
         q = request.quadratic
-        settings = {"total": q.total, "cross": tensor(q.cross), "gram": tensor(q.gram)}
+        cross = tensor(q.cross)
+        # One matrix where there is one: a step then takes one product with it instead of two.
+        settings = {"total": q.total, "cross": cross, "gram": cross if q.gram is q.cross else tensor(q.gram)}
         if R is not None:
             settings["white_cross"] = tensor(R.T @ q.cross)
     elif form == "ratio_trace":
