@@ -129,9 +129,7 @@ def _across_sets(measures: Mapping[str, Any]) -> dict[str, Any]:
     """Return how much larger the mean gap is with background than without, in each half of the figure."""
     found = {}
     for kind in ("plain", "augmented"):
-        background, plain = (
-            measures.get(f"{name.partition('-')[0]}_{kind}_mean_gap") for name in (BACKGROUND, PLAIN)
-        )
+        background, plain = (measures.get(f"{name.partition('-')[0]}_{kind}_mean_gap") for name in (BACKGROUND, PLAIN))
         if background is not None and plain is not None:
             found[f"{kind}_background_effect"] = background - plain
     return found

@@ -1,0 +1,252 @@
+"""Pairs of autoencoders, alike but for a classification loss on the code of one (002 section 4.1, figures 5 and 7).
+
+A cell is one autoencoder. Its losses and the accuracy of a linear probe are recorded epoch by epoch, so that a pair can
+be compared at the same reconstruction error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from firstk import PrefixEncoder
+from firstk._checks import require
+from firstk.experiments.panels import Chart, Findings, Pictures, Series, Table, rounded
+from firstk.metrics.task import linear_probe_accuracy
+
+Results = list[tuple[dict[str, Any], dict[str, Any]]]
+REVISION = 1
+NAMES = {False: "reconstruction only", True: "with classification"}
+LEVELS = 25  # errors at which a pair is compared
+
+
+def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return two cells a width of the code: with and without supervision."""
+    names = ("set", "rows", "test_rows", "shrink", "network", "width", "epochs", "batch", "rate", "shown")
+    common = {name: settings[name] for name in (*names, "seed")}
+    return [
+        {**common, "code": code, "supervision": weight, "revision": REVISION}
+        for code in settings["codes"]
+        for weight in (0.0, settings["supervision"])
+    ]
+
+
+def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Train one autoencoder on augmented images; return its history, its probes and some of its reconstructions.
+
+    The loss is equation (8) of 002, divided by lambda: the mean squared error plus `supervision` times the
+    cross-entropy of a linear head on the code.
+    """
+    torch = require("torch", "torch", "firstk reproduce")
+    from firstk.experiments.studies._autoencoders import NETWORKS, standardised
+    from firstk.experiments.studies._convolutional import Schedule, augmented, training
+    from firstk.experiments.studies._eigenspaces import pixels
+
+    data = pixels(cell["set"], cell["rows"], cell["test_rows"], cell["shrink"])
+    images = standardised(data)
+    labels = torch.from_numpy(data.y_train)
+    torch.manual_seed(cell["seed"])
+    network = NETWORKS[cell["network"]](data.shape, cell["code"], cell["width"])
+    # The head is made in both, so that a pair begins with the same weights.
+    head = torch.nn.Linear(cell["code"], int(labels.max()) + 1)
+    generator = torch.Generator().manual_seed(cell["seed"])
+
+    def loss(rows: Any) -> Any:
+        batch = augmented(images.train[rows], generator)
+        codes = network.encoder(batch)
+        error = (network.decoder(codes) - batch).square().mean()
+        if not cell["supervision"]:
+            return error
+        return error + cell["supervision"] * torch.nn.functional.cross_entropy(head(codes), labels[rows])
+
+    schedule = Schedule(cell["epochs"], cell["batch"], cell["rate"], one_cycle=True)
+    whole = torch.nn.ModuleList([network.both, head])
+    per_epoch = max(1, cell["rows"] // cell["batch"])
+    history = []
+    for step in training(whole, cell["rows"], loss, schedule, generator):
+        if step % per_epoch == 0:
+            history.append(_looked(network, images, (data.y_train, data.y_test)))
+    return _record(cell, network, images, data, history)
+
+
+def _looked(network: Any, images: Any, labels: tuple[np.ndarray, np.ndarray]) -> tuple[float, float, float]:
+    """Return the training and test error, and the test accuracy of a linear probe of the code."""
+    from firstk.experiments.studies._convolutional import evaluated
+
+    train, test = (evaluated(network.encoder, part) for part in (images.train, images.test))
+    errors = [
+        float((evaluated(network.decoder, codes) - part).square().mean())
+        for codes, part in ((train, images.train), (test, images.test))
+    ]
+    probe = linear_probe_accuracy(train.numpy(), labels[0], test.numpy(), labels[1])[-1]
+    return errors[0], errors[1], float(probe)
+
+
+def _record(cell: Mapping[str, Any], network: Any, images: Any, data: Any, history: list[Any]) -> dict[str, Any]:
+    """Return the history, a nonlinear probe of the final code, and the first test images with their reconstructions."""
+    from firstk.experiments.studies._convolutional import as_rows, evaluated
+
+    train, test = (evaluated(network.encoder, part).numpy() for part in (images.train, images.test))
+    scale = train.std(dtype=np.float64).astype(np.float32)
+    probe = PrefixEncoder(
+        min(64, cell["code"]),
+        objective="classification",
+        ordering="unordered",
+        network="mlp",
+        random_state=cell["seed"],
+    ).fit(train / scale, data.y_train)
+    shown = evaluated(network.decoder, evaluated(network.encoder, images.test[: cell["shown"]]))
+    rebuilt = as_rows(shown) * images.scale + images.mean
+    train_error, test_error, linear = zip(*history, strict=True)
+    return {
+        "train_error": rounded(train_error),
+        "test_error": rounded(test_error),
+        "linear": rounded(linear),
+        "nonlinear": float(np.mean(probe.predict(test / scale) == data.y_test)),
+        "shape": list(data.shape),
+        "originals": [as_bytes(row) for row in data.X_test[: cell["shown"]]],
+        "rebuilt": [as_bytes(row) for row in rebuilt],
+    }
+
+
+def as_bytes(row: np.ndarray) -> str:
+    """Return pixels in [0, 1], cut to that range, as bytes in hexadecimal."""
+    return np.clip(np.rint(row * 255), 0, 255).astype(np.uint8).tobytes().hex()
+
+
+def pairs_of(results: Results) -> dict[int, dict[bool, dict[str, Any]]]:
+    """Return results by width of the code, and by whether there was supervision."""
+    found: dict[int, dict[bool, dict[str, Any]]] = {}
+    for cell, result in results:
+        found.setdefault(cell["code"], {})[cell["supervision"] > 0] = result
+    return found
+
+
+def gap_at_equal_error(pair: Mapping[bool, Mapping[str, Any]], error: str = "test_error") -> float | None:
+    """Return the least gain of the probe by supervision, over errors that both networks passed on their way.
+
+    Both accuracies are read along training, as a function of the lowest error so far.
+    """
+    curves = {}
+    for supervised, found in pair.items():
+        lowest = np.minimum.accumulate(found[error])
+        new = np.concatenate([[True], np.diff(lowest) < 0])
+        curves[supervised] = lowest[new][::-1], np.array(found["linear"])[new][::-1]
+    low = max(errors[0] for errors, _ in curves.values())
+    high = min(errors[-1] for errors, _ in curves.values())
+    if low > high:
+        return None
+    levels = np.linspace(low, high, LEVELS)
+    return float(np.min(np.interp(levels, *curves[True]) - np.interp(levels, *curves[False])))
+
+
+def compared(pair: Mapping[bool, Mapping[str, Any]]) -> dict[str, float | None]:
+    """Return how a pair differs at the end of training: errors as shares, accuracies as differences."""
+    plain, guided = pair[False], pair[True]
+    return {
+        "train_error_change": abs(guided["train_error"][-1] / plain["train_error"][-1] - 1),
+        "test_error_change": abs(guided["test_error"][-1] / plain["test_error"][-1] - 1),
+        "linear_gap": guided["linear"][-1] - plain["linear"][-1],
+        "nonlinear_gap": guided["nonlinear"] - plain["nonlinear"],
+        "gap_at_equal_error": gap_at_equal_error(pair),
+    }
+
+
+def widths(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Figure 5: accuracy against error, for codes of several widths."""
+    pairs = pairs_of(results)
+    each = {code: compared(pair) for code, pair in pairs.items()}
+    gaps = [found["gap_at_equal_error"] for found in each.values()]
+    measures = {
+        "least_linear_gap": min(found["linear_gap"] for found in each.values()),
+        "largest_linear_gap": max(found["linear_gap"] for found in each.values()),
+        "least_gap_at_equal_error": None if None in gaps else min(gaps),
+        "largest_train_error_change": max(found["train_error_change"] for found in each.values()),
+        "largest_test_error_change": max(found["test_error_change"] for found in each.values()),
+    }
+    charts = tuple(
+        Chart(
+            f"Probe against {kind} error, epoch by epoch",
+            f"{kind} reconstruction error (the mean image: 1)",
+            "test accuracy, linear probe",
+            tuple(
+                Series(f"{code}, {NAMES[supervised]}", found[f"{kind}_error"], found["linear"], ours=supervised)
+                for code, pair in pairs.items()
+                for supervised, found in pair.items()
+            ),
+        )
+        for kind in ("train", "test")
+    )
+    relative = Chart(
+        "Gain of the probe by supervision, at the end",
+        "width of the code",
+        "accuracy with less accuracy without, as a share",
+        (
+            Series(
+                "linear probe",
+                tuple(float(code) for code in pairs),
+                rounded(found["linear_gap"] / pairs[code][False]["linear"][-1] for code, found in each.items()),
+            ),
+        ),
+        x_scale="log",
+    )
+    return Findings(measures, (*charts, relative, _table(pairs)), _notes(settings))
+
+
+def one_pair(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Figure 7: one pair, with its curves, both probes and its reconstructions."""
+    (pair,) = pairs_of(results).values()
+    epochs = tuple(float(e) for e in range(1, settings["epochs"] + 1))
+    curves = {"train_error": "training error", "test_error": "test error", "linear": "linear probe"}
+    charts = tuple(
+        Chart(
+            label.capitalize(),
+            "epochs",
+            "test accuracy" if key == "linear" else "reconstruction error (the mean image: 1)",
+            tuple(Series(NAMES[supervised], epochs, found[key], ours=supervised) for supervised, found in pair.items()),
+            y_scale="linear" if key == "linear" else "log",
+        )
+        for key, label in curves.items()
+    )
+    plain, guided = pair[False], pair[True]
+    pictures = Pictures(
+        "Test images and their reconstructions",
+        ("images", NAMES[False], NAMES[True]),
+        tuple(str(i + 1) for i in range(len(plain["originals"]))),
+        tuple(plain["shape"]) if plain["shape"][2] > 1 else tuple(plain["shape"][:2]),
+        (tuple(plain["originals"]), tuple(plain["rebuilt"]), tuple(guided["rebuilt"])),
+    )
+    measures = {
+        **compared(pair),
+        "plain_linear": plain["linear"][-1],
+        "guided_linear": guided["linear"][-1],
+        "plain_nonlinear": plain["nonlinear"],
+        "guided_nonlinear": guided["nonlinear"],
+    }
+    return Findings(measures, (pictures, *charts, _table(pairs_of(results))), _notes(settings))
+
+
+def _table(pairs: Mapping[int, Mapping[bool, Mapping[str, Any]]]) -> Table:
+    columns = ("code", "trained", "training error", "test error", "linear probe", "nonlinear probe")
+    rows = tuple(
+        (
+            code,
+            NAMES[supervised],
+            *(round(found[key][-1], 4) for key in ("train_error", "test_error", "linear")),
+            round(found["nonlinear"], 4),
+        )
+        for code, pair in pairs.items()
+        for supervised, found in pair.items()
+    )
+    return Table("At the end of training", columns, rows)
+
+
+def _notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        f"Both networks of a pair begin with the same weights and see the same augmented images, {settings['epochs']} "
+        f"epochs of {settings['rows']:,}; the second adds {settings['supervision']} times the cross-entropy of a "
+        "linear head on the code.",
+        "Errors are mean squares over all pixels, divided by that of the mean image.",
+    )
