@@ -112,7 +112,14 @@ def _series(ax: Any, series: Series, look: dict[str, Any], bars: Sequence[Series
 
 
 def _heatmap(ax: Any, panel: Heatmap, _: dict[str, dict[str, Any]]) -> None:
-    image = ax.imshow(panel.values, vmin=panel.low, vmax=panel.high, cmap="viridis", aspect="auto")
+    from matplotlib.ticker import MaxNLocator
+
+    down, across = len(panel.values), len(panel.values[0])
+    # Rows and columns are counted from one, as axes of a code are.
+    ends = (0.5, across + 0.5, down + 0.5, 0.5)
+    image = ax.imshow(panel.values, vmin=panel.low, vmax=panel.high, cmap="viridis", aspect="auto", extent=ends)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(panel.x_label)
     ax.set_ylabel(panel.y_label)
     ax.figure.colorbar(image, ax=ax, shrink=0.85)
