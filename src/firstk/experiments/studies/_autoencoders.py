@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from firstk._checks import InvalidInput
-from firstk.experiments.studies._convolutional import Residual, as_images, convolved
+from firstk.experiments.studies._convolutional import Residual, as_images, channels_last, convolved
 from firstk.experiments.studies._eigenspaces import Pixels
 
 Shape = tuple[int, int, int]  # rows, columns, channels
@@ -70,7 +70,7 @@ def convolutional(shape: Shape, code: int, width: int, *, residual: bool = False
         return [Residual(convolved(count, count))] if residual else []
 
     down: list[nn.Module] = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in pairwise(sizes):
         down += [convolved(inputs, outputs, size=4, stride=2), *more(outputs)]
     up: list[nn.Module] = []
     for inputs, outputs in zip(sizes[:1:-1], sizes[-2:0:-1], strict=True):
@@ -79,9 +79,7 @@ def convolutional(shape: Shape, code: int, width: int, *, residual: bool = False
     decoder = nn.Sequential(
         nn.Linear(code, flat), nn.Unflatten(1, corner), *up, nn.ConvTranspose2d(width, channels, 4, 2, 1)
     )
-    for half in (encoder, decoder):
-        half.to(memory_format=torch.channels_last)
-    return Autoencoder(encoder, decoder)
+    return Autoencoder(channels_last(encoder), channels_last(decoder))
 
 
 def deep(shape: Shape, code: int, width: int) -> Autoencoder:

@@ -35,8 +35,8 @@ def convolved(inputs: int, outputs: int, *, size: int = 3, stride: int = 1) -> n
 
 
 def classifier(channels: int, classes: int, width: int) -> nn.Module:
-    """Return four convolutions, one of them residual, of `width`, 2 `width` and 4 `width` channels, and a linear head."""
-    return nn.Sequential(
+    """Return four convolutions, one of them residual, of `width` to 4 `width` channels, and a linear head."""
+    network = nn.Sequential(
         convolved(channels, width),
         nn.MaxPool2d(2),
         convolved(width, 2 * width),
@@ -46,7 +46,13 @@ def classifier(channels: int, classes: int, width: int) -> nn.Module:
         nn.AdaptiveMaxPool2d(1),
         nn.Flatten(),
         nn.Linear(4 * width, classes),
-    ).to(memory_format=torch.channels_last)
+    )
+    return channels_last(network)
+
+
+def channels_last(network: nn.Sequential) -> nn.Sequential:
+    """Keep the colours of a pixel side by side in memory, which one core convolves faster."""
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def as_images(X: np.ndarray, shape: tuple[int, int, int]) -> Tensor:
@@ -61,7 +67,7 @@ def as_rows(images: Tensor) -> np.ndarray:
 
 def augmented(images: Tensor, generator: torch.Generator) -> Tensor:
     """Move each image by up to four pixels, zeros coming in, and mirror half of them."""
-    n, channels, height, width = images.shape
+    n, _, height, width = images.shape
     shift = min(SHIFT, height // 8)
     padded = nn.functional.pad(images, (shift,) * 4)
     corner = torch.randint(0, 2 * shift + 1, (2, n, 1), generator=generator)

@@ -1,4 +1,4 @@
-"""The eigen-subspaces of an image set: what share of variance its top and its bottom hold, and images projected on them.
+"""The eigen-subspaces of an image set: the shares of variance of its top and bottom, and images projected on them.
 
 Every study of images and networks reads its data here, so that "top" and "bottom" mean one thing (002 section 3.2).
 """

@@ -142,7 +142,7 @@ def gap_at_equal_error(pair: Mapping[bool, Mapping[str, Any]], error: str = "tes
     return float(np.min(np.interp(levels, *curves[True]) - np.interp(levels, *curves[False])))
 
 
-def compared(pair: Mapping[bool, Mapping[str, Any]]) -> dict[str, float | None]:
+def compared(pair: Mapping[bool, Mapping[str, Any]]) -> dict[str, Any]:
     """Return how a pair differs at the end of training: errors as shares, accuracies as differences."""
     plain, guided = pair[False], pair[True]
     return {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import require
-from firstk.experiments.panels import Chart, Findings, Heatmap, Mark, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Heatmap, Series, Table, rounded
 from firstk.metrics.ranking import rank_correlation
 
 Results = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -20,6 +20,7 @@ REVISION = 1
 LEARNED = 0.5  # a band is learned when half of its variance is reconstructed
 APPEALING = 0.8  # "look appealing" has no number in the paper: this share of the variance is reconstructed
 TITLES = {"perceptron": "perceptron", "convolutional": "convolutional", "deep": "deep residual"}
+RANKED = 6  # learned bands that it takes to speak of an order
 SHOWN = 6  # times drawn as spectra
 
 
@@ -145,7 +146,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "What a linear probe of the code reads",
         "training steps",
         "test accuracy",
-        tuple(Series(TITLES[cell["network"]], *_late(found["steps"], found["probe"])) for cell, found in results),
+        tuple(_probe(cell, found) for cell, found in results),
         x_scale="log",
     )
     table = Table("Bands of axes", ("network", "axes", "share of loss left at the end", "learned at step"), tuple(rows))
@@ -178,7 +179,7 @@ def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
     good = [i for i, loss in enumerate(found["loss"]) if loss <= 1 - APPEALING]
     return {
         "top_first": times[0] == first,
-        "order": float(rank_correlation(*np.array(order).T)) if len(known) > 2 else None,
+        "order": float(rank_correlation(*np.array(order).T)) if len(known) >= RANKED else None,
         "last_to_first": last / max(first, 1.0),
         "learned_bands": len(known),
         "appealing_at": found["steps"][good[0]] if good else None,
@@ -188,18 +189,24 @@ def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _late(steps: list[int], values: list[float]) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
-    """Return points for a logarithmic axis: the look before training is left out."""
-    return rounded(steps[1:]), rounded(values[1:])
+def _middles(found: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the middle axis of each band, on a logarithmic scale."""
+    return tuple(round(float(np.sqrt(a * b)), 3) for a, b in _bands(found))
+
+
+def _probe(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Series:
+    """Draw accuracy over steps; the look before training has no place on a logarithmic axis."""
+    steps = tuple(float(step) for step in found["steps"][1:])
+    return Series(TITLES[cell["network"]], steps, rounded(found["probe"][1:]))
 
 
 def _when(title: str, found: Mapping[str, Any]) -> Series:
-    return Series(title, rounded(np.sqrt(a * b) for a, b in _bands(found)), rounded(_times(found)))
+    return Series(title, _middles(found), rounded(_times(found)))
 
 
 def _spectra(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Chart:
-    """The loss along each axis, at some times, beside the variance of the data there (the paper's black line)."""
-    x = rounded(np.sqrt(a * b) for a, b in _bands(found))
+    """Draw the loss along each axis, at some times, beside the variance of the data there (the paper's black line)."""
+    x = _middles(found)
     picked = np.unique(np.linspace(1, len(found["steps"]) - 1, SHOWN).round().astype(int))
     series = [Series("the data", x, rounded(found["spectrum"]), ours=True)]
     for rank, i in enumerate(picked, start=1):

@@ -54,7 +54,7 @@ def as_picture(row: np.ndarray) -> str:
 
 
 def detail(X: np.ndarray, shape: tuple[int, int, int]) -> float:
-    """Return the energy of differences of neighbouring pixels over the energy of pixels: small where images are smooth."""
+    """Return the energy of differences of neighbouring pixels over that of pixels: small where images are smooth."""
     images = X.reshape(len(X), *shape).astype(np.float64)
     differences = np.square(np.diff(images, axis=1)).sum() + np.square(np.diff(images, axis=2)).sum()
     return float(differences / np.square(images).sum())
@@ -62,7 +62,8 @@ def detail(X: np.ndarray, shape: tuple[int, int, int]) -> float:
 
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Show each set's images above what the ends of the spectrum keep of them."""
-    measures, panels = {}, []
+    measures: dict[str, float] = {}
+    panels = []
     for cell, found in results:
         name = cell["set"].partition("-")[0]
         rows = ["images"] + [

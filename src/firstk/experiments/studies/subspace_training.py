@@ -77,10 +77,16 @@ def _loss(cell: Mapping[str, Any], network: Any, images: Any, labels: Any, gener
 
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Compare the two ends in every grid: at equal shares of variance, and at the pairs that the paper names."""
-    measures: dict[str, Any] = {}
+    # A tier that leaves a grid out still names its measures: they are not judged there.
+    measures = {
+        f"{_name(part, augment)}_{key}": value
+        for part in TITLES
+        for augment in (False, True)
+        for key, value in compared([]).items()
+    }
     panels, rows = [], []
     for grid in settings["grids"]:
-        name = f"{grid['set'].partition('-')[0]}_{'augmented' if grid['augment'] else 'plain'}"
+        name = _name(grid["set"], grid["augment"])
         mine = [
             (cell, result)
             for cell, result in results
@@ -102,6 +108,11 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "The top holds at least the share named, the bottom at most; both are centred and divided by one number.",
     )
     return Findings(measures, (*panels, Table("Test accuracy of each network", columns, tuple(rows))), notes)
+
+
+def _name(part: str, augment: bool) -> str:
+    """Return what the measures of a grid begin with: "cifar10_plain", "fashion_augmented"."""
+    return f"{part.partition('-')[0]}_{'augmented' if augment else 'plain'}"
 
 
 def compared(results: Results) -> dict[str, Any]:
@@ -128,10 +139,9 @@ def compared(results: Results) -> dict[str, Any]:
 def _across_sets(measures: Mapping[str, Any]) -> dict[str, Any]:
     """Return how much larger the mean gap is with background than without, in each half of the figure."""
     found = {}
-    for kind in ("plain", "augmented"):
-        background, plain = (measures.get(f"{name.partition('-')[0]}_{kind}_mean_gap") for name in (BACKGROUND, PLAIN))
-        if background is not None and plain is not None:
-            found[f"{kind}_background_effect"] = background - plain
+    for augment, kind in ((False, "plain"), (True, "augmented")):
+        with_it, without = (measures[f"{_name(part, augment)}_mean_gap"] for part in (BACKGROUND, PLAIN))
+        found[f"{kind}_background_effect"] = None if with_it is None or without is None else with_it - without
     return found
 
 
@@ -141,6 +151,6 @@ def _chart(title: str, results: Results) -> Chart:
     for end in ("top", "bottom"):
         points = sorted((100 * found["kept"], found["accuracy"]) for cell, found in results if cell["end"] == end)
         x, y = zip(*points, strict=True)
-        series.append(Series(f"{end} subspace", rounded(x), rounded(y)))
+        series.append(Series(f"{end} subspace", tuple(round(value, 3) for value in x), rounded(y)))
     marks = tuple(Mark(found["accuracy"], "y", "whole images") for cell, found in results if cell["end"] == "whole")
     return Chart(title, "share of pixel variance kept, %", "test accuracy", tuple(series), marks=marks)
