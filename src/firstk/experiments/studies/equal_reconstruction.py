@@ -206,7 +206,6 @@ def one_pair(settings: Mapping[str, Any], results: Results) -> Findings:
             "epochs",
             "test accuracy" if key == "linear" else "reconstruction error (the mean image: 1)",
             tuple(Series(NAMES[supervised], epochs, found[key], ours=supervised) for supervised, found in pair.items()),
-            y_scale="linear" if key == "linear" else "log",
         )
         for key, label in curves.items()
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import require
-from firstk.experiments.panels import Chart, Findings, Heatmap, Series, Table, rounded
+from firstk.experiments.panels import Chart, Findings, Heatmap, Panel, Series, Table, rounded
 from firstk.metrics.ranking import rank_correlation
 
 Results = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -125,22 +125,35 @@ def learned_at(steps: list[int], losses: list[float]) -> float | None:
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
     """Say in which order bands are learned, how much later the last than the first, and what the probe gains late."""
     measures: dict[str, Any] = {}
-    spectra, maps, whens, rows, censored = [], [], [], [], []
+    rows, censored = [], []
     for cell, found in results:
-        name = cell["network"]
-        whens.append(_when(TITLES[name], found))
-        measures |= {f"{name}_{key}": value for key, value in _summary(found).items()}
-        spectra.append(_spectra(cell, found))
-        maps.append(_map(cell, found))
-        rows += _rows(TITLES[name], found)
-        never = [band for band, at in zip(_bands(found), _times(found), strict=True) if at is None]
+        name = TITLES[cell["network"]]
+        measures |= {f"{cell['network']}_{key}": value for key, value in _summary(found).items()}
+        rows += _rows(name, found)
+        never = [first for (first, _), at in zip(_bands(found), _times(found), strict=True) if at is None]
         if never:
             censored.append(
-                f"{TITLES[name]}: axes {never[0][0]:,} to {never[-1][1]:,} were not learned within "
-                f"{found['steps'][-1]:,} steps ({cell['epochs']} epochs); their order counts as last."
+                f"{name}: {len(never)} bands, the first at axis {never[0]:,}, were not learned within "
+                f"{found['steps'][-1]:,} steps ({cell['epochs']} epochs); together they count as one, the last."
             )
+    table = Table("Bands of axes", ("network", "axes", "share of loss left at the end", "learned at step"), tuple(rows))
+    notes = (
+        f"Adam at a constant rate of {settings['rate']}; the loss in a band is what the network leaves of "
+        f"{settings['watched']:,} training images along those principal axes, as a share of their variance there.",
+        f"A band is learned when that share is below {LEARNED:.0%} for good; in between looks, by a straight line.",
+    )
+    return Findings(measures, (*_drawn(results), table), notes, tuple(censored))
+
+
+def _drawn(results: Results) -> list[Panel]:
+    """Draw a row for each network: its spectra, its map, and one of the two charts of all networks."""
     timing = Chart(
-        "When half of a band is learned", "principal axis", "training steps", tuple(whens), x_scale="log", y_scale="log"
+        "When half of a band is learned",
+        "principal axis",
+        "training steps",
+        tuple(Series(TITLES[cell["network"]], _middles(found), rounded(_times(found))) for cell, found in results),
+        x_scale="log",
+        y_scale="log",
     )
     probes = Chart(
         "What a linear probe of the code reads",
@@ -149,13 +162,12 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         tuple(_probe(cell, found) for cell, found in results),
         x_scale="log",
     )
-    table = Table("Bands of axes", ("network", "axes", "share of loss left at the end", "learned at step"), tuple(rows))
-    notes = (
-        f"Adam at a constant rate of {settings['rate']}; the loss in a band is what the network leaves of "
-        f"{settings['watched']:,} training images along those principal axes, as a share of their variance there.",
-        f"A band is learned when that share is below {LEARNED:.0%} for good; in between looks, by a straight line.",
-    )
-    return Findings(measures, (*spectra, *maps, timing, probes, table), notes, tuple(censored))
+    of_all = [timing, probes]
+    drawn: list[Panel] = []
+    for cell, found in results:
+        drawn += [_spectra(cell, found), _map(cell, found), *of_all[:1]]
+        of_all = of_all[1:]
+    return [*drawn, *of_all]
 
 
 def _times(found: Mapping[str, Any]) -> list[float | None]:
@@ -171,11 +183,9 @@ def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the measures of one network."""
     times, end = _times(found), float(found["steps"][-1])
     known = [(i, at) for i, at in enumerate(times) if at is not None]
-    order = [
-        *known,
-        *[(i, 2 * end) for i, at in enumerate(times) if at is None][:1],
-    ]  # those not learned: one, the last
-    first, last = min((at for _, at in order)), max((min(at, end) for _, at in order))
+    # Bands that are not learned count as one, the last.
+    order = [*known, *[(i, 2 * end) for i, at in enumerate(times) if at is None][:1]]
+    first, last = min(at for _, at in order), max(min(at, end) for _, at in order)
     good = [i for i, loss in enumerate(found["loss"]) if loss <= 1 - APPEALING]
     return {
         "top_first": times[0] == first,
@@ -198,10 +208,6 @@ def _probe(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Series:
     """Draw accuracy over steps; the look before training has no place on a logarithmic axis."""
     steps = tuple(float(step) for step in found["steps"][1:])
     return Series(TITLES[cell["network"]], steps, rounded(found["probe"][1:]))
-
-
-def _when(title: str, found: Mapping[str, Any]) -> Series:
-    return Series(title, _middles(found), rounded(_times(found)))
 
 
 def _spectra(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Chart:
