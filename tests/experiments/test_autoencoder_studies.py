@@ -56,8 +56,14 @@ def test_the_summary_ranks_bands_by_the_time_they_are_learned():
     assert turned["probe_gain_after"] is None
 
 
-def twin(errors, accuracies, nonlinear=0.0):
-    return {"train_error": errors, "test_error": errors, "linear": accuracies, "nonlinear": nonlinear}
+def twin(errors, accuracies, nonlinear=0.0, supervision=0.1):
+    return {
+        "supervision": supervision,
+        "train_error": errors,
+        "test_error": errors,
+        "linear": accuracies,
+        "nonlinear": nonlinear,
+    }
 
 
 def test_twins_are_compared_at_equal_error():
@@ -75,6 +81,15 @@ def test_an_error_that_rises_again_does_not_count():
     guided = twin([0.9, 0.4], [0.3, 0.5])
     gap = equal_reconstruction.gap_at_equal_error({False: plain, True: guided})
     assert gap == pytest.approx(0.1)
+
+
+def test_the_twin_is_the_strongest_of_equal_training_error_whatever_its_accuracy():
+    def one(weight, error, accuracy):
+        return {"code": 8, "supervision": weight}, twin([1.0, error], [0.1, accuracy])
+
+    results = [one(0.0, 0.5, 0.3), one(0.1, 0.52, 0.5), one(0.03, 0.51, 0.6), one(1.0, 0.7, 0.9)]
+    assert equal_reconstruction.pairs_of(results)[8][True]["supervision"] == 0.1
+    assert equal_reconstruction.pairs_of([results[0], one(0.3, 0.6, 0.5), results[3]])[8][True]["supervision"] == 0.3
 
 
 def test_final_differences_of_twins():

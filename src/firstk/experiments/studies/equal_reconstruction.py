@@ -20,16 +20,17 @@ Results = list[tuple[dict[str, Any], dict[str, Any]]]
 REVISION = 1
 NAMES = {False: "reconstruction only", True: "with classification"}
 LEVELS = 25  # errors at which a pair is compared
+SAME = 0.05  # training errors are the same when they differ by at most this share
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return two cells a width of the code: with and without supervision."""
+    """Return cells for each width of the code: one without supervision, and one for each weight of it."""
     names = ("set", "rows", "test_rows", "shrink", "network", "width", "epochs", "batch", "rate", "shown")
     common = {name: settings[name] for name in (*names, "seed")}
     return [
         {**common, "code": code, "supervision": weight, "revision": REVISION}
         for code in settings["codes"]
-        for weight in (0.0, settings["supervision"])
+        for weight in (0.0, *settings["supervisions"])
     ]
 
 
@@ -117,11 +118,26 @@ def as_bytes(row: np.ndarray) -> str:
 
 
 def pairs_of(results: Results) -> dict[int, dict[bool, dict[str, Any]]]:
-    """Return results by width of the code, and by whether there was supervision."""
-    found: dict[int, dict[bool, dict[str, Any]]] = {}
+    """Return, for each width of the code, the network without supervision (False) and its twin (True).
+
+    The twin has the strongest supervision that leaves the final training error the same, within 5 %; where none does,
+    the weakest. Accuracy has no say in the choice.
+    """
+    by_code: dict[int, dict[float, dict[str, Any]]] = {}
     for cell, result in results:
-        found.setdefault(cell["code"], {})[cell["supervision"] > 0] = result
+        by_code.setdefault(cell["code"], {})[cell["supervision"]] = {**result, "supervision": cell["supervision"]}
+    found = {}
+    for code, parts in by_code.items():
+        plain = parts[0.0]
+        weights = sorted(weight for weight in parts if weight)
+        same = [weight for weight in weights if error_change(plain, parts[weight], "train_error") <= SAME]
+        found[code] = {False: plain, True: parts[max(same, default=weights[0])]}
     return found
+
+
+def error_change(plain: Mapping[str, Any], guided: Mapping[str, Any], error: str) -> float:
+    """Return by what share supervision changes the final error."""
+    return abs(guided[error][-1] / plain[error][-1] - 1)
 
 
 def gap_at_equal_error(pair: Mapping[bool, Mapping[str, Any]], error: str = "test_error") -> float | None:
@@ -146,8 +162,9 @@ def compared(pair: Mapping[bool, Mapping[str, Any]]) -> dict[str, Any]:
     """Return how a pair differs at the end of training: errors as shares, accuracies as differences."""
     plain, guided = pair[False], pair[True]
     return {
-        "train_error_change": abs(guided["train_error"][-1] / plain["train_error"][-1] - 1),
-        "test_error_change": abs(guided["test_error"][-1] / plain["test_error"][-1] - 1),
+        "train_error_change": error_change(plain, guided, "train_error"),
+        "test_error_change": error_change(plain, guided, "test_error"),
+        "supervision": guided["supervision"],
         "linear_gap": guided["linear"][-1] - plain["linear"][-1],
         "nonlinear_gap": guided["nonlinear"] - plain["nonlinear"],
         "gap_at_equal_error": gap_at_equal_error(pair),
@@ -192,7 +209,7 @@ def widths(settings: Mapping[str, Any], results: Results) -> Findings:
         ),
         x_scale="log",
     )
-    return Findings(measures, (*charts, relative, _table(pairs)), _notes(settings))
+    return Findings(measures, (*charts, relative, _table(results)), _notes(settings))
 
 
 def one_pair(settings: Mapping[str, Any], results: Results) -> Findings:
@@ -224,28 +241,28 @@ def one_pair(settings: Mapping[str, Any], results: Results) -> Findings:
         "plain_nonlinear": plain["nonlinear"],
         "guided_nonlinear": guided["nonlinear"],
     }
-    return Findings(measures, (pictures, *charts, _table(pairs_of(results))), _notes(settings))
+    return Findings(measures, (pictures, *charts, _table(results)), _notes(settings))
 
 
-def _table(pairs: Mapping[int, Mapping[bool, Mapping[str, Any]]]) -> Table:
-    columns = ("code", "trained", "training error", "test error", "linear probe", "nonlinear probe")
+def _table(results: Results) -> Table:
+    columns = ("code", "weight of supervision", "training error", "test error", "linear probe", "nonlinear probe")
     rows = tuple(
         (
-            code,
-            NAMES[supervised],
+            cell["code"],
+            cell["supervision"],
             *(round(found[key][-1], 4) for key in ("train_error", "test_error", "linear")),
             round(found["nonlinear"], 4),
         )
-        for code, pair in pairs.items()
-        for supervised, found in pair.items()
+        for cell, found in results
     )
     return Table("At the end of training", columns, rows)
 
 
 def _notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    weights = " or ".join(str(weight) for weight in settings["supervisions"])
     return (
-        f"Both networks of a pair begin with the same weights and see the same augmented images, {settings['epochs']} "
-        f"epochs of {settings['rows']:,}; the second adds {settings['supervision']} times the cross-entropy of a "
-        "linear head on the code.",
+        f"Networks of one width begin with the same weights and see the same augmented images, {settings['epochs']} "
+        f"epochs of {settings['rows']:,}; supervision adds {weights} times the cross-entropy of a linear head on the "
+        f"code. Drawn is the strongest that changes the final training error by at most {SAME:.0%}, else the weakest.",
         "Errors are mean squares over all pixels, divided by that of the mean image.",
     )
