@@ -199,7 +199,7 @@ def widths(settings: Mapping[str, Any], results: Results) -> Findings:
     relative = Chart(
         "Gain of the probe by supervision, at the end",
         "width of the code",
-        "accuracy with less accuracy without, as a share",
+        "relative gain in accuracy",
         (
             Series(
                 "linear probe",
@@ -207,7 +207,6 @@ def widths(settings: Mapping[str, Any], results: Results) -> Findings:
                 rounded(found["linear_gap"] / pairs[code][False]["linear"][-1] for code, found in each.items()),
             ),
         ),
-        x_scale="log",
     )
     return Findings(measures, (*charts, relative, _table(results)), _notes(settings))
 
