@@ -138,7 +138,7 @@ class Losses:
         if self.family == "mse":
             assert A is not None
             decoder = torch.from_numpy(np.ascontiguousarray(A))
-            return reconstruction_from_moments_per_prefix(*self.scatters, encoder, decoder).numpy()
+            return reconstruction_from_moments_per_prefix(self.scatters[0], encoder, decoder).numpy()
         return fisher_per_prefix(encoder, *self.scatters, shrinkage=self.shrinkage, code_eps=self.eps).numpy()
 
     def __call__(self, B: np.ndarray, A: np.ndarray | None) -> dict[str, float]:
@@ -198,7 +198,7 @@ def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
         d, objective=objective, ordering=ordering, solver=solver_of(cell, losses), init="random",
         random_state=cell["seed"],
     ).fit(data.X, data.y if family == "fisher" else None)  # fmt: skip
-    learned = encoder.components_ if family == "fisher" else encoder.decoder_.T
+    learned = encoder.components_ if encoder.decoder_ is None else encoder.decoder_.T
     batch = cell.get("batch", "full")
     steps = 1 if batch == "full" else len(data.X) // batch
     found = compared(learned, best) | {"trace": _curve(encoder.trace_, steps)}
