@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from firstk._checks import FirstkError, InvalidInput
+from firstk._checks import FirstkError, InvalidInput, MissingExtra
 from firstk._whole_file import whole_file
 
 FOLDER = "cells"
@@ -40,7 +40,12 @@ class Job:
 
 def study_module(name: str) -> ModuleType:
     """Import a study by its name among ours, or by the dotted name of a module of one's own."""
-    return import_module(name if "." in name else f"firstk.experiments.studies.{name}")
+    try:
+        return import_module(name if "." in name else f"firstk.experiments.studies.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtra("torch", "torch", f"The study '{name}'") from None
 
 
 def load(folder: Path, job: Job) -> dict[str, Any] | None:
