@@ -139,7 +139,8 @@ def trained(recipe: Mapping[str, Any], watch_at: Iterable[int], keep: Iterable[i
     problem = pose("reconstruction", ordering_of(recipe, spectrum), solver, recipe["k"])
     problem = replace(problem, init="small", device="cpu", seed=recipe["seed"])
     task, axes = _task(problem, recipe["data"], moments, rotated)
-    task.distances = watch = Watch(axes, set(watch_at), set(keep), recipe.get("until"))
+    watch = Watch(axes, set(watch_at), set(keep), recipe.get("until"))
+    task.watched = [watch]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankWarning)  # penalties above an eigenvalue are the paper's own, and reported
         with suppress(Reached):
