@@ -46,7 +46,10 @@ class Batch:
         return self.p + (0 if self.targets is None else self.targets.shape[1])
 
     def centred(self, rows: Any, centre: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """Write the given rows, targets beside them, less `centre` into `out`; return the part that is filled."""
+        """Write the given rows, targets beside them, less `centre` into `out`; return the part that is filled.
+
+        `centre` may be that part of `out` itself.
+        """
         block = self.X[rows]
         block = block.toarray() if sparse.issparse(block) else block
         out = out[: len(block)]
@@ -104,6 +107,13 @@ class Groups:
             rows = batch.centred(few, np.zeros((1, batch.width)), np.empty((len(few), batch.width)))
             return self._indicator(self.codes[few], share) @ rows
 
+    def spread(self, anchors: np.ndarray, rows: slice, out: np.ndarray) -> np.ndarray:
+        """Return the anchor of each of the given rows, written into `out`; where there is one group, its anchor."""
+        if self.count == 1:
+            return anchors
+        codes = self.codes[rows]
+        return np.take(anchors, codes, axis=0, out=out[: len(codes)], mode="clip")  # "raise" would need a copy
+
     def sums(self, block: np.ndarray, rows: slice) -> np.ndarray:
         """Weighted sums of a block's rows over groups, shape (groups, width)."""
         weight = self.row_weight[rows].astype(block.dtype)
@@ -144,7 +154,7 @@ def _centred_sums(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
     product: np.ndarray = np.empty((batch.width, batch.width), dtype=batch.dtype)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below, in a sentence
         for rows, buffer in _blocks(batch):
-            block = batch.centred(rows, anchors[groups.codes[rows]] if groups.count > 1 else anchors, buffer)
+            block = batch.centred(rows, groups.spread(anchors, rows, buffer), buffer)
             residual += groups.sums(block, rows)
             if batch.weights is not None:
                 block *= np.sqrt(batch.weights[rows]).astype(batch.dtype)[:, None]

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from firstk._checks import InvalidInput, check_weights
+from firstk._room import room
 from firstk._target import check_target
 from firstk.contracts import Statistics
 from firstk.data.files.frames import rows_of
@@ -90,7 +91,11 @@ def as_rows(part: Any) -> Any:
 def half_as_single(part: Any) -> np.ndarray:
     """Return half precision as single: numpy has no fast arithmetic for it."""
     part = np.asarray(part)
-    return part.astype(np.float32) if part.dtype == np.float16 else part
+    if part.dtype != np.float16:
+        return part
+    single = room(part.shape, np.float32)
+    single[...] = part
+    return single
 
 
 def merged(parts: list[Statistics | None]) -> Statistics | None:

@@ -54,8 +54,10 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
 def canonical(request: Request, code: Code, second_moment: np.ndarray) -> Code:
     """Return the canonical form for this pair of objective and ordering (docs/theory.md, section 2).
 
-    `second_moment` is that of what the code's matrix is applied to.
+    `second_moment` is that of what the code's matrix is applied to. A solver may ask for the code as it was learned.
     """
+    if not request.solver.canonical:
+        return code
     ordering, form = request.ordering, request.objective.form
     blocks = ordering.blocks(len(code.components))
     if form == "ratio_trace":
@@ -72,6 +74,8 @@ def canonical(request: Request, code: Code, second_moment: np.ndarray) -> Code:
 
 def _readouts(request: Request, code: Code, bias: np.ndarray | None) -> tuple[np.ndarray | None, Head | None]:
     objective, statistics = request.objective, request.statistics
+    if code.shared is None and not request.solver.canonical:
+        return None, None  # readouts that come with the axes are those of the canonical form
     if code.shared is None:
         return objective.decoder(statistics, code.components), objective.head(statistics, code.components)
     return objective.readouts(statistics, code.shared, np.zeros(len(code.shared)) if bias is None else bias)
@@ -139,7 +143,7 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
     code = Code(np.eye(len(gram)), shared, gram)
     decoder: np.ndarray | None = None
     head: Head | None = None
-    if objective.form == "ratio_trace":
+    if objective.form == "ratio_trace" and request.solver.canonical:
         code, head, spectrum = _discriminant(z, _required(batch["label"]).astype(int), request)
     else:
         if objective.form == "cross_entropy":

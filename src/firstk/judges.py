@@ -196,11 +196,13 @@ def head_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) ->
     Z, y = _kept(encoder, evidence, evidence.X), np.asarray(evidence.y)
     check_same_length(Z, y, "X", "y", "curve")
     logits = np.tile(head.offset, (len(Z), 1))  # (n, C)
-    hits = np.empty(Z.shape, dtype=bool)
-    for j in range(encoder.d):  # a rank-one update a prefix, as in the all-prefix cross-entropy
-        logits += np.outer(Z[:, j], head.weight[:, j]) - head.quadratic[:, j]
-        hits[:, j] = head.classes[logits.argmax(axis=1)] == y
-    return MeanScore(_at(hits, ks))
+    hits, before = np.empty((len(Z), len(ks)), dtype=bool), 0
+    for column, k in enumerate(ks):  # each prefix adds its own coordinates to the logits of the one before
+        own = slice(before, k)
+        logits += Z[:, own] @ head.weight[:, own].T - head.quadratic[:, own].sum(axis=1)
+        hits[:, column] = head.classes[logits.argmax(axis=1)] == y
+        before = k
+    return MeanScore(hits)
 
 
 def with_neighbours(encoder: FittedEncoder, evidence: Evidence) -> Evidence:

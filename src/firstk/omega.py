@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,10 +45,16 @@ class PrefixWeights:
         """The number of prefixes."""
         return len(self.omega)
 
-    @property
+    @cached_property
     def support(self) -> np.ndarray:
         """The prefix lengths with positive weight, ascending."""
         return np.flatnonzero(self.omega) + 1
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """Where the unit interval is cut into parts as long as the weights of the support, ascending."""
+        # Over the support only: rounding of the last edge can then never reach a prefix of weight zero.
+        return self.omega[self.support - 1].cumsum()[:-1]
 
     def described(self) -> str | dict[str, float]:
         """Return a name, where these are the weights of a name, else {k: weight}, as JSON has it.

@@ -102,8 +102,10 @@ class Problem:
     def _row_basis(self, rows: dict[str, Any]) -> np.ndarray | None:
         sides = [rows[name] for name in VECTORS if name in rows]
         count, p = sum(part.shape[0] for part in sides), sides[0].shape[1]
-        # Networks that are not linear, and orderings that weigh weights, see the coordinates they are given.
+        # Networks that are not linear, orderings that weigh weights, and those who watch see the coordinates they gave.
         if count >= p or self.ranks is not None or not self.objective.rotation_free or self.network != "linear":
+            return None
+        if getattr(self.solver, "watch", None) is not None:
             return None
         dense = [part.toarray() if sparse.issparse(part) else part for part in sides]
         return row_space(check_matrix(np.vstack(dense), "fit").astype(np.float64))
@@ -162,16 +164,7 @@ class Problem:
         require("torch", "torch", "Training by gradient")
         from firstk import finishing, training
 
-        if statistics.moments.rows < 2:
-            raise InvalidInput(f"Fitting needs at least two rows. Got n_samples = {statistics.moments.rows}.")
-        pencil = objective.pencil(statistics)
-        solution = self._axes(pencil, statistics.moments.eps)
-        mean, query_mean = _means(objective, statistics.moments)
-        request = training.Request(
-            objective, self.ordering, self.solver, statistics, rows, mean, query_mean,
-            self.network, self.init, self.device, self.seed, pencil, solution, self.n_components,
-            self.ranks,
-        )  # fmt: skip
+        request = self.request(objective, statistics, rows)
         task = training.build(request)
         outcome = self.solver.train(task, self.seed, self.verbose)
         config = self._config(objective, statistics, choice, task.measure.weights.d) | {
@@ -182,6 +175,21 @@ class Problem:
         }
         statistics.derived["trace"] = outcome.trace
         return finishing.fitted(request, task, config)
+
+    def request(self, objective: Objective, statistics: Statistics, rows: dict[str, Any] | None) -> Any:
+        """Return what is to be trained, with everything settled but how; see `firstk.training.build`."""
+        from firstk import training
+
+        if statistics.moments.rows < 2:
+            raise InvalidInput(f"Fitting needs at least two rows. Got n_samples = {statistics.moments.rows}.")
+        pencil = objective.pencil(statistics)
+        solution = self._axes(pencil, statistics.moments.eps)
+        mean, query_mean = _means(objective, statistics.moments)
+        return training.Request(
+            objective, self.ordering, self.solver, statistics, rows, mean, query_mean,
+            self.network, self.init, self.device, self.seed, pencil, solution, self.n_components,
+            self.ranks,
+        )  # fmt: skip
 
     def _config(
         self, objective: Objective, statistics: Statistics, choice: selection.Choice | None, d: int

@@ -132,9 +132,31 @@ def build(request: Request) -> Task:
         moments=on_moments,
         weight=None if weight is None else torch.cat(ranks.gathered(torch.as_tensor(np.asarray(weight)))),
         data="" if request.ranks is None else str(request.statistics.fingerprint),
-        distances=_distances(request),
+        watched=_watched(request),
         free_coordinates=request.ordering.residual in ("axes", "blocks"),
     )
+
+
+def _watched(request: Request) -> list[Any]:
+    """Return what measures a model for the trace: distances to the closed form, and what the user watches."""
+    return [part for part in (_distances(request), _watch(request)) if part is not None]
+
+
+def _watch(request: Request) -> Any:
+    watch = request.solver.watch
+    if watch is not None and not request.linear:
+        raise IllegalCombination(
+            "Gradient(watch=...) with a nonlinear network",
+            "what is watched are the matrices of encoder and decoder",
+            "network='linear', or the entries that every trace has",
+        )
+
+    def measured(model: Any) -> dict[str, float]:
+        weights = (model.encoder.weight, model.decoder)
+        found = watch(*(None if w is None else w.detach().cpu().double().numpy().copy() for w in weights))
+        return {name: float(value) for name, value in found.items()}
+
+    return None if watch is None else measured
 
 
 def _distances(request: Request) -> Any:
@@ -234,7 +256,9 @@ def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
     form, objective = request.objective.form, request.objective
     if form == "least_squares":
         q = request.quadratic
-        settings = {"total": q.total, "cross": tensor(q.cross), "gram": tensor(q.gram)}
+        cross = tensor(q.cross)
+        # One matrix where there is one: a step then takes one product with it instead of two.
+        settings = {"total": q.total, "cross": cross, "gram": cross if q.gram is q.cross else tensor(q.gram)}
         if R is not None:
             settings["white_cross"] = tensor(R.T @ q.cross)
     elif form == "ratio_trace":

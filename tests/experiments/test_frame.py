@@ -114,6 +114,14 @@ def test_specs_are_found_and_refused_by_name(toy):
         read_spec(path)
 
 
+def test_a_figure_stands_for_its_parts(toy):
+    folder, _ = toy
+    for part in "ab":
+        for kind in (".toml", ".expected.json"):
+            (folder / "toys" / f"fig6{part}{kind}").write_text((folder / "toys" / f"fig1{kind}").read_text())
+    assert [s.id for s in choose(["toys/fig6"], catalogue(folder))] == ["toys/fig6a", "toys/fig6b"]
+
+
 def test_foreign_results_are_refused():
     for text in ("{", "[]", '{"panels": []}', '{"panels": [{"kind": "spiral"}]}'):
         with pytest.raises(InvalidInput, match="no result of an experiment"):

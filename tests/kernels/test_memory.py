@@ -20,8 +20,16 @@ def status(field):
     return int(line.split()[1]) * 1024
 
 
-def peak(work):
-    """Return how far above its start the process's resident memory rises during `work`."""
+def peak(work, tries=3):
+    """Return how far above its start the process's resident memory rises during `work`; the least of some tries.
+
+    What `work` holds it holds every time. What else happens to be counted comes and goes: pages of code touched for
+    the first time, arenas that malloc opens for a new thread, memory of earlier tests that is still being freed.
+    """
+    return min(_peak_once(work) for _ in range(tries))
+
+
+def _peak_once(work):
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # else freed blocks of earlier tests would serve unseen
     try:
@@ -47,7 +55,12 @@ def test_cross_entropy_stays_below_the_bound(n, d, C, omega, backend):
     z, weight = torch.randn(n, d, requires_grad=True), torch.randn(C, d, requires_grad=True)
     labels = torch.randint(0, C, (n,))
     cross_entropy(z[:64], weight, labels[:64], omega=omega, backend=backend)  # compile, warm up
-    used = peak(lambda: cross_entropy(z, weight, labels, omega=omega, backend=backend).backward())
+
+    def work():
+        z.grad = weight.grad = None  # else a second try would add to gradients that are there
+        cross_entropy(z, weight, labels, omega=omega, backend=backend).backward()
+
+    used = peak(work)
     assert used < 4 * (4 * n * C + 2 * d * n + d * C) + MARGIN
 
 
@@ -57,5 +70,10 @@ def test_info_nce_never_holds_all_similarities(backend):
     q, p = torch.randn(2, n, d)
     q.requires_grad_()
     info_nce(q[:32], p[:32], backend=backend)
-    used = peak(lambda: info_nce(q, p, backend=backend).backward())
+
+    def work():
+        q.grad = None
+        info_nce(q, p, backend=backend).backward()
+
+    used = peak(work)
     assert used < 4 * (10 * n * n + 10 * n * d) + MARGIN

@@ -13,9 +13,10 @@ import time
 import numpy as np
 import pytest
 
-from firstk import Gradient, PrefixEncoder, UniformL2, Unordered
+from firstk import Fisher, Gradient, PrefixEncoder, SparsePrefix, UniformL2, Unordered
 from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
 from firstk.data import load_digits
+from firstk.metrics import mean_principal_angles, paired_cosines
 from firstk.solvers import _checkpoint
 
 torch = pytest.importorskip("torch")
@@ -196,6 +197,64 @@ def test_the_trace_falls_and_can_be_plotted(digits):
     assert enc.trace_[-1]["axis_distance"] < 0.5 * enc.trace_[0]["axis_distance"]
     assert enc.trace_[-1]["subspace_distance"] < 0.5 * enc.trace_[0]["subspace_distance"]
     assert PrefixEncoder(4).fit(digits.X_train).trace_ == []
+
+
+def test_what_is_watched_joins_the_trace_and_cannot_change_the_run(digits):
+    def watch(B, A):
+        size = float(np.sum(B * A.T))
+        B[:], A[:] = 0, 0
+        return {"agreement": size}
+
+    def fitted(watch):
+        solver = Gradient(epochs=30, watch=watch)
+        return PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
+
+    plain, watched = fitted(None), fitted(watch)
+    np.testing.assert_array_equal(plain.components_, watched.components_)
+    assert all(3 < entry["agreement"] < 5 for entry in watched.trace_)  # B A is near the identity of width 4
+    assert "agreement" not in plain.trace_[0]
+
+
+def test_fewer_rows_than_columns_are_watched_in_their_own_coordinates(digits):
+    shapes = set()
+    solver = Gradient(epochs=3, watch=lambda B, A: shapes.add((B.shape, A.shape)) or {})
+    PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train[:20])
+    assert shapes == {((4, 64), (64, 4))}
+
+
+def test_what_is_watched_must_be_matrices(digits):
+    solver = Gradient(epochs=3, watch=lambda B, A: {})
+    with pytest.raises(IllegalCombination, match=r"watch.*nonlinear network"):
+        PrefixEncoder(4, network="mlp", solver=solver).fit(digits.X_train)
+    with pytest.raises(InvalidInput, match="'watch' parameter of Gradient"):
+        PrefixEncoder(4, solver=Gradient(watch=3)).fit(digits.X_train)
+    with pytest.raises(InvalidInput, match="'canonical' parameter of Gradient"):
+        PrefixEncoder(4, solver=Gradient(canonical="no")).fit(digits.X_train)
+
+
+def test_a_code_as_it_was_learned_is_the_canonical_one_before_blocks_are_turned(digits):
+    """A list of lengths leaves blocks free: as learned they are mixed, the spans at the lengths are the same."""
+
+    def fitted(canonical):
+        solver = Gradient(epochs=300, canonical=canonical)
+        enc = PrefixEncoder(6, ordering=SparsePrefix([3, 6]), solver=solver, init="random", random_state=0)
+        return enc.fit(digits.X_train)
+
+    learned, canonical = fitted(False), fitted(True)
+    pca = PrefixEncoder(6).fit(digits.X_train).components_
+    assert paired_cosines(canonical.decoder_.T, pca).min() > 0.99
+    assert paired_cosines(learned.decoder_.T, pca).min() < 0.9
+    np.testing.assert_allclose(mean_principal_angles(learned.decoder_.T, canonical.decoder_.T)[[2, 5]], 0, atol=1e-4)
+    code = [enc.transform(digits.X_test) @ enc.decoder_.T for enc in (learned, canonical)]
+    np.testing.assert_allclose(*code, atol=1e-5)  # a product of small blocks, turned and turned back
+
+
+def test_a_discriminant_code_as_it_was_learned_has_no_rule_for_classes(digits):
+    solver = Gradient(epochs=20, canonical=False, whiten=False)
+    enc = PrefixEncoder(3, objective=Fisher(shrinkage=0.1), solver=solver, init="random", random_state=0)
+    enc.fit(digits.X_train, digits.y_train)
+    assert enc.encoder_.head is None
+    assert not hasattr(enc, "predict")
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "adamw", "sgd", "lbfgs"])

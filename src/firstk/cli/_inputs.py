@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from firstk.data.files import Batch, VectorTable
+    from firstk.data.files.beside import ColumnParts
 
 VectorsArgument = Annotated[
     str, typer.Argument(metavar="VECTORS", help="File of vectors, folder of shards, or pattern in quotes.")
@@ -83,17 +84,17 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Vectors that have been opened, and where their labels or targets are: in columns, or in a file read already."""
+    """Vectors that have been opened, and where their labels or targets are: in columns, or in a file of their own."""
 
     table: VectorTable
     names: tuple[str, ...]
-    beside: np.ndarray | None
+    beside: ColumnParts | None
     label: str | None
 
     def labels(self, batch: Batch) -> np.ndarray | None:
         """Return the labels of the rows of a batch."""
         if self.beside is not None:
-            columns = {str(self.label): self.beside[batch.rows]}
+            columns = {str(self.label): self.beside.take(batch.rows)}
         else:
             columns = {name: batch.columns[name] for name in self.names}
         for name, column in columns.items():
@@ -204,10 +205,10 @@ def _side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray | None:
     return np.column_stack(columns)
 
 
-def _labels_of(spec: str, table: VectorTable) -> np.ndarray:
-    from firstk.data.files.beside import load_column
+def _labels_of(spec: str, table: VectorTable) -> ColumnParts:
+    from firstk.data.files.beside import open_column
 
-    found = load_column(*split_spec(spec))
+    found = open_column(*split_spec(spec))
     if len(found) != table.rows:
         raise InvalidInput(f"'{spec}' has {len(found)} labels for the {table.rows} rows of '{table.path}'.")
     return found

@@ -114,7 +114,7 @@ def alignment(moments: Moments, form: str = "proof", *, centred: bool = True) ->
     check_choice(form, FORMS, "form", "alignment")
     if target_of(moments) is None:
         raise InvalidInput("alignment needs moments with labels or targets: Moments().update(X, y).")
-    return aligned(principal_axes(moments) if centred else _uncentred(moments), form)
+    return aligned(principal_axes(moments) if centred else raw_axes(moments), form)
 
 
 def aligned(axes: Axes, form: str = "proof") -> PrefixCurve:
@@ -166,8 +166,8 @@ def _parts(gains: np.ndarray, target: Target, form: str) -> np.ndarray:
     return np.einsum("ji,ik,jk->j", gains, target.second, gains)
 
 
-def _uncentred(moments: Moments) -> Axes:
-    """Axes about the origin: second moments instead of scatters, for the rows and for the targets."""
+def raw_axes(moments: Moments) -> Axes:
+    """Return principal axes about the origin: second moments instead of scatters, for the rows and for the targets."""
     target: Any = target_of(moments)
     mean, origin = moments.mean, np.zeros(moments.p)
     raw = Target(

@@ -17,6 +17,7 @@ from firstk.report.palette import OUR_DASHES, OURS
 
 PANEL = (4.7, 3.5)  # inches
 ACROSS = 3
+FEW = 8  # sizes that are named on a logarithmic axis
 MORE_COLORS = ("#5b5f66", "#8a6d00", "#00758f", "#7a4a2b", "#4d7c0f", "#c2410c", "#5b21b6")
 BARS = "#d5d9df"
 # Neither the date nor random ids: a figure that has not changed is the same file.
@@ -89,9 +90,18 @@ def _chart(ax: Any, panel: Chart, looks: dict[str, dict[str, Any]]) -> None:
         across = ax.get_yaxis_transform() if mark.axis == "y" else ax.get_xaxis_transform()
         ax.text(*place, mark.label, transform=across, fontsize=7.5, color="#3c4148", ha="right", va="bottom" if
                 mark.axis == "y" else "top", rotation=0 if mark.axis == "y" else 90)  # fmt: skip
+    if panel.x_scale == "log":
+        _tick_sizes(ax, sorted({x for series in panel.series for x in series.x}))
     ax.grid(color="#e7e8ea", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _tick_sizes(ax: Any, sizes: Sequence[float]) -> None:
+    """Name the sizes themselves where there are a few: powers of ten between them tell little, and crowd."""
+    if len(sizes) <= FEW:
+        ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        ax.minorticks_off()
 
 
 def _series(ax: Any, series: Series, look: dict[str, Any], bars: Sequence[Series]) -> None:

@@ -1,8 +1,7 @@
-"""All results of a tier as one self-contained page: each figure, each claim, what was measured, held or not."""
+"""All results of a tier as one page beside their figures: each claim, what was measured, held or not."""
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -119,9 +118,8 @@ def _figure(result: Result, folder: Path) -> str:
     charts = [panel for panel in result.panels if isinstance(panel, (Chart, Heatmap, Pictures))]
     if not path.is_file() or not charts:
         return ""
-    data = base64.b64encode(path.read_bytes()).decode()
     text = "; ".join(panel.title for panel in charts)
-    return f'<figure><img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    return f'<figure><a href="{path.name}"><img alt="{escape(text)}" src="{path.name}"></a></figure>'
 
 
 def _claims(result: Result) -> str:

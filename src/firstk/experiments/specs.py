@@ -63,6 +63,11 @@ class Spec:
         return self.id.partition("/")[0]
 
     @property
+    def figure(self) -> str:
+        """Its id without the letter of a part: "000/fig6" for "000/fig6a"."""
+        return self.id[:-1] if self.id[-2:-1].isdigit() and self.id[-1].isalpha() else self.id
+
+    @property
     def stem(self) -> str:
         """Name of its result files."""
         return self.id.replace("/", "-")
@@ -79,10 +84,10 @@ def catalogue(folder: Path = HERE) -> dict[str, Spec]:
 
 
 def choose(names: list[str], specs: Mapping[str, Spec]) -> list[Spec]:
-    """Return the specs that names stand for: an id ("000/fig1"), a paper ("000"), or "all"."""
+    """Return the specs of names: an id ("000/fig6a"), all parts of a figure ("000/fig6"), a paper, "all"."""
     chosen: dict[str, Spec] = {}
     for name in names:
-        found = [s for s in specs.values() if name in ("all", s.paper, s.id)]
+        found = [s for s in specs.values() if name in ("all", s.paper, s.id, s.figure)]
         if not found:
             raise InvalidInput(
                 f"There is no experiment '{name}'. Name one of: {', '.join(specs)}; or a paper "

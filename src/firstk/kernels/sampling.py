@@ -34,10 +34,8 @@ def draw_prefixes(
     slices = torch.randperm(n, generator=source, device=at)
     points = (slices + torch.rand(n, generator=source, device=at, dtype=torch.float64)) / max(n, 1)
     points = points if taken is None else points[taken.to(at)]
-    support = torch.from_numpy(weights.support)
-    # Edges over the support only: rounding of the last edge can then never reach a prefix of weight zero.
-    edges = torch.from_numpy(weights.omega[weights.support - 1].cumsum())[:-1].to(at)
-    return support.to(at)[torch.bucketize(points, edges, right=True)].to(device)
+    support, edges = (torch.from_numpy(part).to(at) for part in (weights.support, weights.edges))
+    return support[torch.bucketize(points, edges, right=True)].to(device)
 
 
 def _masked(x: Tensor, k: Tensor) -> Tensor:

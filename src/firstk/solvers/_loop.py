@@ -222,8 +222,8 @@ class _Run:
         entry = {"epoch": float(self.at.epoch), "loss": loss, "seconds": time.perf_counter() - self.began}
         if self.task.held:
             entry["best_validation"] = self.at.best
-        if self.task.distances is not None:
-            entry |= self.task.distances(self.task.model)
+        for measured in self.task.watched:
+            entry |= measured(self.task.model)
         self.at.trace.append(entry)
 
     # -- checkpoints -------------------------------------------------------------------------------------------

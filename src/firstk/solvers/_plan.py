@@ -47,7 +47,8 @@ def settled(task: Task, settings: Gradient) -> Plan:
         optimiser = "sgd" if plain or precondition else "lbfgs" if smooth else "adamw" if decay else "adam"
     _check_legal(task, optimiser, precondition, can_precondition, full)
     defaults: dict[str, Any] = {
-        "learning_rate": _learning_rate(task, optimiser, precondition),
+        # Only when it is asked for: it may cost an eigenvalue problem.
+        "learning_rate": _learning_rate(task, optimiser, precondition) if settings.learning_rate == "auto" else None,
         "weight_decay": decay if optimiser == "adamw" else 0.0,
         "momentum": 0.98 if precondition else 0.9,
         "schedule": "constant" if precondition or plain or optimiser == "lbfgs" else "cosine",

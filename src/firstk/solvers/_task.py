@@ -40,7 +40,7 @@ class Task:
     free_coordinates : bool
         Whether the ordering fixes axes or blocks and nothing else, so that gradients may be
         divided by curvature and the residual symmetry used between steps.
-    distances : callable, optional
+    watched : list of callables
         From the model to numbers for the trace.
     numbers, held_numbers : Tensor of int64, optional
         Numbers of the rows at hand among those of all processes, ascending; None where all rows are here.
@@ -60,7 +60,7 @@ class Task:
     moments: bool = False
     weight: Tensor | None = None
     free_coordinates: bool = False
-    distances: Callable[[Any], dict[str, float]] | None = None
+    watched: list[Callable[[Any], dict[str, float]]] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
     numbers: Tensor | None = None
     held_numbers: Tensor | None = None

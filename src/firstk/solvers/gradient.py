@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -49,6 +50,12 @@ class Gradient:
         A full-batch run stops when the loss has moved by less than this share over fifty steps.
     trace_every : int
         Steps (epochs, with batches) between entries of ``trace_``.
+    watch : callable, optional
+        Called for every entry of ``trace_`` with the encoder B (d, p) and the decoder or head (q, d) or None, copies in
+        float64; returns {name: number} to add to the entry. For linear encoders.
+    canonical : bool
+        Bring what was learned into the canonical form (docs/theory.md, section 2). False keeps axes, decoder and head
+        as training left them, up to signs: for studies of training itself.
     checkpoint : path, optional
         Folder for a checkpoint, written whole or not at all.
     checkpoint_every : int
@@ -72,6 +79,8 @@ class Gradient:
     dtype: str = "auto"
     tolerance: float = 1e-13
     trace_every: int = 10
+    watch: Callable[[Any, Any], dict[str, float]] | None = None
+    canonical: bool = True
     checkpoint: str | Path | None = None
     checkpoint_every: int = 100
     resume: bool = False
@@ -88,6 +97,10 @@ class Gradient:
         for name in ("whiten", "precondition"):
             if getattr(self, name) not in (True, False, "auto"):
                 raise bad_parameter(name, owner, "True, False or 'auto'", getattr(self, name))
+        if not isinstance(self.canonical, bool):
+            raise bad_parameter("canonical", owner, "True or False", self.canonical)
+        if self.watch is not None and not callable(self.watch):
+            raise bad_parameter("watch", owner, "a function of encoder and decoder, or None", self.watch)
         _check_positive(self, ("learning_rate",), whole=False, auto=True)
         _check_positive(self, ("epochs",), whole=True, auto=True)
         _check_positive(self, ("trace_every", "checkpoint_every"), whole=True, auto=False)

@@ -1,11 +1,13 @@
 """Columns that stand in a file of their own, beside the vectors: labels, targets, pairs.
 
-Such a file need not hold vectors. It has any of the formats, or is plain text with an entry a line (``.txt``).
+Such a file need not hold vectors. It has any of the formats, or is plain text with an entry a line (``.txt``). Columns
+are held in memory, but for those of npy files, whose rows are read as they are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +17,52 @@ from firstk._checks import InvalidInput
 from firstk.data.files.choosing import PLAIN_NAME, missing_column
 from firstk.data.files.contract import Loaded, reading
 from firstk.data.files.formats import format_of
+from firstk.data.files.npy import fresh_view
 from firstk.data.files.opening import find_files
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnParts:
+    """A column in one or more parts, a file each, of which some rows are taken at a time."""
+
+    parts: Sequence[np.ndarray]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return the entries of the given rows, ascending; of mapped files no page stays with the process."""
+        found, first = [], 0
+        for part in self.parts:
+            own = rows[slice(*np.searchsorted(rows, (first, first + len(part))))] - first
+            first += len(part)
+            if len(own):
+                found.append(fresh_view(part, int(own[0]), int(own[-1] - own[0]) + 1)[own - own[0]])
+        return np.concatenate(found) if found else np.asarray(self.parts[0][:0])
+
+    def whole(self) -> np.ndarray:
+        """Return all entries."""
+        return np.concatenate([np.asarray(part) for part in self.parts])
 
 
 def load_columns(path: Any) -> Mapping[str, np.ndarray]:
     """Return the columns of a file or of its shards, each read when it is asked for."""
     parts = [_load(one) for one in find_files(path)]
-    return Loaded(tuple(parts[0]), lambda name: np.concatenate([part[name] for part in parts]))
+    return Loaded(tuple(parts[0]), lambda name: ColumnParts([part[name] for part in parts]).whole())
 
 
-def load_column(path: Any, name: str | None = None) -> np.ndarray:
-    """Return one column; without a name, the only one there is."""
-    held = load_columns(path)
+def open_column(path: Any, name: str | None = None) -> ColumnParts:
+    """Return one column of a file or of its shards; without a name, the only one there is."""
+    parts = [_load(one) for one in find_files(path)]
+    held = list(parts[0])
     if name is None:
         if len(held) != 1:
-            names = ", ".join(repr(other) for other in list(held)[:20])
-            raise InvalidInput(f"'{path}' has {len(held)} columns: {names}. Name one: {path}:{next(iter(held))}")
-        name = next(iter(held))
+            names = ", ".join(repr(other) for other in held[:20])
+            raise InvalidInput(f"'{path}' has {len(held)} columns: {names}. Name one: {path}:{held[0]}")
+        name = held[0]
     if name not in held:
-        raise missing_column(path, name, list(held))
-    return held[name]
+        raise missing_column(path, name, held)
+    return ColumnParts([part[name] for part in parts])
 
 
 def _load(path: Path) -> Mapping[str, np.ndarray]:

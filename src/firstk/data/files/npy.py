@@ -34,8 +34,10 @@ def _array(path: Path) -> np.ndarray:
 
 
 def load(path: Path) -> Loaded:
-    """Return the array of a file as its only column."""
-    array = np.asarray(_array(path))
+    """Return the array of a file, mapped, as its only column."""
+    array = _array(path)
+    if not array.ndim:
+        raise unreadable(path, "it holds a single number, not one a row", "Give an array")
     return Loaded((PLAIN_NAME,), lambda _: array)
 
 

@@ -9,6 +9,9 @@ from torch import Tensor
 from firstk.kernels.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.kernels.halves.base import Half, Measure
 
+# Numbers of rows times prefixes times classes, of which torch takes 2^27 in half a second.
+_WORTH_LOADING = 1 << 27
+
 
 class CrossEntropy(Half):
     """``CE(b + sum_{j<=k} z_j w_j)`` (000 (32)); settings: label_smoothing."""
@@ -29,4 +32,6 @@ class CrossEntropy(Half):
 
     def per_prefix(self, model: Any, code: Tensor, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of every prefix, (d,), without gradient."""
-        return cross_entropy_per_prefix(code, model.decoder, batch["label"], model.bias)
+        # It is asked for once a fit: below this size, loading the compiled kernel takes longer than doing without it.
+        backend = "auto" if code.numel() * len(model.decoder) > _WORTH_LOADING else "torch"
+        return cross_entropy_per_prefix(code, model.decoder, batch["label"], model.bias, backend=backend)

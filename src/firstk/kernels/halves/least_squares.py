@@ -36,8 +36,11 @@ class LeastSquares(Half):
     def _products(self, model: Any) -> tuple[Tensor, Tensor]:
         """Return B cross (d, q) and B gram B^T (d, d), in the coordinates of a whitener where there is one."""
         C, R = model.encoder.C, model.encoder.R
-        cross = self.settings["cross"] if R is None else self.settings["white_cross"]
-        return C @ cross, C @ self.settings["gram"] @ C.t() if R is None else C @ C.t()
+        if R is not None:
+            return C @ self.settings["white_cross"], C @ C.t()
+        cross, gram = self.settings["cross"], self.settings["gram"]
+        BX = C @ cross
+        return BX, (BX if gram is cross else C @ gram) @ C.t()
 
     @torch.no_grad()
     def precondition(self, model: Any, measure: Measure) -> None:
