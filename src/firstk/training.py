@@ -100,7 +100,7 @@ def build(request: Request) -> Task:
     def tensor(array: Any) -> torch.Tensor:
         return torch.tensor(np.asarray(array), dtype=dtype, device=device)
 
-    R = _whitener(request)
+    R = _whitener(request, on_moments)
     half = half_of(request, R, tensor)
     start = starts.choose(request, R)
     d = len(request.solution.components) if request.linear or request.width is None else request.width
@@ -213,8 +213,13 @@ def _dtype(request: Request, on_moments: bool) -> torch.dtype:
     return getattr(torch, wanted)
 
 
-def _whitener(request: Request) -> np.ndarray | None:
-    """Return R with R^T N R = I where training is to run in those coordinates."""
+def _whitener(request: Request, on_moments: bool) -> np.ndarray | None:
+    """Return R with R^T N R = I where training is to run in those coordinates; turned at random on rows.
+
+    Adam divides the gradient of every coordinate by its size. In principal axes, which the whitener gives, that
+    makes steps along quiet directions as long as along loud ones, and what rows say there is mostly noise. Coordinates
+    that mix all directions alike have no such preference (figures in docs/decisions.md, "Coordinates turned").
+    """
     fixed = "weights" in request.ordering.traits
     if not request.linear or request.solver.whiten is False:
         return None
@@ -226,7 +231,13 @@ def _whitener(request: Request) -> np.ndarray | None:
                 "whiten='auto'",
             )
         return None
-    return whitener(request.metric, request.statistics.moments.eps)
+    R = whitener(request.metric, request.statistics.moments.eps)
+    return R if on_moments else R @ _turn(R.shape[1], request.seed)
+
+
+def _turn(r: int, seed: int) -> np.ndarray:
+    """Return a random orthogonal matrix, by draws that no start uses."""
+    return np.linalg.qr(np.random.default_rng([seed, r]).normal(size=(r, r)))[0]
 
 
 def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
@@ -246,7 +257,7 @@ def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
     elif form == "cross_entropy":
         settings = {"label_smoothing": getattr(objective, "label_smoothing", 0.0)}
     else:
-        settings = {}
+        settings = {"temperature": objective.temperature}  # type: ignore[attr-defined]
     return HALVES[request.form](settings)
 
 
