@@ -13,9 +13,11 @@ import time
 import numpy as np
 import pytest
 
-from firstk import Gradient, PrefixEncoder, UniformL2, Unordered
+from firstk import Classification, Fisher, Gradient, PrefixEncoder, UniformL2, Unordered
 from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
+from firstk._linalg import shrunk
 from firstk.data import load_digits
+from firstk.moments import Moments
 from firstk.solvers import _checkpoint
 
 torch = pytest.importorskip("torch")
@@ -51,6 +53,29 @@ def die_after(monkeypatch, checkpoints):
             raise SystemExit
 
     monkeypatch.setattr(_checkpoint, "write", dying)
+
+
+@pytest.mark.parametrize(
+    ("objective", "on_rows"), [(Classification(shrinkage=0.9), True), (Fisher(shrinkage=0.9), False)]
+)
+def test_rows_are_trained_in_white_coordinates_that_favour_no_direction(monkeypatch, objective, on_rows):
+    """Adam sees coordinates, not directions: no coordinate may be a quiet direction alone. Moments do not mind."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 100)
+    X = rng.normal(size=(300, 40)) * np.logspace(0, -3, 40) + np.eye(40)[y]
+    tasks, train = [], Gradient.train
+
+    def watched(self, task, *rest):
+        tasks.append(task)
+        return train(self, task, *rest)
+
+    monkeypatch.setattr(Gradient, "train", watched)
+    PrefixEncoder(2, objective=objective, solver=Gradient(epochs=1), random_state=0).fit(X, y)
+    R = tasks[0].model.encoder.R.double().numpy()
+    moments = Moments().update(X, y)
+    np.testing.assert_allclose(R.T @ shrunk(moments.Sw, 0.9, 40) @ R, np.eye(40), atol=1e-5)
+    variances = np.diag(R.T @ moments.Sw @ R)
+    assert (variances.max() < 20 * variances.min()) == on_rows
 
 
 def test_the_hooks_are_called_in_their_order():
@@ -121,7 +146,9 @@ def test_a_killed_process_resumes_to_the_same_bytes(tmp_path):
         import sys, time
         import numpy as np
         from firstk import Gradient, PrefixEncoder
-        from firstk.data import load_digits
+        from firstk._linalg import shrunk
+from firstk.data import load_digits
+from firstk.moments import Moments
         from firstk.solvers import _checkpoint
         digits = load_digits()
         slow = sys.argv[1] == "slow"
