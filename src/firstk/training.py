@@ -100,7 +100,7 @@ def build(request: Request) -> Task:
     def tensor(array: Any) -> torch.Tensor:
         return torch.tensor(np.asarray(array), dtype=dtype, device=device)
 
-    R = _whitener(request, on_moments)
+    R = _whitener(request)
     half = half_of(request, R, tensor)
     start = starts.choose(request, R)
     d = len(request.solution.components) if request.linear or request.width is None else request.width
@@ -213,12 +213,12 @@ def _dtype(request: Request, on_moments: bool) -> torch.dtype:
     return getattr(torch, wanted)
 
 
-def _whitener(request: Request, on_moments: bool) -> np.ndarray | None:
-    """Return R with R^T N R = I where training is to run in those coordinates; turned at random on rows.
+def _whitener(request: Request) -> np.ndarray | None:
+    """Return R with R^T N R = I where training is to run in those coordinates, turned at random where that helps.
 
-    Adam divides the gradient of every coordinate by its size. In principal axes, which the whitener gives, that
-    makes steps along quiet directions as long as along loud ones, and what rows say there is mostly noise. Coordinates
-    that mix all directions alike have no such preference (figures in docs/decisions.md, "Coordinates turned").
+    Adam divides the gradient of every coordinate by its size. In principal axes, which the whitener gives, that makes
+    steps along quiet directions as long as along loud ones, and what few rows say there is mostly noise. Coordinates
+    that mix all directions have no such preference (figures in docs/decisions.md, "Coordinates turned").
     """
     fixed = "weights" in request.ordering.traits
     if not request.linear or request.solver.whiten is False:
@@ -232,7 +232,7 @@ def _whitener(request: Request, on_moments: bool) -> np.ndarray | None:
             )
         return None
     R = whitener(request.metric, request.statistics.moments.eps)
-    return R if on_moments else R @ _turn(R.shape[1], request.seed)
+    return R @ _turn(R.shape[1], request.seed) if HALVES[request.form].turned else R
 
 
 def _turn(r: int, seed: int) -> np.ndarray:

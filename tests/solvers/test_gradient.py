@@ -13,11 +13,10 @@ import time
 import numpy as np
 import pytest
 
-from firstk import Classification, Fisher, Gradient, PrefixEncoder, UniformL2, Unordered
+from firstk import Gradient, PrefixEncoder, Similarity, UniformL2, Unordered
 from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
 from firstk._linalg import shrunk
 from firstk.data import load_digits
-from firstk.moments import Moments
 from firstk.solvers import _checkpoint
 
 torch = pytest.importorskip("torch")
@@ -55,14 +54,12 @@ def die_after(monkeypatch, checkpoints):
     monkeypatch.setattr(_checkpoint, "write", dying)
 
 
-@pytest.mark.parametrize(
-    ("objective", "on_rows"), [(Classification(shrinkage=0.9), True), (Fisher(shrinkage=0.9), False)]
-)
-def test_rows_are_trained_in_white_coordinates_that_favour_no_direction(monkeypatch, objective, on_rows):
-    """Adam sees coordinates, not directions: no coordinate may be a quiet direction alone. Moments do not mind."""
+@pytest.mark.parametrize(("scored", "turned"), [(True, True), (False, False)])
+def test_scored_pairs_are_trained_in_white_coordinates_that_favour_no_direction(monkeypatch, scored, turned):
+    """Adam sees coordinates, not directions: with scores no coordinate is a quiet direction alone."""
     rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 100)
-    X = rng.normal(size=(300, 40)) * np.logspace(0, -3, 40) + np.eye(40)[y]
+    left, right = (rng.normal(size=(300, 40)) * np.logspace(0, -3, 40) for _ in range(2))
+    scores = rng.permutation(300) if scored else None
     tasks, train = [], Gradient.train
 
     def watched(self, task, *rest):
@@ -70,12 +67,13 @@ def test_rows_are_trained_in_white_coordinates_that_favour_no_direction(monkeypa
         return train(self, task, *rest)
 
     monkeypatch.setattr(Gradient, "train", watched)
-    PrefixEncoder(2, objective=objective, solver=Gradient(epochs=1), random_state=0).fit(X, y)
+    objective = Similarity(shrinkage=0.9, neighbours=0.0)
+    PrefixEncoder(2, objective=objective, solver=Gradient(epochs=1), random_state=0).fit_pairs(left, right, scores)
     R = tasks[0].model.encoder.R.double().numpy()
-    moments = Moments().update(X, y)
-    np.testing.assert_allclose(R.T @ shrunk(moments.Sw, 0.9, 40) @ R, np.eye(40), atol=1e-5)
-    variances = np.diag(R.T @ moments.Sw @ R)
-    assert (variances.max() < 20 * variances.min()) == on_rows
+    St = (np.cov(left.T, bias=True) + np.cov(right.T, bias=True)) / 2
+    np.testing.assert_allclose(R.T @ shrunk(St, 0.9, 40) @ R, np.eye(40), atol=1e-5)
+    variances = np.diag(R.T @ St @ R)
+    assert (variances.max() < 20 * variances.min()) == turned
 
 
 def test_the_hooks_are_called_in_their_order():
@@ -146,9 +144,7 @@ def test_a_killed_process_resumes_to_the_same_bytes(tmp_path):
         import sys, time
         import numpy as np
         from firstk import Gradient, PrefixEncoder
-        from firstk._linalg import shrunk
-from firstk.data import load_digits
-from firstk.moments import Moments
+        from firstk.data import load_digits
         from firstk.solvers import _checkpoint
         digits = load_digits()
         slow = sys.argv[1] == "slow"

@@ -52,6 +52,7 @@ class ScoredPairs(Pairs):
     """
 
     offset: ClassVar[bool] = True
+    turned: ClassVar[bool] = True
     # Small batches carry over better to texts of another kind (figures in docs/decisions.md).
     batch_size: ClassVar[int] = 16
     epochs: ClassVar[int] = 10
