@@ -236,7 +236,12 @@ def _dtype(request: Request, on_moments: bool) -> torch.dtype:
 
 
 def _whitener(request: Request) -> np.ndarray | None:
-    """Return R with R^T N R = I where training is to run in those coordinates."""
+    """Return R with R^T N R = I where training is to run in those coordinates, turned at random where that helps.
+
+    Adam divides the gradient of every coordinate by its size. In principal axes, which the whitener gives, that makes
+    steps along quiet directions as long as along loud ones, and what few rows say there is mostly noise. Coordinates
+    that mix all directions have no such preference (figures in docs/decisions.md, "Coordinates turned").
+    """
     fixed = "weights" in request.ordering.traits
     if not request.linear or request.solver.whiten is False:
         return None
@@ -248,7 +253,13 @@ def _whitener(request: Request) -> np.ndarray | None:
                 "whiten='auto'",
             )
         return None
-    return whitener(request.metric, request.statistics.moments.eps)
+    R = whitener(request.metric, request.statistics.moments.eps)
+    return R @ _turn(R.shape[1], request.seed) if HALVES[request.form].turned else R
+
+
+def _turn(r: int, seed: int) -> np.ndarray:
+    """Return a random orthogonal matrix, by draws that no start uses."""
+    return np.linalg.qr(np.random.default_rng([seed, r]).normal(size=(r, r)))[0]
 
 
 def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
@@ -270,7 +281,7 @@ def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
     elif form == "cross_entropy":
         settings = {"label_smoothing": getattr(objective, "label_smoothing", 0.0)}
     else:
-        settings = {}
+        settings = {"temperature": objective.temperature}  # type: ignore[attr-defined]
     return HALVES[request.form](settings)
 
 

@@ -281,3 +281,33 @@ def test_equal_cosines_leave_the_scores():
 def test_fidelity_is_a_share(fidelity):
     with pytest.raises(ValueError, match="'fidelity' parameter of Similarity"):
         Similarity(fidelity=fidelity).check()
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, "auto", None, float("nan")])
+def test_temperature_is_positive(temperature):
+    with pytest.raises(ValueError, match="'temperature' parameter of Similarity"):
+        Similarity(temperature=temperature).check()
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.2])
+def test_losses_of_pairs_divide_cosines_by_the_temperature(temperature):
+    torch = pytest.importorskip("torch")
+    from firstk.kernels.halves import HALVES
+    from firstk.kernels.halves.base import Measure
+    from firstk.omega import resolve_omega
+
+    rng = np.random.default_rng(0)
+    left, right = (torch.tensor(rng.normal(size=(6, 3))) for _ in range(2))
+    scores = torch.tensor(rng.permutation(np.arange(6.0)))
+    measure = Measure(resolve_omega({3: 1.0}, 3))
+    unit = [part / part.norm(dim=1, keepdim=True) for part in (left, right)]
+    logits = unit[0] @ unit[1].T / temperature
+    own = logits.diagonal()
+    wrong = [own[i] - own[j] for i in range(6) for j in range(6) if scores[i] < scores[j]]
+    expected = {
+        "pairs": torch.nn.functional.cross_entropy(logits, torch.arange(6)),
+        "scored_pairs": torch.log1p(torch.stack(wrong).exp().sum()),
+    }
+    for form, value in expected.items():
+        found = HALVES[form]({"temperature": temperature}).loss(None, (left, right), {"scores": scores}, measure)
+        torch.testing.assert_close(found, value)

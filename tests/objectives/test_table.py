@@ -187,7 +187,7 @@ def test_the_line_of_the_table(objective):
 def test_default_shrinkages():
     assert Fisher().shrinkage is None
     assert Regression().shrinkage is None
-    assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbours="auto", fidelity=0.5)
+    assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbours="auto", fidelity=0.5, temperature=0.05)
     assert Similarity().for_rows() == Neighbours(shrinkage=0.5)
     assert Similarity(keep="dot_products").for_rows() == DotProducts()
     for objective in (Reconstruction(), DotProducts(), Mixture(), Denoising()):

@@ -13,8 +13,13 @@ import time
 import numpy as np
 import pytest
 
+<<<<<<< HEAD
 from firstk import Fisher, Gradient, PrefixEncoder, SparsePrefix, UniformL2, Unordered
+=======
+from firstk import Gradient, PrefixEncoder, Similarity, UniformL2, Unordered
+>>>>>>> quality
 from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
+from firstk._linalg import shrunk
 from firstk.data import load_digits
 from firstk.metrics import mean_principal_angles, paired_cosines
 from firstk.solvers import _checkpoint
@@ -52,6 +57,28 @@ def die_after(monkeypatch, checkpoints):
             raise SystemExit
 
     monkeypatch.setattr(_checkpoint, "write", dying)
+
+
+@pytest.mark.parametrize(("scored", "turned"), [(True, True), (False, False)])
+def test_scored_pairs_are_trained_in_white_coordinates_that_favour_no_direction(monkeypatch, scored, turned):
+    """Adam sees coordinates, not directions: with scores no coordinate is a quiet direction alone."""
+    rng = np.random.default_rng(0)
+    left, right = (rng.normal(size=(300, 40)) * np.logspace(0, -3, 40) for _ in range(2))
+    scores = rng.permutation(300) if scored else None
+    tasks, train = [], Gradient.train
+
+    def watched(self, task, *rest):
+        tasks.append(task)
+        return train(self, task, *rest)
+
+    monkeypatch.setattr(Gradient, "train", watched)
+    objective = Similarity(shrinkage=0.9, neighbours=0.0)
+    PrefixEncoder(2, objective=objective, solver=Gradient(epochs=1), random_state=0).fit_pairs(left, right, scores)
+    R = tasks[0].model.encoder.R.double().numpy()
+    St = (np.cov(left.T, bias=True) + np.cov(right.T, bias=True)) / 2
+    np.testing.assert_allclose(R.T @ shrunk(St, 0.9, 40) @ R, np.eye(40), atol=1e-5)
+    variances = np.diag(R.T @ St @ R)
+    assert (variances.max() < 20 * variances.min()) == turned
 
 
 def test_the_hooks_are_called_in_their_order():

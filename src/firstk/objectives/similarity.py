@@ -32,6 +32,8 @@ from firstk.pairs import PairMoments
 NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5)
 # Half of what training aims at is the model's own judgement, half the annotators' (figures in docs/decisions.md).
 FIDELITY = 0.5
+# Of the softmax over cosines in training, as in most contrastive models of sentences.
+TEMPERATURE = 0.05
 # Cosines of float32 vectors that differ by less do not differ.
 _ROUNDING = 1e-6
 
@@ -53,12 +55,16 @@ class Similarity(ClosedFormObjective):
     fidelity : float in [0, 1]
         With scored pairs and solver="gradient": the weight of the full-width cosine in the scores that are trained on.
         The closed form gains nothing by it and goes by the scores alone.
+    temperature : float above 0
+        With pairs and solver="gradient": cosines are divided by it in the loss. A lower one looks at the pairs that
+        are furthest from their place, a higher one at all of them alike.
     """
 
     keep: str = "neighbours"
     shrinkage: float | str | None = "default"
     neighbours: float | str = "auto"
     fidelity: float = FIDELITY
+    temperature: float = TEMPERATURE
 
     name: ClassVar[str] = "similarity"
     takes: ClassVar[Takes] = "rows"
@@ -74,6 +80,8 @@ class Similarity(ClosedFormObjective):
             raise bad_parameter("neighbours", "Similarity", "'auto' or a number in [0, 1]", self.neighbours)
         if not (is_real(self.fidelity) and 0 <= self.fidelity <= 1):
             raise bad_parameter("fidelity", "Similarity", "a number in [0, 1]", self.fidelity)
+        if not (is_real(self.temperature) and self.temperature > 0):
+            raise bad_parameter("temperature", "Similarity", "a positive number", self.temperature)
 
     def for_rows(self) -> Neighbours | DotProducts:
         """Return the member that learns without pairs."""
@@ -83,7 +91,8 @@ class Similarity(ClosedFormObjective):
 
     def for_pairs(self) -> Pairs:
         """Return the member that learns from pairs."""
-        return Pairs("auto" if self.shrinkage == "default" else self.shrinkage, self.neighbours, self.fidelity)
+        shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
+        return Pairs(shrinkage, self.neighbours, self.fidelity, self.temperature)
 
 
 @dataclass(frozen=True)
@@ -148,12 +157,14 @@ class Pairs(ClosedFormObjective):
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbours are mixed in with weight `neighbours`, each
     part divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
-    Training goes by scores into which the cosine of the full vectors is mixed with weight `fidelity`.
+    Training goes by scores into which the cosine of the full vectors is mixed with weight `fidelity`,
+    and divides cosines by `temperature`.
     """
 
     shrinkage: float | str | None = "auto"
     neighbours: float | str = "auto"
     fidelity: float = FIDELITY
+    temperature: float = TEMPERATURE
 
     name: ClassVar[str] = "pairs"
     takes: ClassVar[Takes] = "pairs"

@@ -47,6 +47,8 @@ class Half:
     sampled_by_default: ClassVar[bool] = False
     # Whether a linear encoder is trained with an offset: where cosines are measured from is part of what is learnt.
     offset: ClassVar[bool] = False
+    # Whether white coordinates are turned at random before training, so that none is a quiet direction alone.
+    turned: ClassVar[bool] = False
     # Adam's step in whitened coordinates, rows of a batch, and the passes and steps a linear encoder needs on batches.
     learning_rate: ClassVar[float] = 5e-3
     weight_decay: ClassVar[float] = 0.0

@@ -11,13 +11,11 @@ from firstk.kernels.contrastive import info_nce
 from firstk.kernels.cosent import cosent
 from firstk.kernels.halves.base import Half, Measure
 
-_TEMPERATURE = 0.05
-
 
 class Pairs(Half):
     """What both kinds share: cosines after truncation, prefix 1 without weight, and pairs compared with pairs.
 
-    A batch is therefore no sum over rows, and prefixes are never drawn.
+    A batch is therefore no sum over rows, and prefixes are never drawn. Settings: temperature.
     """
 
     row_sums: ClassVar[bool] = False
@@ -34,17 +32,17 @@ class Positives(Pairs):
 
     def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: Measure) -> Tensor:
         """Return the weighted loss of the batch; `code` holds both sides."""
-        return _info_nce(*code, measure)
+        return _info_nce(*code, measure, self.settings["temperature"])
 
 
-def _info_nce(queries: Tensor, positives: Tensor, measure: Measure) -> Tensor:
+def _info_nce(queries: Tensor, positives: Tensor, measure: Measure, temperature: float) -> Tensor:
     """Compare the queries at hand with the documents of all ranks."""
     documents = measure.ranks.joined(positives)
     first = measure.ranks.before(len(queries))
     if not len(queries):
         return 0.0 * documents.sum()
     own = torch.arange(first, first + len(queries), device=queries.device)
-    return info_nce(queries, documents, targets=own, omega=measure.weights, temperature=_TEMPERATURE)
+    return info_nce(queries, documents, targets=own, omega=measure.weights, temperature=temperature)
 
 
 class ScoredPairs(Pairs):
@@ -54,6 +52,7 @@ class ScoredPairs(Pairs):
     """
 
     offset: ClassVar[bool] = True
+    turned: ClassVar[bool] = True
     # Small batches carry over better to texts of another kind (figures in docs/decisions.md).
     batch_size: ClassVar[int] = 16
     epochs: ClassVar[int] = 10
@@ -62,4 +61,4 @@ class ScoredPairs(Pairs):
     def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: Measure) -> Tensor:
         """Return the weighted loss of the batch; `code` holds both sides."""
         left, right, scores = (measure.ranks.joined(part) for part in (*code, batch["scores"]))
-        return cosent(left, right, scores, omega=measure.weights)
+        return cosent(left, right, scores, scale=1 / self.settings["temperature"], omega=measure.weights)
