@@ -13,11 +13,7 @@ import time
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
-from firstk import Fisher, Gradient, PrefixEncoder, SparsePrefix, UniformL2, Unordered
-=======
-from firstk import Gradient, PrefixEncoder, Similarity, UniformL2, Unordered
->>>>>>> quality
+from firstk import Fisher, Gradient, PrefixEncoder, Similarity, SparsePrefix, UniformL2, Unordered
 from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
 from firstk._linalg import shrunk
 from firstk.data import load_digits
