@@ -44,7 +44,7 @@ COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
     (info, "firstk info model/"),
-    (reproduce, "firstk reproduce 000/fig1 --tier smoke"),
+    (reproduce, "firstk reproduce 001/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:
