@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from firstk import __version__
 
 
@@ -62,3 +64,27 @@ def test_every_example_of_help_runs(tmp_path):
         done = firstk(*shlex.split(example)[1:], cwd=tmp_path)
         extra_missing = done.returncode == 1 and "which is not installed" in done.stderr
         assert done.returncode == 0 or extra_missing, example + done.stderr
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_that_falls_into_a_destructor_still_ends_the_command(name, code):
+    """Python drops what a destructor raises; the signal must not be lost with it."""
+    script = f"""
+import os, signal, sys, time
+import firstk.cli.app as app
+
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(0.2)
+
+def command():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    Late()
+    time.sleep(20)
+
+app.app = command
+app.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr

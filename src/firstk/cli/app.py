@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -69,9 +71,20 @@ def _terminated(number: int, _: Any) -> None:
     raise SystemExit(128 + number)
 
 
+def _said_again(dropped: Any) -> None:
+    """Send a signal once more whose exception was raised in a destructor or a weak reference: Python drops it there."""
+    number = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(dropped.exc_type)
+    if number is None:
+        sys.__unraisablehook__(dropped)
+    else:
+        # A moment later: by then the destructor is left, and the next exception has somewhere to go.
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+
+
 def main() -> None:
     """Run the command line; a refusal is one sentence on standard error, never a traceback."""
     signal.signal(signal.SIGTERM, _terminated)
+    sys.unraisablehook = _said_again
     try:
         app()
     except FirstkError as error:
