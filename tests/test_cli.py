@@ -71,7 +71,9 @@ def test_a_signal_that_falls_into_a_destructor_still_ends_the_command(name, code
     """Python drops what a destructor raises; the signal must not be lost with it."""
     script = f"""
 import os, signal, sys, time
-import firstk.cli.app as app
+import firstk.cli
+
+app = sys.modules["firstk.cli.app"]
 
 class Late:
     def __del__(self):
