@@ -78,3 +78,12 @@ def test_a_terminated_run_keeps_what_was_finished(specs, tmp_path):
 def test_the_list_names_every_experiment(specs):
     done = reproduce("--list", "--specs", specs)
     assert done.stdout == "toys/fig1  Squares (Fig. 1; 1 claims)\n"
+
+
+def test_a_study_of_ones_own_lies_beside_its_specs(specs, tmp_path):
+    (specs / "mine.py").write_text((TESTS / "fixtures" / "toy_study.py").read_text())
+    spec = specs / "toys" / "fig1.toml"
+    spec.write_text(spec.read_text().replace("fixtures.toy_study", "mine"))
+    done = reproduce("all", "--specs", specs, "--out", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    assert "measured 5" in done.stdout

@@ -126,3 +126,15 @@ def test_foreign_results_are_refused():
     for text in ("{", "[]", '{"panels": []}', '{"panels": [{"kind": "spiral"}]}'):
         with pytest.raises(InvalidInput, match="no result of an experiment"):
             Result.from_json(text)
+
+
+def test_missing_studies_and_functions_are_named(toy, tmp_path):
+    folder, _ = toy
+    path = folder / "toys" / "fig1.toml"
+    written = path.read_text()
+    path.write_text(written.replace("fixtures.toy_study", "no_such_study"))
+    with pytest.raises(InvalidInput, match=r"There is no study 'no_such_study'.*no_such_study\.py"):
+        run(list(catalogue(folder).values()), "smoke", tmp_path / "out")
+    path.write_text(written.replace('where = "Figure 1"', 'where = "Figure 1"\nreport = "figure_9"'))
+    with pytest.raises(InvalidInput, match="has no function 'figure_9'"):
+        run(list(catalogue(folder).values()), "smoke", tmp_path / "out")

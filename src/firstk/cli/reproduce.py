@@ -49,6 +49,8 @@ def reproduce(
     from firstk.experiments.specs import HERE, TIERS, catalogue, choose
 
     check_choice(tier, TIERS, "tier", "firstk reproduce")
+    if own is not None:
+        sys.path.insert(0, str(own.resolve()))  # where studies of one's own lie
     specs = catalogue(own or HERE)
     if not specs:
         raise InvalidInput(f"'{own}' holds no experiments: there is no file like 000/fig1.toml in it.")

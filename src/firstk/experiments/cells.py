@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,13 +40,28 @@ class Job:
 
 
 def study_module(name: str) -> ModuleType:
-    """Import a study by its name among ours, or by the dotted name of a module of one's own."""
+    """Import a study by its name among ours, or as a module of one's own."""
+    ours = f"firstk.experiments.studies.{name}"
+    module = ours if "." not in name and find_spec(ours) else name
     try:
-        return import_module(name if "." in name else f"firstk.experiments.studies.{name}")
+        return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name == "torch":
+            raise MissingExtra("torch", "torch", f"The study '{name}'") from None
+        if error.name not in (module, module.partition(".")[0]):
             raise
-        raise MissingExtra("torch", "torch", f"The study '{name}'") from None
+        raise InvalidInput(
+            f"There is no study '{name}', neither among firstk's own nor as a module that Python finds. Put "
+            f"{name.partition('.')[0]}.py into the folder that --specs names."
+        ) from None
+
+
+def part_of(study: str, name: str) -> Callable[..., Any]:
+    """Return a function of a study, or say that it has none of that name."""
+    found = getattr(study_module(study), name, None)
+    if not callable(found):
+        raise InvalidInput(f"The study '{study}' has no function '{name}'.")
+    return found
 
 
 def load(folder: Path, job: Job) -> dict[str, Any] | None:
@@ -72,7 +88,7 @@ def save(folder: Path, job: Job, result: Mapping[str, Any], seconds: float) -> d
 def work(job: Job) -> tuple[Mapping[str, Any], float]:
     """Do a job; return its result and the seconds it took."""
     begun = time.perf_counter()
-    result = study_module(job.study).measure(job.cell)
+    result = part_of(job.study, "measure")(job.cell)
     return result, time.perf_counter() - begun
 
 

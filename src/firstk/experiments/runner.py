@@ -11,7 +11,7 @@ from typing import Any
 from firstk._checks import InvalidInput
 from firstk._plain_records import from_plain, to_plain
 from firstk._whole_file import whole_file
-from firstk.experiments.cells import Job, do_all, load, study_module
+from firstk.experiments.cells import Job, do_all, load, part_of
 from firstk.experiments.claims import Verdict, judged
 from firstk.experiments.panels import KINDS, Findings, Panel
 from firstk.experiments.specs import Spec
@@ -83,7 +83,7 @@ class Run:
 
 def jobs_of(spec: Spec, tier: str) -> list[Job]:
     """Return the cells of an experiment."""
-    return [Job(spec.study, cell) for cell in study_module(spec.study).cells(spec.settings(tier))]
+    return [Job(spec.study, cell) for cell in part_of(spec.study, "cells")(spec.settings(tier))]
 
 
 def run(
@@ -129,9 +129,8 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
     """Read the cells of an experiment and judge its claims."""
     kept = [load(folder, job) or {} for job in jobs]
     settings = spec.settings(tier)
-    findings: Findings = getattr(study_module(spec.study), spec.report)(
-        settings, [(part["cell"], part["result"]) for part in kept]
-    )
+    cells = [(part["cell"], part["result"]) for part in kept]
+    findings: Findings = part_of(spec.study, spec.report)(settings, cells)
     return Result(
         id=spec.id,
         paper=spec.paper,
