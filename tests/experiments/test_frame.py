@@ -93,8 +93,10 @@ def test_damaged_or_foreign_cells_count_as_none(tmp_path):
     save(tmp_path, job, {"x": 1.0}, 0.5)
     assert load(tmp_path, job)["result"] == {"x": 1.0}
     assert load(tmp_path, Job("s", {"a": 2})) is None
-    next((tmp_path / "cells").iterdir()).write_text("{")
-    assert load(tmp_path, job) is None
+    kept = next((tmp_path / "cells").iterdir())
+    for damage in (b"{", b"\xff\xfe\x00", b'{"cell": {"a": 1}, "result": {}}'):
+        kept.write_bytes(damage)
+        assert load(tmp_path, job) is None
     with pytest.raises(InvalidInput, match="finite numbers"):
         save(tmp_path, job, {"x": float("inf")}, 0.5)
 
@@ -110,8 +112,21 @@ def test_specs_are_found_and_refused_by_name(toy):
     with pytest.raises(InvalidInput, match="toys/fig1' cannot be read: it has no field other"):
         read_spec(path)
     path.write_text("title = ")
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match=r"fig1\.toml' cannot be read: it is no TOML"):
         read_spec(path)
+    path.write_text("title = 'x'")
+    with pytest.raises(InvalidInput, match="'toys/fig1' lacks 'where'"):
+        read_spec(path)
+    path.with_suffix(".expected.json").write_text("{")
+    with pytest.raises(InvalidInput, match=r"fig1\.expected\.json' cannot be read: it is no JSON"):
+        read_spec(path)
+
+
+def test_a_damaged_record_counts_as_not_run(toy, tmp_path):
+    specs = catalogue(toy[0])
+    for damage in (b"\xff", b"{}", b"garb{"):
+        (tmp_path / "toys-fig1.json").write_bytes(damage)
+        assert read_results(tmp_path, specs) == []
 
 
 def test_a_figure_stands_for_its_parts(toy):

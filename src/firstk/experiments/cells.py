@@ -68,9 +68,10 @@ def load(folder: Path, job: Job) -> dict[str, Any] | None:
     """Return the kept result of a job with the seconds it took, or None; a damaged file counts as none."""
     try:
         kept = json.loads((folder / FOLDER / f"{job.key}.json").read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
+    except (OSError, ValueError):  # no file, no text, or no JSON
         return None
-    return kept if isinstance(kept, dict) and kept.get("cell") == job.cell and "result" in kept else None
+    whole = isinstance(kept, dict) and kept.get("cell") == job.cell and {"result", "seconds"} <= set(kept)
+    return kept if whole else None
 
 
 def save(folder: Path, job: Job, result: Mapping[str, Any], seconds: float) -> dict[str, Any]:

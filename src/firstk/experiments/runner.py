@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -161,10 +162,11 @@ def write(result: Result, folder: Path) -> None:
 
 
 def read_results(folder: Path, specs: Mapping[str, Spec]) -> list[Result]:
-    """Read the results that a folder holds, in the order of the specs."""
+    """Read the results that a folder holds, in the order of the specs; a damaged one counts as not run."""
     found = []
     for spec in specs.values():
         path = folder / f"{spec.stem}.json"
         if path.is_file():
-            found.append(Result.from_json(path.read_text(encoding="utf-8")))
+            with suppress(InvalidInput):
+                found.append(Result.from_json(path.read_text(encoding="utf-8", errors="replace")))
     return found

@@ -89,9 +89,10 @@ def choose(names: list[str], specs: Mapping[str, Spec]) -> list[Spec]:
     for name in names:
         found = [s for s in specs.values() if name in ("all", s.paper, s.id, s.figure)]
         if not found:
+            papers = ", ".join(dict.fromkeys(spec.paper for spec in specs.values()))
             raise InvalidInput(
-                f"There is no experiment '{name}'. Name one of: {', '.join(specs)}; or a paper "
-                f"({', '.join(PAPERS)}), or all. 'firstk reproduce --list' says what each is."
+                f"There is no experiment '{name}'. Name one of: {', '.join(specs)}; or a paper ({papers}), or all. "
+                "'firstk reproduce --list' says what each is."
             )
         chosen |= {spec.id: spec for spec in found}
     return list(chosen.values())
@@ -103,7 +104,13 @@ def read_spec(path: Path) -> Spec:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         claims = json.loads(path.with_suffix(".expected.json").read_text(encoding="utf-8"))["claims"]
         return _spec(f"{path.parent.name}/{path.stem}", found, claims)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, KeyError, TypeError, OSError, InvalidInput) as error:
+    except KeyError as error:
+        raise InvalidInput(f"The experiment '{path.parent.name}/{path.stem}' lacks {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"'{path}' cannot be read: it is no TOML: {error}.") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"'{path.with_suffix('.expected.json')}' cannot be read: it is no JSON: {error}.") from None
+    except (TypeError, OSError, InvalidInput) as error:
         raise InvalidInput(f"The experiment '{path.parent.name}/{path.stem}' cannot be read: {error}") from None
 
 
