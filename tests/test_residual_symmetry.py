@@ -109,6 +109,30 @@ def test_cross_entropy_scales_of_the_axes(scale, equal):
         np.testing.assert_allclose(head_form(Code(*scaled(B, W), SW), scale, ST).components, form.components)
 
 
+def own_entropies(each, heads):
+    """Cross-entropies of the first prefixes, each under its own head, one by one."""
+    logits = (t(X @ each[: k + 1].T) @ t(head[:, : k + 1]).T for k, head in enumerate(heads))
+    return np.array([torch.nn.functional.cross_entropy(each, t(Y)).item() for each in logits])
+
+
+def test_own_heads_leave_the_flag_of_the_first_axes():
+    """Prefixes 1 to 3 have heads of their own, prefix 4 the shared one: T may mix the first three downwards."""
+    own = np.tril(RNG.normal(size=(C, 3, 3))).swapaxes(0, 1)
+    T = np.eye(D)
+    T[:3, :3] = LOWER[:3, :3]
+    codes = Code(B, W, SW, own=own), Code(B, W, SW, own=own).mixed(T)
+    assert same(own_entropies(B, own), own_entropies(codes[1].components, codes[1].own))
+    assert same(entropy(B, W)[[3]], entropy(codes[1].components, codes[1].shared)[[3]])
+    forms = [with_signs(head_form(each, "noise", ST)) for each in codes]
+    np.testing.assert_allclose(forms[0].components, forms[1].components, atol=1e-8)
+    gram = forms[0].components @ SW @ forms[0].components.T
+    np.testing.assert_allclose(gram[:3, :3], gram[0, 0] * np.eye(3), atol=1e-10)
+    assert gram[3, 3] == pytest.approx(gram[0, 0])
+    for form in forms:
+        assert same(own_entropies(B, own), own_entropies(form.components, form.own))
+        assert same(entropy(B, W)[[3]], entropy(form.components, form.shared)[[3]])
+
+
 def test_dot_product_signs_with_one_encoder_scale_with_two():
     def dots(left, right):
         return np.cumsum((X[:30] @ left.T) * (X[30:] @ right.T), axis=1)

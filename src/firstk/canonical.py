@@ -7,7 +7,7 @@ is used up by a convention, so that two fits that found the same thing look the 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -28,23 +28,31 @@ class Code:
         Metric of the rows.
     M : ndarray of shape (p, p) or None
         What the objective wants much of, for ratio traces.
+    own : ndarray of shape (K, q, K) or None
+        Heads of the first K prefixes that share theirs with none; number k - 1 has k columns.
     """
 
     components: np.ndarray
     shared: np.ndarray | None
     N: np.ndarray
     M: np.ndarray | None = None
+    own: np.ndarray | None = None
 
     def mixed(self, T: np.ndarray) -> Code:
-        """Return the code T B with shared weights A T^-1, which leaves the whole code's loss as it is."""
+        """Return the code T B with shared weights A T^-1, which leaves the whole code's loss as it is.
+
+        Heads of the first prefixes follow where T keeps their spans, being lower triangular there.
+        """
         shared = None if self.shared is None else np.linalg.solve(T.T, self.shared.T).T
-        return Code(T @ self.components, shared, self.N, self.M)
+        own = None if self.own is None else self.own @ np.linalg.inv(T[: len(self.own), : len(self.own)])
+        return replace(self, components=T @ self.components, shared=shared, own=own)
 
     def scaled(self, factor: np.ndarray) -> Code:
         """Return the code with axis k times factor k, and shared column k divided by it."""
         safe = np.where(factor == 0, 1.0, factor)
         shared = None if self.shared is None else self.shared / safe
-        return Code(self.components * safe[:, None], shared, self.N, self.M)
+        own = None if self.own is None else self.own / safe[: len(self.own)]
+        return replace(self, components=self.components * safe[:, None], shared=shared, own=own)
 
     @property
     def gram(self) -> np.ndarray:
@@ -95,14 +103,15 @@ def _rows_of_one_length(code: Code) -> Code:
 
 
 def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
-    """Use up the reciprocal scales of an encoder with a classifier's head; the mean squared norm of the code is 1.
+    """Use up what a classifier's heads leave free in their encoder; the mean squared norm of the code is 1.
 
     Parameters
     ----------
     code : Code
         N is the within-class scatter.
     scale : {"noise", "head", "learned"}
-        "noise" gives every axis the same N-norm, so the same noise inside classes; "head" gives the head's columns,
+        "noise" gives every axis the same N-norm, so the same noise inside classes, and makes axes whose prefixes have
+        heads of their own orthonormal in N; "head" gives the head's columns,
         centred over classes, one length, so that the scale is the code's; "learned" keeps the ratios.
     second_moment : ndarray of shape (p, p)
         E[x x^T] of what the encoder sees.
@@ -110,12 +119,21 @@ def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
     shared = code.shared
     assert shared is not None
     if scale == "noise":
-        code = _rows_of_one_length(code)
+        code = _rows_of_one_length(_own_axes_orthonormal(code))
     elif scale == "head":
         code = code.scaled(np.linalg.norm(shared - shared.mean(axis=0), axis=0))
     B = code.components
     size = np.sqrt(max(float(np.sum((B @ second_moment) * B)), np.finfo(float).tiny))
     return code.scaled(np.full(len(B), 1 / size))
+
+
+def _own_axes_orthonormal(code: Code) -> Code:
+    """Make the axes whose prefixes have heads of their own orthonormal in N, in their order: every span is kept."""
+    if code.own is None:
+        return code
+    K, T = len(code.own), np.eye(len(code.components))
+    T[:K, :K] = np.linalg.inv(_cholesky(code.gram[:K, :K]))
+    return code.mixed(T)
 
 
 def _diagonal_blocks(code: Code, blocks: tuple[int, ...]) -> Code:

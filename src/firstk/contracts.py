@@ -15,6 +15,7 @@ import numpy as np
 from firstk._arrays import under, within
 from firstk._checks import CorruptModel
 from firstk.fingerprint import Fingerprint
+from firstk.heads import Head
 from firstk.moments import Moments
 from firstk.omega import PrefixWeights
 from firstk.pairs import PairMoments
@@ -159,26 +160,6 @@ class Quadratic:
     total: float
     cross: np.ndarray
     gram: np.ndarray
-
-
-@dataclass(frozen=True)
-class Head:
-    """A linear readout that serves every prefix: ``offset_k + Z[:, :k] @ weight[:, :k].T``.
-
-    Attributes
-    ----------
-    weight : ndarray of shape (q, d)
-    offset : ndarray of shape (q,)
-    quadratic : ndarray of shape (q, d)
-        Per-axis constants that a prefix of length k subtracts the first k of; zeros for regression.
-    classes : ndarray or None
-        Labels, when the readout is an argmax over them.
-    """
-
-    weight: np.ndarray
-    offset: np.ndarray
-    quadratic: np.ndarray
-    classes: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from firstk.canonical import Code, flag_form, head_form, shared_form, sorted_form, with_signs
-from firstk.contracts import Head
 from firstk.fitted import FittedEncoder
+from firstk.heads import Head
 from firstk.kernels.halves.base import Measure
 from firstk.kernels.reconstruction import reconstruction_per_prefix
 from firstk.moments import Moments
@@ -34,9 +34,9 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
     shared, bias = _array(model.decoder), _array(model.bias)
     form = objective.form
     M = request.M if form == "ratio_trace" else None
-    code = Code(_required(model.encoder.weight), shared, request.metric, M)
+    code = Code(_required(model.encoder.weight), shared, request.metric, M, _array(model.own_weight))
     code = with_signs(canonical(request, code, request.second_moment))
-    decoder, head = _readouts(request, code, bias)
+    decoder, head = _readouts(request, task, code, bias)
     gap = _optimality_gap(request, task.measure, code)
     return FittedEncoder(
         components=code.components,
@@ -72,13 +72,29 @@ def canonical(request: Request, code: Code, second_moment: np.ndarray) -> Code:
     return shared_form(code, ordering.residual, blocks, request.objective.line.scaling)
 
 
-def _readouts(request: Request, code: Code, bias: np.ndarray | None) -> tuple[np.ndarray | None, Head | None]:
+def _readouts(
+    request: Request, task: Task, code: Code, bias: np.ndarray | None
+) -> tuple[np.ndarray | None, Head | None]:
     objective, statistics = request.objective, request.statistics
     if code.shared is None and not request.solver.canonical:
         return None, None  # readouts that come with the axes are those of the canonical form
     if code.shared is None:
         return objective.decoder(statistics, code.components), objective.head(statistics, code.components)
-    return objective.readouts(statistics, code.shared, np.zeros(len(code.shared)) if bias is None else bias)
+    decoder, head = objective.readouts(statistics, code.shared, np.zeros(len(code.shared)) if bias is None else bias)
+    if head is None or code.own is None:
+        return decoder, head
+    return decoder, _with_own(head, code.own, _required(task.model.own_offset), task.measure.weights.support)
+
+
+def _with_own(head: Head, weight: np.ndarray, offset: np.ndarray, trained: np.ndarray) -> Head:
+    """Add heads of short prefixes. A length that was not trained reads with the head of the next longer that was."""
+    K = len(weight)
+    weight, offset = weight - weight.mean(axis=1, keepdims=True), offset - offset.mean(axis=1, keepdims=True)
+    own = [(head.weight[:, :K], head.offset)]
+    for k in range(K, 0, -1):
+        own.append((weight[k - 1], offset[k - 1]) if k in trained else own[-1])
+    weights, offsets = (np.stack(part[:0:-1]) for part in zip(*own, strict=True))
+    return replace(head, own_weight=np.tril(weights.swapaxes(0, 1)).swapaxes(0, 1), own_offset=offsets)
 
 
 def _spectrum(request: Request, task: Task, code: Code) -> np.ndarray:
@@ -97,7 +113,8 @@ def _gains(task: Task) -> np.ndarray:
     task.model.eval()
     z = task.encode(batch)
     losses = task.half.per_prefix(task.model, z, batch)
-    empty = torch.nn.functional.cross_entropy(task.model.bias.expand(len(z), -1), batch["label"])
+    shares = torch.bincount(batch["label"]) / len(z)
+    empty = torch.special.entr(shares).sum()  # of the best constant
     return -np.diff(_required(losses), prepend=float(empty))
 
 
@@ -140,7 +157,7 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
     shared, bias = _array(model.decoder), _array(model.bias)
     z, batch = _codes(task)
     gram = z.T @ z / len(z)
-    code = Code(np.eye(len(gram)), shared, gram)
+    code = Code(np.eye(len(gram)), shared, gram, own=_array(model.own_weight))
     decoder: np.ndarray | None = None
     head: Head | None = None
     if objective.form == "ratio_trace" and request.solver.canonical:
@@ -151,7 +168,7 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
         code = canonical(request, code, gram)
         spectrum = _network_gains(task, request, z, batch)
         if code.shared is not None and bias is not None:
-            decoder, head = objective.readouts(request.statistics, code.shared, bias)
+            decoder, head = _readouts(request, task, code, bias)
     origin = None if decoder is None or bias is None else request.mean + bias[-len(request.mean) :]
     return FittedEncoder(
         components=code.components,

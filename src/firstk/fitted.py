@@ -27,13 +27,14 @@ from firstk._facts import check_facts
 from firstk._linalg import signed
 from firstk._storage import read_model, write_model
 from firstk.bodies import Body, restore_layers
-from firstk.contracts import Head
+from firstk.heads import Head
 from firstk.records import PrefixCurve
 
 # Entries of a block while encoding: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
 _ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder", "origin")
 _HEAD_ARRAYS = ("weight", "offset", "quadratic")
+_OWN_HEADS = ("own_weight", "own_offset")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,23 +139,17 @@ class FittedEncoder:
             raise InvalidInput(
                 f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no head."
             )
-        Z = self.encode(X, k, owner=owner)
-        k = Z.shape[1]
-        offset = self.head.offset - self.head.quadratic[:, :k].sum(axis=1)
-        return Z @ self.head.weight[:, :k].T.astype(Z.dtype) + offset.astype(Z.dtype)
+        return self.head.scores(self.encode(X, k, owner=owner))
 
     def __getitem__(self, prefix: slice) -> FittedEncoder:
         """Return the encoder of the first k coordinates, sharing memory with this one."""
         k = check_prefix(_prefix_of(prefix), self.d, "encoder[:k]")
-        head = self.head
-        if head is not None:
-            head = replace(head, weight=head.weight[:, :k], quadratic=head.quadratic[:, :k])
         return replace(
             self,
             components=self.components[:k],
             spectrum=self.spectrum[:k],
             decoder=None if self.decoder is None else self.decoder[:, :k],
-            head=head,
+            head=None if self.head is None else self.head.cut(k),
             pinned=min(self.pinned, k),
         )
 
@@ -175,14 +170,13 @@ class FittedEncoder:
         """
         components = self.components @ basis.T
         flip = signed(components)
-        head = self.head
         return replace(
             self,
             components=components * flip[:, None],
             mean=basis @ self.mean,
             query_mean=basis @ self.query_mean,
             decoder=None if self.decoder is None else basis @ self.decoder * flip,
-            head=None if head is None else replace(head, weight=head.weight * flip),
+            head=None if self.head is None else self.head.scaled(flip),
         )
 
     # -- storage ---------------------------------------------------------------------------------------------
@@ -216,7 +210,8 @@ class FittedEncoder:
         }
         config |= _provenance(self, curve, source_model)
         if self.head is not None:
-            arrays |= {f"head.{name}": getattr(self.head, name) for name in _HEAD_ARRAYS}
+            names = _HEAD_ARRAYS + (_OWN_HEADS if self.head.own else ())
+            arrays |= {f"head.{name}": getattr(self.head, name) for name in names}
             config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
         if self.body is not None:
             arrays |= self.body.arrays()
@@ -274,7 +269,12 @@ def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], pat
     if labels is not None and not _of_one_kind(labels):
         raise CorruptModel(f"'{path}' is a damaged firstk model: its classes are not labels of one kind.")
     classes = None if labels is None else np.asarray(labels)
-    return Head(**{name: arrays[f"head.{name}"] for name in _HEAD_ARRAYS}, classes=classes)
+    return Head(
+        **{name: arrays[f"head.{name}"] for name in _HEAD_ARRAYS},
+        classes=classes,
+        own_weight=arrays.get("head.own_weight"),
+        own_offset=arrays.get("head.own_offset"),
+    )
 
 
 def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
@@ -339,6 +339,9 @@ def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, b
     wanted = {name: shape for name, shape in shapes.items() if name not in ("decoder", "origin") or name in arrays}
     if any(name.startswith("head.") for name in arrays):
         wanted |= heads
+    if any(f"head.{name}" in arrays for name in _OWN_HEADS):
+        own = min(d, len(arrays.get("head.own_offset", ())))
+        wanted |= {"head.own_weight": (own, q, own), "head.own_offset": (own, q)}
     if set(arrays) != set(wanted):
         raise CorruptModel(f"'{path}' holds arrays {sorted(arrays)}; a firstk model of this kind has {sorted(wanted)}.")
     for name, shape in wanted.items():

@@ -195,11 +195,12 @@ def head_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) ->
         raise InvalidInput("The metric 'head_accuracy' needs an objective that predicts classes, such as 'fisher'.")
     Z, y = _kept(encoder, evidence, evidence.X), np.asarray(evidence.y)
     check_same_length(Z, y, "X", "y", "curve")
-    logits = np.tile(head.offset, (len(Z), 1))  # (n, C)
+    shared = np.tile(head.offset, (len(Z), 1))  # (n, C)
     hits, before = np.empty((len(Z), len(ks)), dtype=bool), 0
-    for column, k in enumerate(ks):  # each prefix adds its own coordinates to the logits of the one before
-        own = slice(before, k)
-        logits += Z[:, own] @ head.weight[:, own].T - head.quadratic[:, own].sum(axis=1)
+    for column, k in enumerate(ks):  # each prefix adds its coordinates to the shared logits of the one before
+        new = slice(before, k)
+        shared += Z[:, new] @ head.weight[:, new].T - head.quadratic[:, new].sum(axis=1)
+        logits = shared if k > head.own else head.scores(Z[:, :k])
         hits[:, column] = head.classes[logits.argmax(axis=1)] == y
         before = k
     return MeanScore(hits)

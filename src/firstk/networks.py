@@ -78,11 +78,21 @@ def build_mlp(spec: MLP, p: int, d: int) -> nn.Sequential:
 class Model(nn.Module):
     """Encoder, the weights that all prefixes share (decoder or head), and what an ordering trains for itself."""
 
-    def __init__(self, encoder: nn.Module, decoder: Tensor | None, bias: Tensor | None, extras: dict[str, Tensor]):
+    def __init__(
+        self,
+        encoder: nn.Module,
+        decoder: Tensor | None,
+        bias: Tensor | None,
+        extras: dict[str, Tensor],
+        own: tuple[Tensor, Tensor] | None = None,
+    ):
         super().__init__()
         self.encoder = encoder
         self.decoder = None if decoder is None else nn.Parameter(decoder.clone(memory_format=torch.contiguous_format))
         self.bias = None if bias is None else nn.Parameter(bias.clone())
+        # Heads of short prefixes that they share with none, as `firstk.heads.Head` has them.
+        self.own_weight = None if own is None else nn.Parameter(own[0].clone())
+        self.own_offset = None if own is None else nn.Parameter(own[1].clone())
         self.extras = nn.ParameterDict({name: nn.Parameter(part.clone()) for name, part in extras.items()})
 
     @property

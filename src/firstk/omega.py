@@ -86,6 +86,20 @@ class PrefixWeights:
         return _normalised(rest)
 
 
+@lru_cache(maxsize=64)
+def beyond(weights: PrefixWeights, K: int) -> tuple[float, PrefixWeights]:
+    """Return the weight of all prefixes past K together, which must have some, and how it is shared among them.
+
+    Examples
+    --------
+    >>> share, rest = beyond(resolve_omega("uniform", 4), 2)
+    >>> share, rest.omega.tolist()
+    (0.5, [0.0, 0.0, 0.5, 0.5])
+    """
+    rest = np.where(np.arange(weights.d) < K, 0.0, weights.omega)
+    return float(rest.sum()), _normalised(rest)
+
+
 def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> PrefixWeights:
     """Turn every accepted form of omega into weights that sum to 1.
 

@@ -111,13 +111,14 @@ def build(request: Request) -> Task:
     if not request.linear:
         d = check_width(encoder, rows["input" if "input" in rows else "left"], request.width)
         start = starts.of_network(request, d)
+    weights = request.ordering.measure(d, request.objective.line.omega)
     model = Model(
         encoder,
         None if start.shared is None else tensor(start.shared),
         None if start.bias is None else tensor(start.bias),
         {name: tensor(part) for name, part in request.ordering.extras(d).items()},
+        _own_heads(request, start, weights, tensor),
     ).to(device)
-    weights = request.ordering.measure(d, request.objective.line.omega)
     ranks = request.ranks or Alone()
     measure = Measure(weights, _estimator(request, half, weights), generator, ranks, 1 / ranks.size)
     split = _held_out(request, rows, generator, on_moments, ranks)
@@ -135,6 +136,20 @@ def build(request: Request) -> Task:
         watched=_watched(request),
         free_coordinates=request.ordering.residual in ("axes", "blocks"),
     )
+
+
+def _own_heads(request: Request, start: Any, weights: PrefixWeights, tensor: Any) -> tuple[Any, Any] | None:
+    """Return where the heads of short prefixes start: at the shared one; None where no short prefix has weight.
+
+    The longest that has weight reads with the shared head, alone if it must, so that there always is one.
+    """
+    if request.objective.form != "cross_entropy":
+        return None
+    K = request.objective.own_heads_of(int(weights.support[-1]) - 1, len(start.shared))  # type: ignore[attr-defined]
+    if not weights.omega[:K].any():
+        return None
+    weight = np.tril(np.broadcast_to(start.shared[:, None, :K], (len(start.shared), K, K))).swapaxes(0, 1)
+    return tensor(weight), tensor(np.tile(start.bias, (K, 1)))
 
 
 def _watched(request: Request) -> list[Any]:

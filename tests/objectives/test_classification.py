@@ -3,11 +3,17 @@
 import numpy as np
 import pytest
 
-from firstk import Classification, Fisher, Gradient, PrefixEncoder
-from firstk._checks import IllegalCombination
+from firstk import Classification, Fisher, Gradient, PrefixEncoder, SparsePrefix
+from firstk._checks import CorruptModel, IllegalCombination
+from firstk._storage import read_model, write_model
 from firstk.data import load_digits
+from firstk.omega import resolve_omega
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+
+from firstk.kernels.halves import HALVES  # noqa: E402
+from firstk.kernels.halves.base import Measure  # noqa: E402
+from firstk.networks import Model  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +48,9 @@ def test_training_lowers_the_loss_of_the_start_and_separates_what_fisher_does_no
 def test_the_canonical_form_has_mean_code_norm_one_and_a_centred_head(fitted, digits):
     Z = fitted.transform(digits.X_train)
     assert np.mean(np.square(Z).sum(axis=1)) == pytest.approx(1.0, rel=1e-3)
-    np.testing.assert_allclose(fitted.encoder_.head.weight.sum(axis=0), 0.0, atol=1e-9)
+    head = fitted.encoder_.head
+    for part in (head.weight, head.own_weight.swapaxes(0, 1), head.offset, head.own_offset.T):
+        np.testing.assert_allclose(part.sum(axis=0), 0.0, atol=1e-9)
     assert (fitted.components_[np.arange(9), np.abs(fitted.components_).argmax(axis=1)] > 0).all()
 
 
@@ -51,7 +59,8 @@ def test_the_spectrum_is_what_each_coordinate_takes_off_the_loss(fitted, digits)
     label = np.searchsorted(head.classes, digits.y_train)
     losses = []
     for k in range(10):
-        logits = Z[:, :k] @ head.weight[:, :k].T + head.offset
+        weight, offset = head.at(k) if k else (head.weight[:, :0], np.log(np.bincount(label) / len(label)))
+        logits = Z[:, :k] @ weight.T + offset
         logits -= logits.max(axis=1, keepdims=True)
         losses.append(np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(label)), label]))
     np.testing.assert_allclose(fitted.spectrum_, -np.diff(losses), atol=1e-4)
@@ -83,3 +92,104 @@ def test_init_and_device(digits):
             PrefixEncoder(4, objective=Classification(0.5), init=init).fit(X, y)
     with pytest.raises(ValueError, match="a device of torch"):
         PrefixEncoder(4, objective=Classification(0.5), device="abacus").fit(X, y)
+
+
+# -- heads of their own --------------------------------------------------------------------------------------------
+
+
+def trained(digits, own_heads, ordering="full_prefix", d=9, epochs=5):
+    objective, solver = Classification(0.5, own_heads=own_heads), Gradient(epochs=epochs)
+    enc = PrefixEncoder(d, objective=objective, ordering=ordering, solver=solver, random_state=0)
+    return enc.fit(digits.X_train, digits.y_train)
+
+
+@pytest.mark.parametrize(("own_heads", "found"), [("auto", 8), (0, 0), (4, 4), (40, 8)])
+def test_how_many_heads_there_are(digits, own_heads, found):
+    assert trained(digits, own_heads).encoder_.head.own == found
+
+
+def test_many_classes_get_fewer_heads():
+    assert [Classification().own_heads_of(128, classes) for classes in (2, 1024, 4096, 20000)] == [16, 16, 4, 0]
+
+
+@pytest.mark.parametrize("own_heads", [-1, 2.5, "all", None])
+def test_numbers_of_heads_that_mean_nothing(digits, own_heads):
+    with pytest.raises(ValueError, match=r"'own_heads' parameter of Classification.*not negative"):
+        trained(digits, own_heads)
+
+
+def test_every_head_is_the_one_that_its_prefix_reads_with(digits):
+    enc = trained(digits, 4)
+    Z, head = enc.transform(digits.X_test).astype(float), enc.encoder_.head
+    curve = enc.curve(digits.X_test, digits.y_test)
+    for k in range(1, 10):
+        weight, offset = (head.own_weight[k - 1], head.own_offset[k - 1]) if k <= 4 else (head.weight, head.offset)
+        scores = Z[:, :k] @ weight[:, :k].T + offset
+        np.testing.assert_allclose(enc.encoder_.read_out(digits.X_test, k), scores, atol=1e-4)
+        np.testing.assert_allclose(enc[:k].encoder_.read_out(digits.X_test), scores, atol=1e-4)
+        assert curve.at(k) == np.mean(head.classes[scores.argmax(axis=1)] == digits.y_test)
+    assert not np.triu(head.own_weight, 1).any(where=np.tri(4, dtype=bool)[:, None] == 0)
+
+
+def test_short_codes_do_not_pay_for_long_ones(digits):
+    own, shared = (trained(digits, n, epochs=25).curve(digits.X_test, digits.y_test) for n in ("auto", 0))
+    assert own.at(2) > shared.at(2) + 0.05
+    assert own.at(9) > shared.at(9) - 0.02
+
+
+@pytest.mark.parametrize(("K", "same"), [(3, True), (2, False)])
+def test_drawn_prefixes_are_those_that_share_a_head(K, same):
+    """Short prefixes are summed exactly: where one prefix is left to draw, both estimators agree on every batch."""
+    rng = np.random.default_rng(0)
+
+    def tensor(*shape):
+        return torch.tensor(rng.normal(size=shape))
+
+    own = tensor(K, 5, K), tensor(K, 5)
+    model = Model(torch.nn.Identity(), tensor(5, 4), tensor(5), {}, own)
+    code, batch = tensor(6, 4), {"label": torch.tensor([0, 1, 2, 3, 4, 0])}
+    weights, half = resolve_omega("harmonic", 4), HALVES["cross_entropy"]({"label_smoothing": 0.1})
+    drawn, exact = (
+        half.loss(model, code, batch, Measure(weights, name, torch.Generator().manual_seed(0))).item()
+        for name in ("sampled", "exact")
+    )
+    assert (drawn == pytest.approx(exact)) is same
+    logits = [code[:, :k] @ own[0][k - 1, :, :k].T + own[1][k - 1] for k in range(1, K + 1)]
+    logits += [code[:, :k] @ model.decoder[:, :k].T + model.bias for k in range(K + 1, 5)]
+    loop = [torch.nn.functional.cross_entropy(each, batch["label"], label_smoothing=0.1).item() for each in logits]
+    assert exact == pytest.approx(weights.omega @ loop)
+
+
+@pytest.mark.parametrize("lengths", [[2, 4], [4, 9]])
+def test_lengths_beside_a_list_read_with_the_next_longer_head(digits, lengths):
+    enc = trained(digits, 6, SparsePrefix(lengths))
+    weights, offsets = zip(*(enc.encoder_.head.at(k) for k in range(1, 10)), strict=True)
+    for k in range(1, 10):
+        n = min((n for n in lengths if n >= k), default=lengths[-1])
+        np.testing.assert_array_equal(weights[k - 1][:, :n], weights[n - 1][:, :k])
+        np.testing.assert_array_equal(offsets[k - 1], offsets[n - 1])
+
+
+def test_an_ordering_without_short_prefixes_has_one_head(digits):
+    assert trained(digits, "auto", "unordered").encoder_.head.own == 0
+
+
+def test_saved_heads_come_back_and_damaged_ones_are_refused(digits, tmp_path):
+    enc = trained(digits, 4)
+    enc.save(tmp_path / "model")
+    again = PrefixEncoder.load(tmp_path / "model").encoder_.head
+    np.testing.assert_array_equal(again.own_weight, enc.encoder_.head.own_weight)
+    np.testing.assert_array_equal(again.own_offset, enc.encoder_.head.own_offset)
+    config, arrays = read_model(tmp_path / "model")
+    for name, damage in (
+        ("weight", lambda a: a[:, :, :3]),
+        ("offset", lambda a: a[:3]),
+        ("weight", lambda a: a * np.nan),
+    ):
+        broken = arrays | {f"head.own_{name}": np.ascontiguousarray(damage(arrays[f"head.own_{name}"]))}
+        write_model(tmp_path / "broken", dict(config), broken)
+        with pytest.raises(CorruptModel):
+            PrefixEncoder.load(tmp_path / "broken")
+    write_model(tmp_path / "broken", dict(config), {k: v for k, v in arrays.items() if k != "head.own_offset"})
+    with pytest.raises(CorruptModel):
+        PrefixEncoder.load(tmp_path / "broken")

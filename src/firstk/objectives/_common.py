@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from firstk._checks import InvalidInput, bad_parameter, is_real
-from firstk.contracts import Head, Pencil, Quadratic, Statistics
+from firstk.contracts import Pencil, Quadratic, Statistics
+from firstk.heads import Head
 from firstk.moments import Moments
 from firstk.pairs import PairMoments
 

@@ -7,20 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import check_choice, check_fraction
-from firstk.contracts import Form, Head, NormativeLine, Pencil, Statistics, Takes
+from firstk._checks import bad_parameter, check_choice, check_fraction, is_int
+from firstk.contracts import Form, NormativeLine, Pencil, Statistics, Takes
+from firstk.heads import Head
 from firstk.objectives._common import SHRINKAGES, ClosedFormObjective, check_shrinkage, rows_of
 from firstk.objectives.fisher import Fisher
 
+# Up to which length a head of its own pays (docs/decisions.md, "Heads of their own"), and logits a row they may take.
+_OWN_HEADS = 16
+_OWN_LOGITS = 16384
 SCALES = ("noise", "head", "learned")
 
 
 @dataclass(frozen=True)
 class Classification(ClosedFormObjective):
-    """Least cross-entropy of ``b + sum_{j<=k} z_j w_j`` over the prefixes (000 (32)), one head for all of them.
+    """Least cross-entropy of a linear head over the prefixes, with heads of their own for short ones.
 
-    There is no closed form, and the best codes of different widths need not nest: omega chooses the compromise.
-    Training starts from the discriminants of Fisher, the nearest pencil, and from its head.
+    Longer prefixes share one head, ``b + sum_{j<=k} z_j w_j`` (000 (32)). There is no closed form, and the best codes
+    of different widths need not nest: omega chooses the compromise. Training starts from the discriminants of Fisher,
+    the nearest pencil, and from its head.
 
     Parameters
     ----------
@@ -31,14 +36,20 @@ class Classification(ClosedFormObjective):
         As in `torch.nn.CrossEntropyLoss`.
     scale : {"auto", "noise", "head", "learned"}
         Scaling an axis and its column of the head the other way changes no prefix loss, but it changes cosines.
-        "noise": every axis has the same noise inside classes, as Fisher's have. "head": columns of the head have one
-        length. "learned": as training left it. "auto": "noise" for linear encoders, "learned" for networks, whose
-        output may be normalised. One factor then brings the mean squared norm of the code to 1.
+        "noise": every axis has the same noise inside classes, as Fisher's have, and up to `own_heads` it is
+        uncorrelated with that of the axes before. "head": columns of the head have one length. "learned": as training
+        left it. "auto": "noise" for linear encoders, "learned" for networks, whose output may be normalised. One factor
+        then brings the mean squared norm of the code to 1.
+    own_heads : int or "auto"
+        Prefixes up to this length have a head of their own. One head for all makes short codes pay for long ones: a
+        column that is best beside 127 others is not best alone. 0: one head for all, as in 000. "auto": 16, less where
+        classes are so many that it would cost more than the rest.
     """
 
     shrinkage: float | str | None = "auto"
     label_smoothing: float = 0.0
     scale: str = "auto"
+    own_heads: int | str = "auto"
 
     name: ClassVar[str] = "classification"
     takes: ClassVar[Takes] = "labels"
@@ -54,11 +65,18 @@ class Classification(ClosedFormObjective):
         """Refuse settings outside [0, 1]."""
         check_shrinkage(self.shrinkage, "Classification")
         check_fraction(self.label_smoothing, "label_smoothing", "Classification")
+        if self.own_heads != "auto" and not (is_int(self.own_heads) and self.own_heads >= 0):  # type: ignore[operator]
+            raise bad_parameter("own_heads", "Classification", "an int that is not negative, or 'auto'", self.own_heads)
         check_choice(self.scale, ("auto", *SCALES), "scale", "Classification")
 
     def scale_of(self, linear: bool) -> str:
         """Return what `scale` stands for."""
         return ("noise" if linear else "learned") if self.scale == "auto" else self.scale
+
+    def own_heads_of(self, most: int, classes: int) -> int:
+        """Return up to which length prefixes have heads of their own, where `most` could."""
+        wanted = min(_OWN_HEADS, _OWN_LOGITS // classes) if self.own_heads == "auto" else int(self.own_heads)
+        return min(wanted, most)
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return Fisher's pencil."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from firstk._checks import InvalidInput, check_non_negative
 from firstk._linalg import shrunk
-from firstk.contracts import Form, Head, NormativeLine, Pencil, Statistics, Takes
+from firstk.contracts import Form, NormativeLine, Pencil, Statistics, Takes
+from firstk.heads import Head
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_shrinkage,

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._linalg import shrunk
-from firstk.contracts import Form, Head, NormativeLine, Pencil, Quadratic, Statistics, Takes
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
+from firstk.heads import Head
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_shrinkage,

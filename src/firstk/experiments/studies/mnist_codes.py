@@ -110,7 +110,7 @@ def trained(cell: Mapping[str, Any], X: np.ndarray, y: np.ndarray) -> Any:
     )
     return PrefixEncoder(
         cell["d"],
-        objective=Classification(shrinkage=0.5),
+        objective=Classification(shrinkage=0.5, own_heads=0),
         ordering=ordering,
         solver=solver,
         network=MLP(hidden=cell["hidden"], dropout=cell["dropout"]),

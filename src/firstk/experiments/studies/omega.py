@@ -126,8 +126,8 @@ def _classifier(cell: Mapping[str, Any]) -> dict[str, Any]:
     banking = load_banking77()
     rows = slice(None, None, max(1, len(banking.X_train) // cell["rows"]))
     encoder = PrefixEncoder(
-        cell["d"], objective=Classification(shrinkage=cell["shrinkage"]), ordering=FullPrefix(cell["omega"]),
-        solver=Gradient(epochs=cell["epochs"]), random_state=cell["seed"],
+        cell["d"], objective=Classification(shrinkage=cell["shrinkage"], own_heads=0),
+        ordering=FullPrefix(cell["omega"]), solver=Gradient(epochs=cell["epochs"]), random_state=cell["seed"],
     ).fit(banking.X_train[rows], banking.y_train[rows])  # fmt: skip
     curve = encoder.curve(banking.X_test, banking.y_test, metric="head_accuracy")
     return {"accuracy": list(rounded(curve.score))}

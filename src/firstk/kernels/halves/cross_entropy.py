@@ -1,4 +1,4 @@
-"""Cross-entropy of every prefix under one shared head."""
+"""Cross-entropy of every prefix: under heads of their own for short ones, under one shared head for the others."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from firstk.kernels.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.kernels.free_heads import stacked_head_losses
 from firstk.kernels.halves.base import Half, Measure
+from firstk.omega import beyond
 
 # Numbers of rows times prefixes times classes, of which torch takes 2^27 in half a second.
 _WORTH_LOADING = 1 << 27
 
 
 class CrossEntropy(Half):
-    """``CE(b + sum_{j<=k} z_j w_j)`` (000 (32)); settings: label_smoothing."""
+    """``CE(b + sum_{j<=k} z_j w_j)`` (000 (32)); settings: label_smoothing.
+
+    The heads of short prefixes are few and small, and are always summed exactly: where prefixes are drawn, they are
+    drawn among those that share a head.
+    """
 
     sampled_by_default: ClassVar[bool] = True
     # Chosen on rows held out of Banking77's training part (docs/decisions.md, "Classification").
@@ -25,13 +31,22 @@ class CrossEntropy(Half):
 
     def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
         """Return the weighted loss of the batch."""
-        smoothing = self.settings["label_smoothing"]
-        return cross_entropy(
-            code, model.decoder, batch["label"], model.bias, label_smoothing=smoothing, **measure.options()
-        )
+        options = measure.options() | self.settings
+        if model.own_weight is None:
+            return cross_entropy(code, model.decoder, batch["label"], model.bias, **options)
+        K = len(model.own_weight)
+        share, rest = beyond(measure.weights, K)
+        own = self._own(model, code, batch, **self.settings) @ code.new_tensor(measure.weights.omega[:K])
+        return own + share * cross_entropy(code, model.decoder, batch["label"], model.bias, **options | {"omega": rest})
 
     def per_prefix(self, model: Any, code: Tensor, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of every prefix, (d,), without gradient."""
         # It is asked for once a fit: below this size, loading the compiled kernel takes longer than doing without it.
         backend = "auto" if code.numel() * len(model.decoder) > _WORTH_LOADING else "torch"
-        return cross_entropy_per_prefix(code, model.decoder, batch["label"], model.bias, backend=backend)
+        losses = cross_entropy_per_prefix(code, model.decoder, batch["label"], model.bias, backend=backend)
+        if model.own_weight is not None:
+            losses[: len(model.own_weight)] = self._own(model, code, batch).detach()
+        return losses
+
+    def _own(self, model: Any, code: Tensor, batch: dict[str, Tensor], **settings: float) -> Tensor:
+        return stacked_head_losses(code, model.own_weight, model.own_offset, batch["label"], **settings)
