@@ -94,7 +94,14 @@ def full_prefix(banking):
 def test_banking77_short_codes_tell_intents_apart(full_prefix):
     enc, scores, _ = full_prefix
     assert enc.encoder_.config["estimator"] == "sampled"
-    assert (scores >= [0.53, 0.83, 0.895, 0.912]).all(), scores
+    assert (scores >= [0.61, 0.85, 0.90, 0.915]).all(), scores
+
+
+def test_banking77_short_codes_do_not_pay_for_long_ones(full_prefix, banking):
+    """With one head for all prefixes it has 0.15, 0.34, 0.56, 0.84 (docs/decisions.md, "Heads of their own")."""
+    own = full_prefix[0].curve(banking.X_test, banking.y_test, ks=[2, 3, 4, 8])
+    assert own.metric == "head_accuracy"
+    assert (np.array(own.score) >= [0.22, 0.49, 0.66, 0.85]).all(), own.score
 
 
 @pytest.fixture(scope="module")
@@ -113,23 +120,18 @@ def against_a_list(banking, full_prefix):
 
 
 def test_the_default_fit_goes_higher(against_a_list):
-    assert (against_a_list[0] >= [0.60, 0.85, 0.90, 0.915]).all(), against_a_list[0]
+    assert (against_a_list[0] >= [0.62, 0.855, 0.905, 0.918]).all(), against_a_list[0]
 
 
-def test_no_worse_than_a_list_from_a_random_start(against_a_list):
+def test_no_worse_than_a_list_from_a_random_start(against_a_list, full_prefix):
     full, listed, _ = against_a_list
-    assert (full >= listed - 0.01).all(), (full, listed)
+    for scores in (full, full_prefix[1]):  # exact and sampled
+        assert (scores >= listed - 0.01).all(), (scores, listed)
 
 
 def test_no_worse_than_a_list_from_the_same_start(against_a_list):
     full, _, listed = against_a_list
-    assert (full[1:] >= listed[1:] - 0.01).all(), (full, listed)
-
-
-@pytest.mark.xfail(strict=True, reason="k = 1, 2, 3 have a third of harmonic weights: 0.614 against 0.627 at k = 4")
-def test_no_worse_than_a_list_from_the_same_start_at_four(against_a_list):
-    full, _, listed = against_a_list
-    assert full[0] >= listed[0] - 0.01
+    assert (full >= listed - 0.01).all(), (full, listed)
 
 
 # -- STS benchmark -----------------------------------------------------------------------------------------------------
