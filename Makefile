@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# Two BLAS processes at once crawl: tests keep to one thread each.
+# Two BLAS processes at once crawl: tests keep to one thread each, a process a core, and whole files to a process.
 # With SCIPY_ARRAY_API scikit-learn's array checks run instead of being skipped.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE SCIPY_ARRAY_API=1
 
@@ -36,7 +36,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
