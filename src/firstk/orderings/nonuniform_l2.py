@@ -29,8 +29,8 @@ class NonuniformL2(Hooks):
     ----------
     lam : str or sequence of float
         "spectral": evenly from sigma_d^2/18 to sigma_d^2/2 (000 table 1). "mnist": sqrt(lambda) evenly from 0.1 to 0.9
-        (001 H.1). "synthetic": sqrt(lambda) evenly from 0.1 to 10 (001 H.2). "conditioned": the line inside the range
-        of 000 whose Hessian has the smallest condition number. Or d numbers.
+        (001 H.1). "synthetic": sqrt(lambda) evenly from 0.1 to 10 (001 H.2). "conditioned": those whose Hessian
+        at the optimum has the smallest condition number (001 section 4.3, corrected). Or d numbers.
     """
 
     lam: str | Sequence[float] = "spectral"
