@@ -73,27 +73,3 @@ def free_head_losses(z: Tensor, heads: Mapping[int, nn.Linear], labels: Tensor, 
     logits = [head(z[:, :k]) for k, head in heads.items()]
     return torch.stack([F.cross_entropy(t.float() if t.dtype != torch.float64 else t, labels, **options)
                         for t in logits])  # fmt: skip
-
-
-def stacked_head_losses(
-    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, label_smoothing: float = 0.0
-) -> Tensor:
-    """Return the loss of each of the first K prefixes under a head of its own, (K,); differentiable.
-
-    Parameters
-    ----------
-    z : Tensor of shape (n, d)
-    weight : Tensor of shape (K, C, K)
-        Head k - 1 reads its first k columns; the others are never looked at.
-    offset : Tensor of shape (K, C)
-    labels : Tensor of shape (n,), integer
-    label_smoothing : float
-        As in `torch.nn.functional.cross_entropy`.
-    """
-    K, C, _ = weight.shape
-    own = weight * torch.ones(K, K, dtype=weight.dtype, device=weight.device).tril_()[:, None]
-    logits = torch.addmm(offset.flatten(), z[:, :K], own.flatten(0, 1).t())  # (n, K C): one product for all heads
-    losses = F.cross_entropy(
-        logits.view(-1, C), labels.repeat_interleave(K), reduction="none", label_smoothing=label_smoothing
-    )
-    return losses.view(-1, K).mean(0)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from firstk.kernels.cross_entropy import cross_entropy, cross_entropy_per_prefix
-from firstk.kernels.free_heads import stacked_head_losses
 from firstk.kernels.halves.base import Half, Measure
+from firstk.kernels.stacked_heads import stacked_heads, stacked_heads_per_prefix
 from firstk.omega import beyond
 
 # Numbers of rows times prefixes times classes, of which torch takes 2^27 in half a second.
@@ -34,9 +34,10 @@ class CrossEntropy(Half):
         options = measure.options() | self.settings
         if model.own_weight is None:
             return cross_entropy(code, model.decoder, batch["label"], model.bias, **options)
-        K = len(model.own_weight)
-        share, rest = beyond(measure.weights, K)
-        own = self._own(model, code, batch, **self.settings) @ code.new_tensor(measure.weights.omega[:K])
+        omega = measure.weights.omega[: len(model.own_weight)]
+        share, rest = beyond(measure.weights, len(omega))
+        heads = model.own_weight, model.own_offset, batch["label"], code.new_tensor(omega)
+        own = stacked_heads(code, *heads, **self.settings)
         return own + share * cross_entropy(code, model.decoder, batch["label"], model.bias, **options | {"omega": rest})
 
     def per_prefix(self, model: Any, code: Tensor, batch: dict[str, Tensor]) -> Tensor:
@@ -45,8 +46,6 @@ class CrossEntropy(Half):
         backend = "auto" if code.numel() * len(model.decoder) > _WORTH_LOADING else "torch"
         losses = cross_entropy_per_prefix(code, model.decoder, batch["label"], model.bias, backend=backend)
         if model.own_weight is not None:
-            losses[: len(model.own_weight)] = self._own(model, code, batch).detach()
+            own = model.own_weight, model.own_offset, batch["label"]
+            losses[: len(model.own_weight)] = stacked_heads_per_prefix(code, *own)
         return losses
-
-    def _own(self, model: Any, code: Tensor, batch: dict[str, Tensor], **settings: float) -> Tensor:
-        return stacked_head_losses(code, model.own_weight, model.own_offset, batch["label"], **settings)
