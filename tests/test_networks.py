@@ -99,7 +99,8 @@ def test_a_network_of_the_users_own(digits, tmp_path):
     enc.save(tmp_path / "model")
     with pytest.raises(InvalidInput, match=r"load\(path, module=network\)"):
         PrefixEncoder.load(tmp_path / "model")
-    again = PrefixEncoder.load(tmp_path / "model", module=Twisted(64, 6))
+    again = PrefixEncoder.load(tmp_path / "model", module=net)
+    assert torch.equal(net.first.weight, before)  # loaded into a copy
     np.testing.assert_array_equal(again.transform(digits.X_test), enc.transform(digits.X_test))
     with pytest.raises(CorruptModel, match="does not fit the module"):
         PrefixEncoder.load(tmp_path / "model", module=Twisted(64, 5))
@@ -131,6 +132,19 @@ def test_fisher_of_a_network(digits):
     enc.fit(digits.X_train, digits.y_train)
     assert enc.score(digits.X_test, digits.y_test) > 0.8
     assert (np.diff(enc.spectrum_) < 0.5).all()
+
+
+def test_fisher_of_a_network_with_nothing_set_is_better_than_linear(digits):
+    """Against Sw alone the ratio has no bound on batches, and training diverged."""
+    network, linear = (
+        PrefixEncoder(4, objective="fisher", network=kind, random_state=0).fit(digits.X_train, digits.y_train)
+        for kind in ("mlp", "linear")
+    )
+    scores = [
+        np.array(enc.curve(digits.X_test, digits.y_test, metric="head_accuracy").score) for enc in (network, linear)
+    ]
+    assert (scores[0] > scores[1] + 0.02).all(), scores
+    assert network.trace_[-1]["loss"] >= -4
 
 
 def test_an_offset_is_a_centre_elsewhere():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from firstk._checks import RankWarning
 from firstk.canonical import Code, flag_form, head_form, shared_form, sorted_form, with_signs
 from firstk.fitted import FittedEncoder
 from firstk.heads import Head
@@ -18,6 +20,8 @@ from firstk.networks import LinearEncoder, Model, exported
 from firstk.solvers._task import Task
 from firstk.training import Request, half_of
 
+# Share of the largest weight below which an axis has none to speak of.
+_VANISHED = 1e-3
 # Rows on which prefix gains are read off after training.
 _ROWS = 8192
 
@@ -35,6 +39,7 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
     form = objective.form
     M = request.M if form == "ratio_trace" else None
     code = Code(_required(model.encoder.weight), shared, request.metric, M, _array(model.own_weight))
+    _warn_of_vanished(request, code)
     code = with_signs(canonical(request, code, request.second_moment))
     decoder, head = _readouts(request, task, code, bias)
     gap = _optimality_gap(request, task.measure, code)
@@ -49,6 +54,26 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
         pinned=min(request.solution.pinned, len(code.components)),
         config=config | {"optimality_gap": gap},
     )
+
+
+def _warn_of_vanished(request: Request, code: Code) -> None:
+    """Name the axes that a penalty on weights has left without any; a canonical form would scale them up again.
+
+    Where the code rebuilds what was encoded, it is known beforehand which these are, and the ordering has said so.
+    """
+    rebuilds = code.shared is None or len(code.shared) == code.components.shape[1]
+    if rebuilds or "weights" not in request.ordering.traits:
+        return
+    carried = np.linalg.norm(code.components, axis=1) * np.linalg.norm(code.shared, axis=0)  # type: ignore[arg-type]
+    gone = np.flatnonzero(carried <= _VANISHED * carried.max()) + 1
+    if len(gone):
+        warnings.warn(
+            f"Axes {gone.tolist()[:10]} came out with no weight to speak of: the penalties of ordering "
+            f"'{request.ordering.name}' outweigh what they are worth to objective '{request.objective.name}'. "
+            "Use smaller penalties (lam), or fewer components.",
+            RankWarning,
+            stacklevel=2,
+        )
 
 
 def canonical(request: Request, code: Code, second_moment: np.ndarray) -> Code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,7 +159,8 @@ class ModuleBody:
 
 
 def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, path: Any) -> ModuleBody:
-    """Load a saved state into a module of the same make."""
+    """Load a saved state into a copy of a module of the same make: the user's own stays as it was given."""
+    module = copy.deepcopy(module)
     state = {name.removeprefix("body."): torch.from_numpy(np.array(part)) for name, part in arrays.items()}
     try:
         module.load_state_dict(state)

@@ -244,6 +244,20 @@ def test_fisher(omega, options, dtype):
         torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize("omega", ["uniform", "harmonic"])
+def test_fisher_against_the_total_scatter(omega):
+    _, (z, labels) = scatter_problem()
+
+    def loop(z):
+        prefixes = (loops.scatters(z[:, :k], labels) for k in range(1, z.shape[1] + 1))
+        return [-torch.trace(torch.linalg.solve(Sw + Sb, Sb)) for Sw, Sb in prefixes]
+
+    found = lambda z: fisher_from_codes(z, labels, omega=omega, against="total")  # noqa: E731
+    check(found, loop, (z,), resolve_omega(omega, z.shape[1]).omega, torch.float64)
+    with pytest.raises(ValueError, match=r"'against'.*within"):
+        fisher_from_codes(z, labels, against="between")
+
+
 def test_fisher_gradcheck():
     (components, Sw, Sb), (z, labels) = scatter_problem(d=3)
     assert torch.autograd.gradcheck(lambda b: fisher(b, Sw, Sb, shrinkage=0.1), (components.requires_grad_(),))

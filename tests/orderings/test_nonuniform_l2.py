@@ -97,6 +97,15 @@ def test_the_conditioned_schedule_is_better_conditioned_than_that_of_000(known):
     assert condition_number(known.spectrum, edge) == np.inf
 
 
+def test_axes_that_a_classifier_is_not_given_are_named(known):
+    """The theorem on which axes vanish is about reconstruction; for others it is said after training."""
+    y = np.digitize(known.X @ known.axes[:2].T, [0.0]) @ [1, 2]
+    enc = PrefixEncoder(4, objective="classification", ordering=NonuniformL2("mnist"), random_state=0)
+    with pytest.warns(RankWarning, match=r"Axes \[.*4\] came out with no weight.*'classification'") as said:
+        enc.fit(known.X, y)
+    assert len(said) == 1
+
+
 def test_the_baseline_of_000_with_fisher_runs_with_eps_on_the_code(known):
     y = np.digitize(known.X @ known.axes[:2].T, [0.0]) @ [1, 2]
     objective = Fisher(code_eps=1e-4)

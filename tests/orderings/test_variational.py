@@ -27,3 +27,12 @@ def test_drawing_the_code_estimates_the_same_loss(known):
     solver = Gradient(batch_size=256, epochs=60)
     enc = PrefixEncoder(4, ordering=Variational(0.5, sampled=True), solver=solver, random_state=0).fit(known.X)
     assert paired_cosines(enc.decoder_.T, known.axes).min() > 0.97
+
+
+def test_drawing_needs_rows_whatever_the_batches(known):
+    drawn, expected = (
+        PrefixEncoder(4, ordering=Variational(0.5, sampled=sampled), random_state=0).fit(known.X)
+        for sampled in (True, False)
+    )
+    assert np.abs(drawn.components_ - expected.components_).max() > 1e-6
+    assert paired_cosines(drawn.decoder_.T, known.axes).min() > 0.97

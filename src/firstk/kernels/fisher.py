@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from firstk._checks import InvalidInput, bad_parameter, check_fraction, check_non_negative
+from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction, check_non_negative
 from firstk.kernels._inputs import (
     as_tensor,
     check_codes,
@@ -196,6 +196,7 @@ def fisher_from_codes(
     omega: OmegaLike | Tensor = "uniform",
     code_eps: float = 0.0,
     estimator: str = "exact",
+    against: str = "within",
 ) -> Tensor:
     """Return the same loss for the codes of any network, from the scatters of the batch.
 
@@ -207,11 +208,17 @@ def fisher_from_codes(
     omega, code_eps, estimator
         As in `fisher`. Here there is no input space to regularise in: without `code_eps` the loss is
         invariant, with it it is 000 (29).
+    against : {"within", "total"}
+        The scatter that the one between classes is measured against. A network that is not linear can make the one
+        within the classes of a batch as small as it likes, and the loss has no bound; against the total scatter,
+        Sw + Sb, prefix k is at least -k. For linear codes both have the same axes.
     """
     owner = "fisher_from_codes"
     refuse_sampled(estimator, owner, _WHY_NOT_SAMPLED)
+    check_choice(against, ("within", "total"), "against", owner)
     with full_precision(z.device):
         A, M = _code_scatters(z, labels, code_eps, owner)
+        A = A + M if against == "total" else A
         cum = as_tensor(weights_of(omega, len(A), owner).cum, A)
         return -_RatioTrace.apply(A, M, cum).to(promoted(z)[0].dtype)
 

@@ -71,7 +71,8 @@ class NonuniformL2(Hooks):
         spectrum = np.linalg.eigvalsh(view.gram.cpu().numpy())[::-1]
         lam = self.lambdas(spectrum, len(C))
         gone = np.flatnonzero(lam >= spectrum[: len(lam)]) + 1
-        if len(gone):
+        A = view.model.decoder
+        if len(gone) and A is not None and len(A) == C.shape[1]:  # theorem 3 is about rebuilding what was encoded
             warnings.warn(
                 f"lambda_k >= sigma_k^2 for k = {gone.tolist()[:10]}: these axes are exactly zero at the optimum. "
                 "Use lam='spectral', which stays below sigma_d^2, or fewer components.",

@@ -35,6 +35,11 @@ class Variational(Hooks):
     residual: ClassVar[Residual] = "permutation"
     traits: ClassVar[frozenset[str]] = frozenset({"weights", "scale", "linear", "decoder"})
 
+    @property
+    def estimator(self) -> str:
+        """Sampled where z is drawn: moments have no rows to draw for."""
+        return "sampled" if self.sampled else "exact"
+
     def check(self, d: int) -> None:
         """Refuse a noise that is not positive."""
         if not is_real(self.noise) or self.noise <= 0:

@@ -24,9 +24,18 @@ class RatioTrace(Half):
     scale_free: ClassVar[bool] = True
 
     def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
-        """Return the loss of the batch's codes and labels, for networks that moments do not serve."""
+        """Return the loss of the batch's codes and labels, for networks that moments do not serve.
+
+        Against the total scatter, so that it has a bound; with eps on the code, which is 000's bound, as 000 has it.
+        """
         eps, joined = self.settings["code_eps"], measure.ranks.joined
-        return fisher_from_codes(joined(code), joined(batch["label"]), omega=measure.weights, code_eps=eps)
+        return fisher_from_codes(
+            joined(code),
+            joined(batch["label"]),
+            omega=measure.weights,
+            code_eps=eps,
+            against="within" if eps else "total",
+        )
 
     def _scatters(self, model: Any) -> tuple[Tensor, Tensor]:
         prefix = "" if model.encoder.R is None else "white_"
