@@ -11,8 +11,8 @@ from typing import Any
 
 from firstk._checks import InvalidInput
 from firstk._plain_records import from_plain, to_plain
-from firstk._whole_file import whole_file
-from firstk.experiments.cells import Job, do_all, load, part_of
+from firstk._whole_file import check_folder, whole_file
+from firstk.experiments.cells import FOLDER, Job, do_all, load, part_of
 from firstk.experiments.claims import Verdict, judged
 from firstk.experiments.panels import KINDS, Findings, Panel
 from firstk.experiments.specs import Spec
@@ -111,6 +111,8 @@ def run(
     progress : callable
         Given the number of cells to do, returns what is told each one that is done.
     """
+    for place in (folder, folder / FOLDER):
+        check_folder(place)  # before the work, not after it
     wanted = {spec.id: jobs_of(spec, tier) for spec in specs}
     every = {job.key: job for jobs in wanted.values() for job in jobs}
     missing = [job for job in every.values() if fresh or load(folder, job) is None]
