@@ -58,6 +58,8 @@ def test_the_filter_in_a_browser(page, browser):
     assert [a.is_displayed() for a in articles] == [True, True]
     picture = browser.find_element("css selector", "figure img")
     assert browser.execute_script("return arguments[0].naturalWidth", picture) > 100
+    label, shown = (browser.find_element("css selector", name).rect for name in (".filter label", "#shown"))
+    assert shown["y"] > label["y"] or shown["x"] - label["x"] - label["width"] >= 16, "they read as one sentence"
     browser.find_element("id", "failed").click()
     assert [a.is_displayed() for a in articles] == [True, False]
     assert browser.find_element("id", "shown").text == "1 of 2 experiments shown"
