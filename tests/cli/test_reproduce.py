@@ -101,7 +101,7 @@ def test_a_terminated_run_keeps_what_was_finished(specs, tmp_path):
 
 def test_the_list_names_every_experiment(specs):
     done = reproduce("--list", "--specs", specs)
-    assert done.stdout == "toys/fig1  Squares (Fig. 1; 1 claims)\n"
+    assert done.stdout == "toys/fig1  Squares (Fig. 1; 1 claim)\n"
 
 
 def test_a_study_of_ones_own_lies_beside_its_specs(specs, tmp_path):

@@ -51,6 +51,13 @@ def test_the_title_of_our_own_page(tmp_path):
     assert "<h1>Three papers, reproduced</h1>" in text
 
 
+def test_one_experiment_is_no_plural(toy, tmp_path, browser):
+    specs = catalogue(toy[0])
+    found = run(list(specs.values()), "smoke", tmp_path / "out")
+    browser.get(write_results_page(tmp_path / "out", list(found.results.values()), specs, "smoke").as_uri())
+    assert browser.find_element("id", "shown").text == "1 of 1 experiment shown"
+
+
 def test_the_filter_in_a_browser(page, browser):
     browser.set_window_size(1200, 900)
     browser.get(page.as_uri())
