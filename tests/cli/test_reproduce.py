@@ -86,6 +86,17 @@ def test_results_without_permission_are_refused_before_any_work(specs, tmp_path)
     assert not (tmp_path / "log.txt").exists(), "a cell was run"
 
 
+def test_missing_data_names_a_way_out_that_the_command_line_has(tmp_path):
+    empty = environment() | {"FIRSTK_DATA": str(tmp_path / "none")}
+    asked = command("000/fig6a", "--out", tmp_path / "results")
+    done = subprocess.run(asked, capture_output=True, text=True, env=empty, check=False)
+    assert done.returncode == 1
+    assert f"MNIST is not in {tmp_path / 'none' / 'mnist'}" in done.stderr
+    assert "Set the environment variable FIRSTK_DATA to the folder that holds 'mnist/'." in done.stderr
+    assert "folder=" not in done.stderr
+    assert "download=True" not in done.stderr
+
+
 def test_a_terminated_run_keeps_what_was_finished(specs, tmp_path):
     spec = specs / "toys" / "fig1.toml"
     spec.write_text(spec.read_text().replace("[1, 2]", "[1, 1000]"))  # the second sleeps

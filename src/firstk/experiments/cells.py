@@ -98,7 +98,7 @@ def attempt(job: Job) -> tuple[Mapping[str, Any], float] | str:
     try:
         return work(job)
     except FirstkError as error:
-        return str(error)
+        return error.at_command_line  # a study is given no folder and no leave to download
 
 
 def one_thread() -> None:
