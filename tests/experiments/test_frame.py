@@ -122,6 +122,22 @@ def test_specs_are_found_and_refused_by_name(toy):
         read_spec(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("001/theorm4", "Did you mean 001/theorem4, 001/theorem5 or 001/theorem3?"),
+        ("000/figure6", "Did you mean 000/fig6, "),
+        ("al", "Did you mean all?"),
+        ("nothing like it", "There are the papers 000, 001, 002, and all."),
+    ],
+)
+def test_a_wrong_name_gets_the_nearest_few(name, meant):
+    with pytest.raises(InvalidInput, match="--list") as caught:
+        choose([name], catalogue())
+    assert meant in str(caught.value)
+    assert len(str(caught.value)) < 200, "not all of them"
+
+
 def test_a_damaged_record_counts_as_not_run(toy, tmp_path):
     specs = catalogue(toy[0])
     for damage in (b"\xff", b"{}", b"garb{"):
