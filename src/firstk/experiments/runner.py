@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from firstk._checks import InvalidInput
+from firstk._checks import FirstkError, InvalidInput, MissingData, MissingExtra
 from firstk._plain_records import from_plain, to_plain
 from firstk._whole_file import check_folder, whole_file
-from firstk.experiments.cells import FOLDER, Job, do_all, load, part_of
+from firstk.experiments.cells import FOLDER, Job, StudyFailed, do_all, load, part_of
 from firstk.experiments.claims import Verdict, judged
 from firstk.experiments.panels import KINDS, Findings, Panel
 from firstk.experiments.specs import Spec
@@ -82,9 +83,24 @@ class Run:
     refused: dict[str, str]
 
 
+@contextmanager
+def _naming(spec: Spec, part: str) -> Iterator[None]:
+    """Say which experiment it was that did not go through a function of its study."""
+    try:
+        yield
+    except (MissingData, MissingExtra):
+        raise  # a package or a file is missing, whichever experiment it was
+    except FirstkError as error:
+        raise InvalidInput(f"The experiment {spec.id}: {error}") from error
+    except Exception as error:
+        named = f"The experiment {spec.id} stopped in '{part}' of the study '{spec.study}'"
+        raise StudyFailed(f"{named}: {type(error).__name__}: {error}") from error
+
+
 def jobs_of(spec: Spec, tier: str) -> list[Job]:
     """Return the cells of an experiment."""
-    return [Job(spec.study, cell) for cell in part_of(spec.study, "cells")(spec.settings(tier))]
+    with _naming(spec, "cells"):
+        return [Job(spec.study, cell, spec.id) for cell in part_of(spec.study, "cells")(spec.settings(tier))]
 
 
 def run(
@@ -114,7 +130,9 @@ def run(
     for place in (folder, folder / FOLDER):
         check_folder(place)  # before the work, not after it
     wanted = {spec.id: jobs_of(spec, tier) for spec in specs}
-    every = {job.key: job for jobs in wanted.values() for job in jobs}
+    every: dict[str, Job] = {}
+    for job in chain.from_iterable(wanted.values()):
+        every.setdefault(job.key, job)
     missing = [job for job in every.values() if fresh or load(folder, job) is None]
     refused = do_all(missing, folder, workers, progress(len(missing)))
     results, sentences = {}, {}
@@ -133,7 +151,9 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
     kept = [load(folder, job) or {} for job in jobs]
     settings = spec.settings(tier)
     cells = [(part["cell"], part["result"]) for part in kept]
-    findings: Findings = part_of(spec.study, spec.report)(settings, cells)
+    with _naming(spec, spec.report):
+        findings: Findings = part_of(spec.study, spec.report)(settings, cells)
+        claims = tuple(judged(claim, spec.paper, findings.measures) for claim in spec.claims)
     return Result(
         id=spec.id,
         paper=spec.paper,
@@ -142,7 +162,7 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
         tier=tier,
         settings=settings,
         seconds=round(sum(part["seconds"] for part in kept), 1),
-        claims=tuple(judged(claim, spec.paper, findings.measures) for claim in spec.claims),
+        claims=claims,
         measures=dict(findings.measures),
         panels=tuple(findings.panels),
         notes=tuple(findings.notes),
