@@ -188,6 +188,20 @@ def test_foreign_results_are_refused():
             Result.from_json(text)
 
 
+def test_a_record_from_before_an_option_is_read(toy, tmp_path):
+    found = run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out").results["toys/fig1"]
+    plain = json.loads(found.to_json())
+    for panel in plain["panels"]:
+        panel.pop("equal", None)
+        panel.pop("marks", None)
+    lines, *others = Result.from_json(json.dumps(plain)).panels
+    assert (lines.equal, lines.marks) == (False, ())
+    assert tuple(others) == found.panels[1:]
+    del plain["panels"][0]["title"]
+    with pytest.raises(InvalidInput, match="no result of an experiment"):
+        Result.from_json(json.dumps(plain))
+
+
 def test_missing_studies_and_functions_are_named(toy, tmp_path):
     folder, _ = toy
     path = folder / "toys" / "fig1.toml"

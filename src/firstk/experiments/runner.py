@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,20 @@ class Result:
         """Read a record back."""
         try:
             plain = json.loads(text)
-            panels = [dict(panel) for panel in plain.pop("panels")]
-            drawn = tuple(from_plain(KINDS[panel.pop("kind")], panel) for panel in panels)
+            drawn = tuple(_panel(dict(panel)) for panel in plain.pop("panels"))
             claims = tuple(Verdict(**claim) for claim in plain.pop("claims"))
             for name in ("notes", "censored", "substitutes"):
                 plain[name] = tuple(plain[name])
             return cls(claims=claims, panels=drawn, **plain)
         except (json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is no result of an experiment ({error}). Run 'firstk reproduce' again.") from None
+
+
+def _panel(plain: dict[str, Any]) -> Panel:
+    """Read a panel back; an option that was not there yet when the record was written has its default."""
+    kind = KINDS[plain.pop("kind")]
+    options = {part.name: to_plain(part.default) for part in fields(kind) if part.default is not MISSING}
+    return from_plain(kind, options | plain)
 
 
 def _lines(plain: dict[str, Any]) -> str:
