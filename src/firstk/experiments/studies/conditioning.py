@@ -23,8 +23,8 @@ from firstk.experiments.studies._instances import (
     instance_cells,
     least,
     line,
+    measuring,
     of_check,
-    problem,
     values,
     worst,
 )
@@ -32,16 +32,7 @@ from firstk.omega import resolve_omega
 from firstk.orderings import NestedDropout, NonuniformL2
 from firstk.orderings._conditioning import condition_number, hessian_extremes
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng).spectrum, rng)
+cells = instance_cells
 
 
 # -- the paper's bounds ------------------------------------------------------------------------------------------
@@ -285,14 +276,17 @@ def _searched(function: Callable[[np.ndarray], float], size: int, count: int, rn
     return min(found, key=lambda one: one.fun).x
 
 
-_CHECKS = {
-    "l2": _l2,
-    "l2_tightest": _l2_tightest,
-    "nested": _nested,
-    "prior": _prior,
-    "boundary": _boundary,
-    "growth": _growth,
-}
+measure = measuring(
+    {
+        "l2": _l2,
+        "l2_tightest": _l2_tightest,
+        "nested": _nested,
+        "prior": _prior,
+        "boundary": _boundary,
+        "growth": _growth,
+    },
+    given=lambda data, cell: data.spectrum,
+)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------
