@@ -18,6 +18,11 @@ import numpy as np
 class FirstkError(Exception):
     """Base of every error that firstk raises on purpose."""
 
+    @property
+    def at_command_line(self) -> str:
+        """The sentence where arguments of Python cannot be given: its way out is one that is there."""
+        return str(self)
+
 
 class InvalidInput(FirstkError, ValueError):
     """Data or an argument that no computation can be right for."""
@@ -41,7 +46,23 @@ class CorruptModel(FirstkError, ValueError):
 
 
 class MissingData(FirstkError, FileNotFoundError):
-    """A data set that is not in the data folder and cannot be fetched."""
+    """A data set that is not in the data folder and cannot be fetched.
+
+    Parameters
+    ----------
+    sentence : str
+    at_command_line : str, optional
+        What the command line says in its place.
+    """
+
+    def __init__(self, sentence: str, at_command_line: str | None = None):
+        super().__init__(sentence)
+        self._at_command_line = at_command_line or sentence
+
+    @property
+    def at_command_line(self) -> str:
+        """The sentence where arguments of Python cannot be given."""
+        return self._at_command_line
 
 
 class MissingExtra(FirstkError, ImportError):

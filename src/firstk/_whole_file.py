@@ -11,6 +11,7 @@ import errno
 import os
 import platform
 import secrets
+import tempfile
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -59,6 +60,18 @@ def whole_file(
         finally:
             with contextlib.suppress(OSError):  # what kept the draft from being written is said already
                 draft.unlink(missing_ok=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder and refuse one that takes no files: asked before long work, because it is hours late after it."""
+    with saying(folder):  # around the question, too: what lies behind a locked folder cannot even be asked
+        there = next((part for part in (folder, *folder.parents) if part.exists() and not part.is_dir()), None)
+        if there is not None:
+            raise InvalidInput(f"Cannot write into '{folder}': '{there}' is a file. Choose another place.")
+        folder.mkdir(parents=True, exist_ok=True)
+        # Rights alone do not tell: a disk is full or read-only, and root may do everything. A file does.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 def _check_replaceable(path: Any, target: Path, what: str, kinds: Collection[str]) -> None:

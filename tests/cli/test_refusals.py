@@ -9,6 +9,7 @@ from firstk._manifest import FORMAT
 from firstk._whole_file import _MODEL_MARK, whole_file
 from firstk.cli._inputs import read_rows
 from firstk.cli.fit import fit
+from firstk.cli.transform import transform
 from firstk.data.files import open_vectors, write_vectors
 from firstk.precision import PRECISIONS
 
@@ -82,3 +83,16 @@ def test_a_fit_says_how_many_rows_it_dropped(tmp_path, capsys):
     np.save(tmp_path / "bad.npy", bad)
     fit(str(tmp_path / "bad.npy"), tmp_path / "m", nan="drop", quiet=True)
     assert "2 rows with NaN, infinity or missing numbers were left out." in capsys.readouterr().out
+
+
+def test_one_is_no_plural(tmp_path, capsys):
+    bad = X.copy()
+    bad[3, 0] = np.nan
+    np.save(tmp_path / "bad.npy", bad)
+    fit(str(tmp_path / "bad.npy"), tmp_path / "m", components=1, nan="drop", quiet=True)
+    transform(tmp_path / "m", str(tmp_path / "bad.npy"), tmp_path / "codes.npy", nan="drop", quiet=True)
+    said = capsys.readouterr().out
+    assert "1 coordinate of" in said
+    assert "1 row with NaN, infinity or missing numbers was left out." in said
+    assert "1 coordinate as float32, 4 bytes each" in said
+    assert "1 vector with NaN, infinity or missing numbers was left out." in said

@@ -62,6 +62,41 @@ def test_refusals_are_sentences(specs, tmp_path):
         assert (done.returncode, sentence in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
 
 
+def test_results_that_cannot_be_written_are_refused_before_any_work(specs, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "half" / "smoke").mkdir(parents=True)
+    (tmp_path / "half" / "smoke" / "cells").touch()
+    for out, sentence in [
+        (tmp_path / "file", f"'{tmp_path / 'file'}' is a file."),
+        (tmp_path / "file" / "below", f"'{tmp_path / 'file'}' is a file."),
+        (tmp_path / "half", "cells' is a file."),
+        (Path("/proc/firstk"), "Cannot write '/proc/firstk/smoke': "),
+    ]:
+        done = reproduce("all", "--specs", specs, "--out", out)
+        assert (done.returncode, sentence in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+        assert not (tmp_path / "log.txt").exists(), "a cell was run"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_results_without_permission_are_refused_before_any_work(specs, tmp_path):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    done = reproduce("all", "--specs", specs, "--out", locked)
+    assert (done.returncode, "Permission denied" in done.stderr) == (1, True), done.stderr
+    assert not (tmp_path / "log.txt").exists(), "a cell was run"
+
+
+def test_missing_data_names_a_way_out_that_the_command_line_has(tmp_path):
+    empty = environment() | {"FIRSTK_DATA": str(tmp_path / "none")}
+    asked = command("000/fig6a", "--out", tmp_path / "results")
+    done = subprocess.run(asked, capture_output=True, text=True, env=empty, check=False)
+    assert done.returncode == 1
+    assert f"MNIST is not in {tmp_path / 'none' / 'mnist'}" in done.stderr
+    assert "Set the environment variable FIRSTK_DATA to the folder that holds 'mnist/'." in done.stderr
+    assert "folder=" not in done.stderr
+    assert "download=True" not in done.stderr
+
+
 def test_a_terminated_run_keeps_what_was_finished(specs, tmp_path):
     spec = specs / "toys" / "fig1.toml"
     spec.write_text(spec.read_text().replace("[1, 2]", "[1, 1000]"))  # the second sleeps
@@ -77,7 +112,7 @@ def test_a_terminated_run_keeps_what_was_finished(specs, tmp_path):
 
 def test_the_list_names_every_experiment(specs):
     done = reproduce("--list", "--specs", specs)
-    assert done.stdout == "toys/fig1  Squares (Fig. 1; 1 claims)\n"
+    assert done.stdout == "toys/fig1  Squares (Fig. 1; 1 claim)\n"
 
 
 def test_a_study_of_ones_own_lies_beside_its_specs(specs, tmp_path):

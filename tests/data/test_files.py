@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import struct
 import zipfile
 from pathlib import Path
@@ -118,6 +119,9 @@ def test_missing_sets_say_what_where_and_the_way_out(tmp_path, name):
     assert "FIRSTK_DATA" in sentence
     assert (NPZ_FILES.get(name) or "train-images-idx3-ubyte.gz") in sentence
     assert ("download=True" in sentence) == (name in ("mnist", "fashion-mnist", "cifar10"))
+    said = pickle.loads(pickle.dumps(caught.value)).at_command_line  # as a process sends it to another
+    assert said.startswith(sentence.partition(" Set ")[0])
+    assert said.endswith(f" Set the environment variable FIRSTK_DATA to the folder that holds '{name}/'.")
 
 
 def test_an_incomplete_set_names_the_missing_file(home):

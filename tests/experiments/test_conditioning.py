@@ -51,3 +51,22 @@ def test_a_prior_without_its_last_axis_is_singular():
     s = np.array([6.0, 3.0, 2.0])
     assert conditioning.nested_condition(s, np.array([0.5, 0.5, 0.0]), 3) == np.inf
     assert conditioning.nested_condition(s, np.ones(3) / 3, 3) < 1e3
+
+
+@pytest.mark.parametrize(("report", "check"), [("nonuniform", "l2"), ("nested", "nested")])
+def test_both_bounds_are_reported_alike(report, check):
+    names = ("ratio", "ratio_given", "largest_ratio", "smallest_ratio")
+    drawn = [({"check": check, "d": d}, {name: d + i for i, name in enumerate(names)}) for d in (2, 3)]
+    sizes = [({"check": "growth", "d": d}, {check: d**2.0, f"{check}_bound": 1.0}) for d in (2, 4)]
+    edge = {"margins": [0.1], "true": [2.0], "bounds": [1.0], "best": 1.0, "bound_falls": True}
+    others = [({"check": "l2_tightest", "d": 2}, {"tightest": 1.0}), ({"check": "boundary", "d": 2}, edge)]
+    found = getattr(conditioning, report)({}, drawn + sizes + others)
+    wanted = {"least_ratio": 2, "least_ratio_given": 3, "least_largest_ratio": 4, "worst_smallest_ratio": 6}
+    assert dict(list(found.measures.items())[:4]) == wanted
+    assert found.measures["growth_exponent"] == pytest.approx(2)
+    ratio = found.panels[1]
+    assert ratio.title.startswith("Condition number over bound")
+    assert [(series.x, series.y, series.kind) for series in ratio.series] == [
+        ((2.0, 3.0), (2.0, 3.0), "points"),
+        ((2.0, 3.0), (3.0, 4.0), "points"),
+    ]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from firstk._checks import InvalidInput
-from firstk.experiments.cells import Job, load, save
+from firstk.experiments.cells import Job, StudyFailed, load, save
 from firstk.experiments.claims import Claim
 from firstk.experiments.runner import Result, read_results, run
 from firstk.experiments.specs import catalogue, choose, read_spec
@@ -83,9 +83,38 @@ def test_a_refusal_keeps_the_rest(toy, tmp_path):
     path = folder / "toys" / "fig1.toml"
     path.write_text(path.read_text().replace("[1, 2, 3]\n", "[1, -2, 3]\n"))
     found = run(list(catalogue(folder).values()), "smoke", tmp_path / "out")
-    assert found.refused == {"toys/fig1": "A number of at least 0 is needed."}
+    (sentence,) = found.refused.values()
+    assert sentence.startswith('A number of at least 0 is needed. This was the cell {"number": -2, "log": ')
+    assert sentence.endswith(" of the study 'fixtures.toy_study'.")
     assert sorted(log.read_text().split()) == ["1", "3"]
     assert not (tmp_path / "out" / "toys-fig1.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "sentence", "cause"),
+    [
+        ([1, 13], r'^The experiment toys/fig1 stopped at the cell {"number": 13.*: Unlucky: 13 is unlucky$', "measure"),
+        ([14], "^The experiment toys/fig1 stopped in 'report' of .*toy_study': ZeroDivisionError: ", "division by"),
+        ([], "^The experiment toys/fig1 stopped in 'cells' of .*toy_study': KeyError: 'numbers'$", "numbers"),
+    ],
+)
+def test_an_error_in_a_study_names_experiment_and_cell(toy, tmp_path, numbers, sentence, cause):
+    path = toy[0] / "toys" / "fig1.toml"
+    path.write_text(path.read_text().replace("[1, 2, 3]\n", f"{numbers}\n"))
+    with pytest.raises(StudyFailed, match=sentence) as caught:
+        run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out")
+    assert cause in str(caught.value.__cause__), "what went wrong, and where in the study"
+
+
+def test_a_claim_without_its_measure_names_the_experiment(toy, tmp_path):
+    path = toy[0] / "toys" / "fig1.expected.json"
+    path.write_text(path.read_text().replace('"measure": "sum"', '"measure": "total"'))
+    with pytest.raises(InvalidInput, match=r"^The experiment toys/fig1: Claim 'sum' asks for the measure 'total'"):
+        run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out")
+
+
+def test_a_large_cell_is_cut_in_a_sentence():
+    assert len(Job("s", {"spectrum": list(range(1000))}).shown) < 250
 
 
 def test_damaged_or_foreign_cells_count_as_none(tmp_path):
@@ -122,6 +151,22 @@ def test_specs_are_found_and_refused_by_name(toy):
         read_spec(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("001/theorm4", "Did you mean 001/theorem4, 001/theorem5 or 001/theorem3?"),
+        ("000/figure6", "Did you mean 000/fig6, "),
+        ("al", "Did you mean all?"),
+        ("nothing like it", "There are the papers 000, 001, 002, and all."),
+    ],
+)
+def test_a_wrong_name_gets_the_nearest_few(name, meant):
+    with pytest.raises(InvalidInput, match="--list") as caught:
+        choose([name], catalogue())
+    assert meant in str(caught.value)
+    assert len(str(caught.value)) < 200, "not all of them"
+
+
 def test_a_damaged_record_counts_as_not_run(toy, tmp_path):
     specs = catalogue(toy[0])
     for damage in (b"\xff", b"{}", b"garb{"):
@@ -141,6 +186,20 @@ def test_foreign_results_are_refused():
     for text in ("{", "[]", '{"panels": []}', '{"panels": [{"kind": "spiral"}]}'):
         with pytest.raises(InvalidInput, match="no result of an experiment"):
             Result.from_json(text)
+
+
+def test_a_record_from_before_an_option_is_read(toy, tmp_path):
+    found = run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out").results["toys/fig1"]
+    plain = json.loads(found.to_json())
+    for panel in plain["panels"]:
+        panel.pop("equal", None)
+        panel.pop("marks", None)
+    lines, *others = Result.from_json(json.dumps(plain)).panels
+    assert (lines.equal, lines.marks) == (False, ())
+    assert tuple(others) == found.panels[1:]
+    del plain["panels"][0]["title"]
+    with pytest.raises(InvalidInput, match="no result of an experiment"):
+        Result.from_json(json.dumps(plain))
 
 
 def test_missing_studies_and_functions_are_named(toy, tmp_path):

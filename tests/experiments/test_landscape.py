@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from firstk.experiments.studies import landscape
-from firstk.experiments.studies._instances import increasing, instance_cells, problem, step_view
+from firstk.experiments.studies._instances import increasing, instance_cells, measuring, problem, step_view
 
 torch = pytest.importorskip("torch")
 
@@ -56,6 +56,18 @@ def test_a_search_finds_saddles_too():
     found = landscape.measure(cell)
     assert found["kinds_seen"] > 3
     assert found["transpose_gap"] < 1e-8
+
+
+def test_a_study_does_the_named_check_on_the_instance_of_its_seed():
+    cell = {"check": "b", "p": 4, "d": 2, "seed": 3}
+    rng = np.random.default_rng(3)
+    drawn, following = problem(cell, rng), rng.random()
+    checks = {"a": None, "b": lambda cell, data, rng: {"d": cell["d"], "data": data, "following": rng.random()}}
+    found = measuring(checks)(cell)
+    assert (found["d"], found["following"]) == (2, following)
+    np.testing.assert_array_equal(found["data"].St, drawn.St)
+    found = measuring(checks, given=lambda data, cell: data.spectrum[: cell["d"]])(cell)
+    np.testing.assert_array_equal(found["data"], drawn.spectrum[:2])
 
 
 def test_cells_take_sizes_and_counts_of_their_own_check():

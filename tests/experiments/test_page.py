@@ -31,6 +31,33 @@ def test_everything_is_said(page):
     assert "http" not in text.replace("http://www.w3.org", "")
 
 
+def test_the_title_says_what_is_on_the_page(page, toy, tmp_path):
+    text = page.read_text()
+    assert "<title>Experiments of toys (smoke)</title>" in text
+    assert "<h1>Experiments of toys</h1>" in text
+    assert "<h2>toys</h2>" in text
+    assert "paper" not in text[text.index("<h1>") : text.index("<table")], "these are of no paper"
+    specs = catalogue(toy[0])
+    more = specs | {f"{name}/fig1": replace(specs["toys/fig1"], id=f"{name}/fig1") for name in ("games", "a <b>")}
+    assert (
+        "<h1>Experiments of toys, games and a &lt;b&gt;</h1>"
+        in write_results_page(tmp_path, [], more, "full").read_text()
+    )
+
+
+def test_the_title_of_our_own_page(tmp_path):
+    text = write_results_page(tmp_path, [], catalogue(), "full").read_text()
+    assert "<title>Three papers, reproduced (full)</title>" in text
+    assert "<h1>Three papers, reproduced</h1>" in text
+
+
+def test_one_experiment_is_no_plural(toy, tmp_path, browser):
+    specs = catalogue(toy[0])
+    found = run(list(specs.values()), "smoke", tmp_path / "out")
+    browser.get(write_results_page(tmp_path / "out", list(found.results.values()), specs, "smoke").as_uri())
+    assert browser.find_element("id", "shown").text == "1 of 1 experiment shown"
+
+
 def test_the_filter_in_a_browser(page, browser):
     browser.set_window_size(1200, 900)
     browser.get(page.as_uri())
@@ -38,6 +65,8 @@ def test_the_filter_in_a_browser(page, browser):
     assert [a.is_displayed() for a in articles] == [True, True]
     picture = browser.find_element("css selector", "figure img")
     assert browser.execute_script("return arguments[0].naturalWidth", picture) > 100
+    label, shown = (browser.find_element("css selector", name).rect for name in (".filter label", "#shown"))
+    assert shown["y"] > label["y"] or shown["x"] - label["x"] - label["width"] >= 16, "they read as one sentence"
     browser.find_element("id", "failed").click()
     assert [a.is_displayed() for a in articles] == [True, False]
     assert browser.find_element("id", "shown").text == "1 of 2 experiments shown"

@@ -88,7 +88,7 @@ def main() -> None:
     try:
         app()
     except FirstkError as error:
-        typer.echo(f"firstk: {error}", err=True)
+        typer.echo(f"firstk: {error.at_command_line}", err=True)
         sys.exit(REFUSED)
     except KeyboardInterrupt:
         _say_interrupted()

@@ -22,6 +22,7 @@ from firstk.cli._inputs import (
     VectorsOption,
 )
 from firstk.cli._progress import announced, counted, looked_at
+from firstk.cli._wording import number_of
 
 if TYPE_CHECKING:
     from firstk.choice import Offer, PrecisionTable
@@ -327,7 +328,8 @@ def _as_text(found: Found, run: Run) -> list[str]:
     from firstk.costs import ladder
 
     encoder, chosen = run.encoder, found.chosen
-    lines = [f"{found.curve.metric} of {run.model}, {encoder.d} coordinates of {encoder.p}.", run.judging.said, ""]
+    width = f"{number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
+    lines = [f"{found.curve.metric} of {run.model}, {width}.", run.judging.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
     lines += ["", *text.smallest_lines(found.curve)]
     if found.table is not None:

@@ -10,6 +10,7 @@ import typer
 
 from firstk._checks import InvalidInput, check_choice
 from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsOption
+from firstk.cli._wording import number_of
 
 if TYPE_CHECKING:
     from firstk.estimator import PrefixEncoder
@@ -78,5 +79,5 @@ def _sentence(facts: dict[str, Any]) -> str:
     width, k, size = facts["input_width"], facts["k"], f"{facts['bytes'] / 1000:,.0f} kB"
     if facts["to"] == "onnx":
         return f"{facts['path']}: {width} numbers in, prefixes of 1 to {k} out; {size}."
-    what = f"{facts['documents']:,} documents in '{facts['index']}' on {k} coordinates"
+    what = f"{number_of(facts['documents'], 'document')} in '{facts['index']}' on {number_of(k, 'coordinate')}"
     return f"{facts['path']}: {what}; takes raw vectors of {width}; {size}."

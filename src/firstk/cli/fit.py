@@ -26,6 +26,7 @@ from firstk.cli._inputs import (
     VectorsOption,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
+from firstk.cli._wording import number_of, were
 
 if TYPE_CHECKING:
     from firstk.checkpoints import Checkpoint
@@ -279,11 +280,11 @@ def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) ->
 def _as_text(done: StreamedFit, study: Study | None, dropped: int, out: Path, place: Place) -> str:
     encoder = done.encoder.encoder_
     lines = [
-        f"{encoder.config['objective']}: {encoder.d} coordinates of {encoder.p}, fitted on {done.rows:,} "
-        f"{'pairs' if place.pairs else 'rows'} ({encoder.config['solver']})."
+        f"{encoder.config['objective']}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
+        f"{number_of(done.rows, 'pair' if place.pairs else 'row')} ({encoder.config['solver']})."
     ]
     if dropped:
-        lines.append(f"{dropped:,} rows with NaN, infinity or missing numbers were left out.")
+        lines.append(f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out.")
     if study is None:
         lines += [f"Nothing was held out, so nothing was judged. Saved in {out}. Next:", f"  firstk curve {out} TEST"]
         return "\n".join(lines)

@@ -13,6 +13,7 @@ import typer
 
 from firstk._checks import InvalidInput, check_choice
 from firstk.cli._progress import looked_at
+from firstk.cli._wording import number_of
 
 if TYPE_CHECKING:
     from firstk.experiments.runner import Result, Run
@@ -69,7 +70,7 @@ def _list(specs: list[Spec], as_json: bool) -> None:
         return
     width = max(len(spec.id) for spec in specs)
     for spec in specs:
-        typer.echo(f"{spec.id:<{width}}  {spec.title} ({spec.where}; {len(spec.claims)} claims)")
+        typer.echo(f"{spec.id:<{width}}  {spec.title} ({spec.where}; {number_of(len(spec.claims), 'claim')})")
 
 
 def _run(

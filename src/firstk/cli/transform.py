@@ -9,6 +9,7 @@ import typer
 
 from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
+from firstk.cli._wording import number_of, were
 
 if TYPE_CHECKING:
     from firstk.streaming import Outcome
@@ -72,20 +73,22 @@ def _document(outcome: Outcome) -> str:
 
 def _lines(outcome: Outcome) -> list[str]:
     speed = f"{outcome.seconds:.1f} s ({outcome.rows / max(outcome.seconds, 1e-9):,.0f} a second)"
+    codes = f"{number_of(outcome.k, 'coordinate')} as {outcome.precision}"
     lines = [
-        f"{outcome.rows:,} vectors of {outcome.width} written to {outcome.path}: {outcome.k} coordinates as "
-        f"{outcome.precision}, {outcome.bytes_per_vector} bytes each, in {speed}."
+        f"{number_of(outcome.rows, 'vector')} of {outcome.width} written to {outcome.path}: {codes}, "
+        f"{number_of(outcome.bytes_per_vector, 'byte')} each, in {speed}."
     ]
-    if outcome.finished_before:
-        lines.append(f"{outcome.finished_before} files were finished before and not done again.")
-    if outcome.dropped:
-        lines.append(f"{outcome.dropped:,} vectors with NaN, infinity or missing numbers were left out.")
+    if before := outcome.finished_before:
+        lines.append(f"{number_of(before, 'file')} {were(before)} finished before and not done again.")
+    if dropped := outcome.dropped:
+        lines.append(f"{number_of(dropped, 'vector')} with NaN, infinity or missing numbers {were(dropped)} left out.")
     if outcome.left_out:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(outcome.left_out)}.")
     if outcome.clipped:
-        share = outcome.clipped / (outcome.rows * outcome.k)
+        share, verb = outcome.clipped / (outcome.rows * outcome.k), were(outcome.clipped)
         lines.append(
-            f"{outcome.clipped:,} numbers ({share:.2g} of all) were larger than any among the first rows, from which "
-            "int8 takes its scale, and were clipped to the largest there. Shuffle the rows, or write float16."
+            f"{number_of(outcome.clipped, 'number')} ({share:.2g} of all) {verb} larger than any among the first rows, "
+            f"from which int8 takes its scale, and {verb} clipped to the largest there. Shuffle the rows, or write "
+            "float16."
         )
     return lines

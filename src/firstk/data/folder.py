@@ -94,10 +94,13 @@ def locate(home: Path, subfolder: str, names: Sequence[str]) -> list[Path] | Non
 def missing(title: str, home: Path, subfolder: str, names: Sequence[str], way_out: str) -> MissingData:
     """Build the error for a set that is not there: what was looked for, where, and the way out."""
     absent = [name for name in names if locate(home, subfolder, [name]) is None]
-    return MissingData(
+    looked = (
         f"{title} is not in {home / subfolder}: looked for {', '.join(names)}; "
         f"{len(absent)} of {len(names)} missing ({', '.join(absent)}). "
-        f"Set {VARIABLE} (or folder=) to the folder that holds '{subfolder}/'{way_out}."
+    )
+    return MissingData(
+        f"{looked}Set {VARIABLE} (or folder=) to the folder that holds '{subfolder}/'{way_out}.",
+        f"{looked}Set the environment variable {VARIABLE} to the folder that holds '{subfolder}/'.",
     )
 
 

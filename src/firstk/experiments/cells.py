@@ -12,31 +12,43 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from firstk._checks import FirstkError, InvalidInput, MissingExtra
+from firstk._checks import FirstkError, InvalidInput, MissingData, MissingExtra
 from firstk._whole_file import whole_file
 
 FOLDER = "cells"
+SHOWN = 200  # characters of a cell in a sentence: some hold whole spectra
+
+
+class StudyFailed(RuntimeError):
+    """A study that stopped with an error of its own: a mistake in it, so that its traceback is shown, too."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One cell of one study."""
+    """One cell of one study, and the experiment that asked for it first; what it gives does not depend on that."""
 
     study: str
     cell: dict[str, Any]
+    experiment: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
         """The hash of study and cell, which names its file."""
         text = json.dumps([self.study, self.cell], sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    @property
+    def shown(self) -> str:
+        """The cell as an error names it."""
+        text = json.dumps(self.cell)
+        return f"the cell {text if len(text) <= SHOWN else text[: SHOWN - 4] + ' ...'} of the study '{self.study}'"
 
 
 def study_module(name: str) -> ModuleType:
@@ -97,8 +109,14 @@ def attempt(job: Job) -> tuple[Mapping[str, Any], float] | str:
     """Do a job in a worker; a refusal comes back as its sentence, because not every exception can be sent."""
     try:
         return work(job)
+    except (MissingData, MissingExtra) as error:
+        # The cell has no part in it, and a study is given no folder and no leave to download.
+        return error.at_command_line
     except FirstkError as error:
-        return str(error)
+        return f"{error.at_command_line} This was {job.shown}."
+    except Exception as error:
+        named = f"The experiment {job.experiment} stopped at {job.shown}"
+        raise StudyFailed(f"{named}: {type(error).__name__}: {error}") from error
 
 
 def one_thread() -> None:

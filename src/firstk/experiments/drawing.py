@@ -92,6 +92,8 @@ def _chart(ax: Any, panel: Chart, looks: dict[str, dict[str, Any]]) -> None:
                 mark.axis == "y" else "top", rotation=0 if mark.axis == "y" else 90)  # fmt: skip
     if panel.x_scale == "log":
         _tick_sizes(ax, sorted({x for series in panel.series for x in series.x}))
+    if panel.equal:
+        ax.set_aspect("equal", adjustable="box")
     ax.grid(color="#e7e8ea", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
@@ -127,7 +129,8 @@ def _heatmap(ax: Any, panel: Heatmap, _: dict[str, dict[str, Any]]) -> None:
     down, across = len(panel.values), len(panel.values[0])
     # Rows and columns are counted from one, as axes of a code are.
     ends = (0.5, across + 0.5, down + 0.5, 0.5)
-    image = ax.imshow(panel.values, vmin=panel.low, vmax=panel.high, cmap="viridis", aspect="auto", extent=ends)
+    aspect = "equal" if panel.equal else "auto"
+    image = ax.imshow(panel.values, vmin=panel.low, vmax=panel.high, cmap="viridis", aspect=aspect, extent=ends)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(panel.x_label)

@@ -21,6 +21,10 @@ TIER_TEXTS = {
     "smoke": "Small settings, in minutes: they show that everything runs, and not what the papers' sizes give.",
     "full": "The papers' settings, as far as two cores carry them; what was cut short is marked.",
 }
+OWN_TIER_TEXTS = {
+    "smoke": "Small settings: they show that everything runs, and not what the full ones give.",
+    "full": "The full settings; what was cut short is marked.",
+}
 
 
 def write_results_page(folder: Path, results: Sequence[Result], specs: Mapping[str, Spec], tier: str) -> Path:
@@ -38,8 +42,9 @@ def write_results_page(folder: Path, results: Sequence[Result], specs: Mapping[s
     page = Template(_static("results.html")).substitute(
         css=_static("results.css"),
         script=_static("results.js"),
+        title=escape(_title(specs)),
         tier=escape(tier),
-        tier_text=escape(TIER_TEXTS[tier]),
+        tier_text=escape((TIER_TEXTS if _ours(specs) else OWN_TIER_TEXTS)[tier]),
         counts=_counts([claim for result in results for claim in result.claims]),
         contents=_contents(results, specs),
         papers="\n".join(_paper(p, results, folder) for p in dict.fromkeys(result.paper for result in results)),
@@ -52,6 +57,23 @@ def write_results_page(folder: Path, results: Sequence[Result], specs: Mapping[s
 
 def _static(name: str) -> str:
     return files("firstk.experiments").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _papers(specs: Mapping[str, Spec]) -> list[str]:
+    return list(dict.fromkeys(spec.paper for spec in specs.values()))
+
+
+def _ours(specs: Mapping[str, Spec]) -> bool:
+    """Tell whether these are firstk's own experiments, and not somebody's folder of other ones."""
+    return _papers(specs) == list(PAPERS)
+
+
+def _title(specs: Mapping[str, Spec]) -> str:
+    """Name the page after what is on it."""
+    if _ours(specs):
+        return "Three papers, reproduced"
+    *others, last = _papers(specs)
+    return f"Experiments of {', '.join(others)} and {last}" if others else f"Experiments of {last}"
 
 
 def _counts(claims: Sequence[Verdict]) -> str:
@@ -99,7 +121,8 @@ def _badge(claim: Verdict) -> str:
 
 def _paper(paper: str, results: Sequence[Result], folder: Path) -> str:
     parts = [_experiment(result, folder) for result in results if result.paper == paper]
-    return f"<section><h2>{escape(paper)}. {escape(PAPERS.get(paper, ''))}</h2>\n{''.join(parts)}</section>"
+    heading = f"{paper}. {PAPERS[paper]}" if paper in PAPERS else paper
+    return f"<section><h2>{escape(heading)}</h2>\n{''.join(parts)}</section>"
 
 
 def _experiment(result: Result, folder: Path) -> str:

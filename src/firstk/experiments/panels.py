@@ -47,7 +47,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """Series over two axes, each "linear" or "log"."""
+    """Series over two axes, each "linear" or "log"; `equal` gives both one scale, as directions in a plane need."""
 
     title: str
     x_label: str
@@ -56,11 +56,15 @@ class Chart:
     x_scale: str = "linear"
     y_scale: str = "linear"
     marks: tuple[Mark, ...] = ()
+    equal: bool = False
 
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix as colours; its first row is at the top. `low` and `high` are the ends of the colour scale."""
+    """A matrix as colours; its first row is at the top. `low` and `high` are the ends of the colour scale.
+
+    `equal` makes its entries squares, where rows and columns are two directions of one plane.
+    """
 
     title: str
     x_label: str
@@ -68,6 +72,7 @@ class Heatmap:
     values: tuple[tuple[float, ...], ...]
     low: float | None = None
     high: float | None = None
+    equal: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import MISSING, dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from firstk._checks import InvalidInput
+from firstk._checks import FirstkError, InvalidInput, MissingData, MissingExtra
 from firstk._plain_records import from_plain, to_plain
-from firstk._whole_file import whole_file
-from firstk.experiments.cells import Job, do_all, load, part_of
+from firstk._whole_file import check_folder, whole_file
+from firstk.experiments.cells import FOLDER, Job, StudyFailed, do_all, load, part_of
 from firstk.experiments.claims import Verdict, judged
 from firstk.experiments.panels import KINDS, Findings, Panel
 from firstk.experiments.specs import Spec
@@ -53,14 +54,20 @@ class Result:
         """Read a record back."""
         try:
             plain = json.loads(text)
-            panels = [dict(panel) for panel in plain.pop("panels")]
-            drawn = tuple(from_plain(KINDS[panel.pop("kind")], panel) for panel in panels)
+            drawn = tuple(_panel(dict(panel)) for panel in plain.pop("panels"))
             claims = tuple(Verdict(**claim) for claim in plain.pop("claims"))
             for name in ("notes", "censored", "substitutes"):
                 plain[name] = tuple(plain[name])
             return cls(claims=claims, panels=drawn, **plain)
         except (json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is no result of an experiment ({error}). Run 'firstk reproduce' again.") from None
+
+
+def _panel(plain: dict[str, Any]) -> Panel:
+    """Read a panel back; an option that was not there yet when the record was written has its default."""
+    kind = KINDS[plain.pop("kind")]
+    options = {part.name: to_plain(part.default) for part in fields(kind) if part.default is not MISSING}
+    return from_plain(kind, options | plain)
 
 
 def _lines(plain: dict[str, Any]) -> str:
@@ -82,9 +89,24 @@ class Run:
     refused: dict[str, str]
 
 
+@contextmanager
+def _naming(spec: Spec, part: str) -> Iterator[None]:
+    """Say which experiment it was that did not go through a function of its study."""
+    try:
+        yield
+    except (MissingData, MissingExtra):
+        raise  # a package or a file is missing, whichever experiment it was
+    except FirstkError as error:
+        raise InvalidInput(f"The experiment {spec.id}: {error}") from error
+    except Exception as error:
+        named = f"The experiment {spec.id} stopped in '{part}' of the study '{spec.study}'"
+        raise StudyFailed(f"{named}: {type(error).__name__}: {error}") from error
+
+
 def jobs_of(spec: Spec, tier: str) -> list[Job]:
     """Return the cells of an experiment."""
-    return [Job(spec.study, cell) for cell in part_of(spec.study, "cells")(spec.settings(tier))]
+    with _naming(spec, "cells"):
+        return [Job(spec.study, cell, spec.id) for cell in part_of(spec.study, "cells")(spec.settings(tier))]
 
 
 def run(
@@ -111,8 +133,12 @@ def run(
     progress : callable
         Given the number of cells to do, returns what is told each one that is done.
     """
+    for place in (folder, folder / FOLDER):
+        check_folder(place)  # before the work, not after it
     wanted = {spec.id: jobs_of(spec, tier) for spec in specs}
-    every = {job.key: job for jobs in wanted.values() for job in jobs}
+    every: dict[str, Job] = {}
+    for job in chain.from_iterable(wanted.values()):
+        every.setdefault(job.key, job)
     missing = [job for job in every.values() if fresh or load(folder, job) is None]
     refused = do_all(missing, folder, workers, progress(len(missing)))
     results, sentences = {}, {}
@@ -131,7 +157,9 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
     kept = [load(folder, job) or {} for job in jobs]
     settings = spec.settings(tier)
     cells = [(part["cell"], part["result"]) for part in kept]
-    findings: Findings = part_of(spec.study, spec.report)(settings, cells)
+    with _naming(spec, spec.report):
+        findings: Findings = part_of(spec.study, spec.report)(settings, cells)
+        claims = tuple(judged(claim, spec.paper, findings.measures) for claim in spec.claims)
     return Result(
         id=spec.id,
         paper=spec.paper,
@@ -140,7 +168,7 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
         tier=tier,
         settings=settings,
         seconds=round(sum(part["seconds"] for part in kept), 1),
-        claims=tuple(judged(claim, spec.paper, findings.measures) for claim in spec.claims),
+        claims=claims,
         measures=dict(findings.measures),
         panels=tuple(findings.panels),
         notes=tuple(findings.notes),

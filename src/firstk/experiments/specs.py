@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +90,22 @@ def choose(names: list[str], specs: Mapping[str, Spec]) -> list[Spec]:
     for name in names:
         found = [s for s in specs.values() if name in ("all", s.paper, s.id, s.figure)]
         if not found:
-            papers = ", ".join(dict.fromkeys(spec.paper for spec in specs.values()))
-            raise InvalidInput(
-                f"There is no experiment '{name}'. Name one of: {', '.join(specs)}; or a paper ({papers}), or all. "
-                "'firstk reproduce --list' says what each is."
-            )
+            raise _unknown(name, specs)
         chosen |= {spec.id: spec for spec in found}
     return list(chosen.values())
+
+
+def _unknown(name: str, specs: Mapping[str, Spec]) -> InvalidInput:
+    """Build the error for a name that nothing has: the nearest few, because all of them are a screen full."""
+    papers = list(dict.fromkeys(spec.paper for spec in specs.values()))
+    known = list(dict.fromkeys(["all", *papers, *specs, *(spec.figure for spec in specs.values())]))
+    near = get_close_matches(name, known)
+    if near:
+        *others, last = near
+        meant = f"Did you mean {', '.join(others)} or {last}?" if others else f"Did you mean {last}?"
+    else:
+        meant = f"There are the papers {', '.join(papers)}, and all."
+    return InvalidInput(f"There is no experiment '{name}'. {meant} 'firstk reproduce --list' names every one.")
 
 
 def read_spec(path: Path) -> Spec:

@@ -1,5 +1,8 @@
 """The vector column is found when there is one answer; otherwise the candidates are named."""
 
+import re
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from firstk._checks import InvalidInput
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.choosing import choose
 from firstk.data.files.contract import Wanted
+from firstk.data.files.matrices import beside_matrix, choose_matrix
 
 NUMBERED = {f"x{j}": "number" for j in range(12)}
 
@@ -83,3 +87,50 @@ def test_columns_that_are_not_there(tmp_path):
         open_vectors(tmp_path / "a.npz").read(["intent"])
     with pytest.raises(InvalidInput, match="'size' parameter of batches must be a positive int"):
         next(open_vectors(tmp_path / "a.npz").batches(0))
+
+
+def arrays(**described):
+    """Return arrays as headers describe them: shape and numpy's letter of the type."""
+    return {name: SimpleNamespace(shape=shape, kind=kind) for name, (shape, kind) in described.items()}
+
+
+MATRICES = {"e": ((4, 3), "f"), "tokens": ((4, 5), "i"), "label": ((4,), "i"), "odd": ((4, 3), "O"), "b": ((4, 2), "b")}
+
+
+def test_arrays_of_a_file_the_only_matrix_of_floats_or_of_numbers_is_the_vectors():
+    held = arrays(**MATRICES)
+    assert choose_matrix("f", held, Wanted(), "arrays") == "e"
+    assert choose_matrix("f", held, Wanted(beside=("e",)), "arrays") == "tokens"
+    assert choose_matrix("f", held, Wanted("b"), "arrays") == "b"  # as asked; the reader says what it cannot do
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "sentence"),
+    [
+        (MATRICES, Wanted("x"), "has no column 'x'. It has: 'e', 'tokens'"),
+        (MATRICES, Wanted("e", ("e",)), "'e' of 'f' is the vectors, and labels cannot be"),
+        (MATRICES | {"g": ((4, 2), "f")}, Wanted(), "has 2 columns that could be the vectors: 'e', 'g'"),
+        ({"e": ((4, 3), "f")}, Wanted(beside=("e",)), "'e' of 'f' is the vectors, and labels cannot be"),
+        ({"a": ((4,), "f"), "o": ((4, 3), "O")}, Wanted(), "holds no matrix of numbers (its tensors: 'a', 'o')"),
+        ({}, Wanted(), "holds no matrix of numbers (its tensors: none)"),
+    ],
+)
+def test_arrays_of_a_file_without_one_answer(held, wanted, sentence):
+    with pytest.raises(InvalidInput, match=re.escape(sentence)):
+        choose_matrix("f", arrays(**held), wanted, "tensors")
+
+
+def test_arrays_beside_the_vectors_have_as_many_rows():
+    held = arrays(**MATRICES, other=((9,), "f"), scalar=((), "U"))
+    assert list(beside_matrix("f", held, "e", Wanted())) == ["tokens", "label", "b"]
+    with pytest.raises(InvalidInput, match=re.escape("'other' has shape (9,), and 'e' has 4 rows")):
+        beside_matrix("f", held, "e", Wanted(beside=("other",)))
+
+
+def test_a_tensor_of_a_type_that_is_not_read(tmp_path):
+    torch, save = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    tensors = {"e": torch.zeros(4, 3), "small": torch.zeros(4, 3, dtype=torch.float8_e4m3fn)}
+    save.save_file(tensors, tmp_path / "a.safetensors")
+    assert open_vectors(tmp_path / "a.safetensors").vectors == "e"
+    with pytest.raises(InvalidInput, match="tensor 'small' has a type that is not read here"):
+        open_vectors(tmp_path / "a.safetensors", "small")

@@ -12,7 +12,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from firstk.data.files.choosing import both, check_rows, missing_column, several
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -25,6 +24,7 @@ from firstk.data.files.contract import (
     reading,
     unreadable,
 )
+from firstk.data.files.matrices import beside_matrix, choose_matrix
 from firstk.data.files.npy import BROKEN, NpyWriter, check_vectors
 
 _BROKEN = (*BROKEN, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)
@@ -40,6 +40,10 @@ class _Member:
     by_column: bool
 
     @property
+    def kind(self) -> str:
+        return self.dtype.kind
+
+    @property
     def row_bytes(self) -> int:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
@@ -51,18 +55,13 @@ class NpzReader:
         self.path = path
         with reading(path, "npz", _BROKEN):
             held = _members(path)
-        name = _choose(path, held, wanted)
+        name = choose_matrix(path, held, wanted, "arrays")
         self._vectors = held[name]
         check_vectors(path, f"array {name!r}", self._vectors.shape, self._vectors.dtype)
         if self._vectors.by_column:
             raise unreadable(path, f"array {name!r} lies column by column", "Save np.ascontiguousarray of it")
         self._rows = self._vectors.shape[0]
-        check_rows(path, {key: held[key].shape for key in wanted.beside if key in held}, name, self._rows)
-        self._held = {
-            key: member
-            for key, member in held.items()
-            if key != name and member.shape[:1] == (self._rows,) and member.dtype.kind != "O"
-        }
+        self._held = beside_matrix(path, held, name, wanted)
         width, dtype = self._vectors.shape[1], float_type(self._vectors.dtype)
         self.facts = Facts(name, (name,), width, dtype, tuple(self._held), _metadata(path, held))
 
@@ -140,31 +139,6 @@ def _metadata(path: Path, held: Mapping[str, _Member]) -> Mapping[str, str]:
         return {}
     with reading(path, "npz", _BROKEN), zipfile.ZipFile(path) as archive:
         return {"firstk": str(_read_whole(archive, "firstk"))}
-
-
-def _choose(path: Path, held: Mapping[str, _Member], wanted: Wanted) -> str:
-    if wanted.vectors is not None:
-        if wanted.vectors not in held:
-            raise missing_column(path, wanted.vectors, list(held))
-        if wanted.vectors in wanted.beside:
-            raise both(path, wanted.vectors)
-        return wanted.vectors
-    matrices = {
-        name: member
-        for name, member in held.items()
-        if len(member.shape) == 2 and member.dtype.kind in "fiu" and name not in wanted.beside
-    }
-    floats = [name for name, member in matrices.items() if member.dtype.kind == "f"]
-    candidates = floats or list(matrices)
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise several(path, candidates)
-    for name in wanted.beside:
-        if name in held and len(held[name].shape) == 2:
-            raise both(path, name)
-    names = ", ".join(map(repr, held)) or "none"
-    raise unreadable(path, f"it holds no matrix of numbers (its arrays: {names})", "Vectors are a matrix, a row each")
 
 
 class NpzWriter:

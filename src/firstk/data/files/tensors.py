@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from firstk.data.files.choosing import both, check_rows, missing_column, several
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -24,6 +23,7 @@ from firstk.data.files.contract import (
     reading,
     unreadable,
 )
+from firstk.data.files.matrices import beside_matrix, choose_matrix
 from firstk.data.files.npy import BROKEN, check_vectors, fresh_view
 
 _FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
@@ -45,6 +45,10 @@ class _Tensor:
     def dtype(self) -> np.dtype:
         return np.dtype(np.float32 if self.type == _BRAIN else _TYPES[self.type])
 
+    @property
+    def kind(self) -> str:
+        return "O" if self.type == "unknown" else self.dtype.kind
+
     def mapped(self, path: Path) -> np.ndarray:
         """Return the stored numbers as a view of the file; bfloat16 as the bits that they are."""
         stored = np.uint16 if self.type == _BRAIN else self.dtype
@@ -64,16 +68,13 @@ class TensorReader:
         self.path = path
         with reading(path, "safetensors", _broken()):
             held, metadata = _header(path)
-        name = _choose(path, held, wanted)
+        name = choose_matrix(path, held, wanted, "tensors")
         self._vectors = held[name]
+        if self._vectors.type == "unknown":
+            raise unreadable(path, f"tensor {name!r} has a type that is not read here", "Convert it to floats")
         check_vectors(path, f"tensor {name!r}", self._vectors.shape, self._vectors.dtype)
         self._rows, width = self._vectors.shape
-        check_rows(path, {key: held[key].shape for key in wanted.beside if key in held}, name, self._rows)
-        self._held = {
-            key: tensor
-            for key, tensor in held.items()
-            if key != name and tensor.shape[:1] == (self._rows,) and tensor.type != "unknown"
-        }
+        self._held = beside_matrix(path, held, name, wanted)
         self.facts = Facts(name, (name,), width, float_type(self._vectors.dtype), tuple(self._held), metadata)
 
     def count(self) -> int:
@@ -125,34 +126,6 @@ def load(path: Path) -> Loaded:
         held, _ = _header(path)
     known = {name: tensor for name, tensor in held.items() if tensor.type != "unknown"}
     return Loaded(tuple(known), lambda name: known[name].numbers(known[name].mapped(path)))
-
-
-def _choose(path: Path, held: Mapping[str, _Tensor], wanted: Wanted) -> str:
-    if wanted.vectors is not None:
-        if wanted.vectors not in held:
-            raise missing_column(path, wanted.vectors, list(held))
-        if wanted.vectors in wanted.beside:
-            raise both(path, wanted.vectors)
-        if held[wanted.vectors].type == "unknown":
-            raise unreadable(
-                path, f"tensor {wanted.vectors!r} has a type that is not read here", "Convert it to floats"
-            )
-        return wanted.vectors
-    matrices = [
-        name
-        for name, tensor in held.items()
-        if len(tensor.shape) == 2 and tensor.type not in ("unknown", "BOOL") and name not in wanted.beside
-    ]
-    candidates = [name for name in matrices if held[name].dtype.kind == "f"] or matrices
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise several(path, candidates)
-    for name in wanted.beside:
-        if name in held and len(held[name].shape) == 2:
-            raise both(path, name)
-    names = ", ".join(map(repr, held)) or "none"
-    raise unreadable(path, f"it holds no matrix of numbers (its tensors: {names})", "Vectors are a matrix, a row each")
 
 
 class TensorWriter:

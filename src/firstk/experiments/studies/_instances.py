@@ -5,7 +5,7 @@ All studies of theorems share this: which cells there are, the data of a cell, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ from firstk.experiments.panels import Series, rounded
 
 Cell = Mapping[str, Any]
 Results = list[tuple[dict[str, Any], dict[str, Any]]]
+Check = Callable[[Cell, Any, np.random.Generator], dict[str, Any]]
 
 
 def instance_cells(settings: Mapping[str, Any], revision: int = 1) -> list[dict[str, Any]]:
@@ -48,6 +49,26 @@ def problem(cell: Cell, rng: np.random.Generator) -> Problem:
     spectrum = (0.5 + np.cumsum(rng.uniform(0.3, 1.3, p)))[::-1]
     U = orthogonal(p, rng)
     return Problem((U * spectrum) @ U.T, U, spectrum)
+
+
+def measuring(
+    checks: Mapping[str, Check], given: Callable[[Problem, Cell], Any] = lambda data, cell: data
+) -> Callable[[Cell], dict[str, Any]]:
+    """Return the ``measure`` of a study: draw the instance of a cell, and do the check that the cell names.
+
+    Parameters
+    ----------
+    checks : mapping of str to callable
+        Functions of the cell, the instance, and the generator that goes on where the instance was drawn.
+    given : callable
+        What the checks take of the instance; all of it unless told.
+    """
+
+    def measure(cell: Cell) -> dict[str, Any]:
+        rng = np.random.default_rng(cell["seed"])
+        return checks[cell["check"]](cell, given(problem(cell, rng), cell), rng)
+
+    return measure
 
 
 def orthogonal(size: int, rng: np.random.Generator) -> np.ndarray:

@@ -23,8 +23,8 @@ from firstk.experiments.studies._instances import (
     instance_cells,
     least,
     line,
+    measuring,
     of_check,
-    problem,
     values,
     worst,
 )
@@ -32,16 +32,7 @@ from firstk.omega import resolve_omega
 from firstk.orderings import NestedDropout, NonuniformL2
 from firstk.orderings._conditioning import condition_number, hessian_extremes
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng).spectrum, rng)
+cells = instance_cells
 
 
 # -- the paper's bounds ------------------------------------------------------------------------------------------
@@ -285,21 +276,37 @@ def _searched(function: Callable[[np.ndarray], float], size: int, count: int, rn
     return min(found, key=lambda one: one.fun).x
 
 
-_CHECKS = {
-    "l2": _l2,
-    "l2_tightest": _l2_tightest,
-    "nested": _nested,
-    "prior": _prior,
-    "boundary": _boundary,
-    "growth": _growth,
-}
+measure = measuring(
+    {
+        "l2": _l2,
+        "l2_tightest": _l2_tightest,
+        "nested": _nested,
+        "prior": _prior,
+        "boundary": _boundary,
+        "growth": _growth,
+    },
+    given=lambda data, cell: data.spectrum,
+)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------
 
 
-def _ratios(title: str, part: Results, name: str) -> Any:
-    return line(title, [cell["d"] for cell, _ in part], values(part, name), kind="points")
+def _over_bound(title: str, drawn: Results, named: Mapping[str, str]) -> Chart:
+    """Draw condition numbers divided by bounds; `named` says which bound each ratio is to."""
+    d = [cell["d"] for cell, _ in drawn]
+    series = tuple(line(bound, d, values(drawn, name), kind="points") for name, bound in named.items())
+    return Chart(title, "latent dimension k", "ratio", series, y_scale="log")
+
+
+def _bound_measures(drawn: Results) -> dict[str, float | None]:
+    """Return by how much a bound holds, and the bounds on the largest and smallest eigenvalue that it is made of."""
+    return {
+        "least_ratio": least(drawn, "ratio"),
+        "least_ratio_given": least(drawn, "ratio_given"),
+        "least_largest_ratio": least(drawn, "largest_ratio"),
+        "worst_smallest_ratio": worst(drawn, "smallest_ratio"),
+    }
 
 
 def _grown(part: Results, kind: str, title: str) -> Chart:
@@ -340,19 +347,11 @@ def nonuniform(settings: Mapping[str, Any], results: Results) -> Findings:
         x_scale="log",
         y_scale="log",
     )
-    ratio = Chart(
-        "Condition number over bound, drawn penalties",
-        "latent dimension k",
-        "ratio",
-        (_ratios("section 4.3", drawn, "ratio"), _ratios("(16)", drawn, "ratio_given")),
-        y_scale="log",
-    )
+    named = {"ratio": "section 4.3", "ratio_given": "(16)"}
+    ratio = _over_bound("Condition number over bound, drawn penalties", drawn, named)
     return Findings(
         {
-            "least_ratio": least(drawn, "ratio"),
-            "least_ratio_given": least(drawn, "ratio_given"),
-            "least_largest_ratio": least(drawn, "largest_ratio"),
-            "worst_smallest_ratio": worst(drawn, "smallest_ratio"),
+            **_bound_measures(drawn),
             "tightest_ratio": least(tight, "tightest"),
             "bound_falls": all(values(edge, "bound_falls")),
             **extremes(
@@ -369,19 +368,11 @@ def nonuniform(settings: Mapping[str, Any], results: Results) -> Findings:
 def nested(settings: Mapping[str, Any], results: Results) -> Findings:
     """Report on the bound of section 5."""
     drawn, growth = of_check(results, "nested"), of_check(results, "growth")
-    ratio = Chart(
-        "Condition number over bound",
-        "latent dimension k",
-        "ratio",
-        (_ratios("section 5", drawn, "ratio"), _ratios("appendix D, prior given", drawn, "ratio_given")),
-        y_scale="log",
-    )
+    named = {"ratio": "section 5", "ratio_given": "appendix D, prior given"}
+    ratio = _over_bound("Condition number over bound", drawn, named)
     return Findings(
         {
-            "least_ratio": least(drawn, "ratio"),
-            "least_ratio_given": least(drawn, "ratio_given"),
-            "least_largest_ratio": least(drawn, "largest_ratio"),
-            "worst_smallest_ratio": worst(drawn, "smallest_ratio"),
+            **_bound_measures(drawn),
             "growth_exponent": _slope(growth, "nested"),
             "growth_over_square": min(found["nested"] / found["nested_bound"] for _, found in growth),
         },

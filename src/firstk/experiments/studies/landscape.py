@@ -25,8 +25,8 @@ from firstk.experiments.studies._instances import (
     instance_cells,
     least,
     line,
+    measuring,
     of_check,
-    problem,
     values,
     worst,
 )
@@ -35,15 +35,7 @@ STATIONARY = 1e-9  # of the gradient's largest entry, where eigenvalues are of o
 Pick = tuple[int, ...]  # for each latent axis the eigenvector it lies on, counted from 1; 0 for an axis of zeros
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng), rng)
+cells = instance_cells
 
 
 # -- the objective 001 (3), its gradient and Hessian -------------------------------------------------------------
@@ -309,16 +301,18 @@ def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     return {"trained_gap": biggest(np.abs(encoder.components_ @ data.U) - np.abs(wanted @ data.U))}
 
 
-_CHECKS = {
-    "search": _search,
-    "unpenalised": _unpenalised,
-    "written": _written,
-    "turned": _turned,
-    "lemma5": _lemma5,
-    "enumerated": _enumerated,
-    "broken": _broken,
-    "trained": _trained,
-}
+measure = measuring(
+    {
+        "search": _search,
+        "unpenalised": _unpenalised,
+        "written": _written,
+        "turned": _turned,
+        "lemma5": _lemma5,
+        "enumerated": _enumerated,
+        "broken": _broken,
+        "trained": _trained,
+    }
+)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------

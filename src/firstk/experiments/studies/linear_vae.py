@@ -18,8 +18,8 @@ from firstk.experiments.studies._instances import (
     floats,
     instance_cells,
     line,
+    measuring,
     of_check,
-    problem,
     relative,
     step_view,
     values,
@@ -27,16 +27,7 @@ from firstk.experiments.studies._instances import (
 from firstk.kernels.reconstruction import reconstruction_from_moments
 from firstk.orderings import Variational
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng), rng)
+cells = instance_cells
 
 
 def elbo_gradients(
@@ -122,7 +113,7 @@ def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     }
 
 
-_CHECKS = {"gradients": _gradients, "square": _square, "optimum": _optimum}
+measure = measuring({"gradients": _gradients, "square": _square, "optimum": _optimum})
 
 
 def _penalties(shown: Mapping[str, Any]) -> Chart:

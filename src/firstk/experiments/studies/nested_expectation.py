@@ -23,10 +23,7 @@ from firstk.experiments.studies._instances import (
 from firstk.kernels.reconstruction import reconstruction
 from firstk.omega import resolve_omega
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
+cells = instance_cells
 
 
 def explicit(X: np.ndarray, B: np.ndarray, A: np.ndarray, prior: np.ndarray) -> float:

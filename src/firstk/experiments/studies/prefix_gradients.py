@@ -20,9 +20,9 @@ from firstk.experiments.studies._instances import (
     instance_cells,
     least,
     line,
+    measuring,
     of_check,
     orthogonal,
-    problem,
     relative,
     step_view,
     values,
@@ -32,16 +32,7 @@ from firstk.kernels.reconstruction import reconstruction
 from firstk.omega import NAMES, resolve_omega
 from firstk.orderings import MonotoneL1, NonuniformL2
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng), rng)
+cells = instance_cells
 
 
 def pull(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> np.ndarray:
@@ -182,13 +173,15 @@ def _schedules(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str,
     }
 
 
-_CHECKS = {
-    "full": _full,
-    "penalties": _penalties,
-    "task": _task,
-    "turned": _turned,
-    "schedules": _schedules,
-}
+measure = measuring(
+    {
+        "full": _full,
+        "penalties": _penalties,
+        "task": _task,
+        "turned": _turned,
+        "schedules": _schedules,
+    }
+)
 
 
 def _cumulative(shown: Mapping[str, Any]) -> Chart:

@@ -22,9 +22,9 @@ from firstk.experiments.studies._instances import (
     floats,
     instance_cells,
     line,
+    measuring,
     of_check,
     orthogonal,
-    problem,
     values,
     worst,
 )
@@ -42,12 +42,6 @@ from firstk.orderings import FullPrefix, SparsePrefix
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One cell a check and instance."""
     return instance_cells(settings, revision=2)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng), rng)
 
 
 def bound(spectrum: np.ndarray, d: int) -> float:
@@ -214,14 +208,16 @@ def _cancelling(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
     return {"left": floats(lefts), "paper": floats(paper), "ours": floats(ours)}
 
 
-_CHECKS = {
-    "bounded": _bounded,
-    "symmetry": _symmetry,
-    "trained": _trained,
-    "conditions": _conditions,
-    "statistics": _statistics,
-    "cancelling": _cancelling,
-}
+measure = measuring(
+    {
+        "bounded": _bounded,
+        "symmetry": _symmetry,
+        "trained": _trained,
+        "conditions": _conditions,
+        "statistics": _statistics,
+        "cancelling": _cancelling,
+    }
+)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------

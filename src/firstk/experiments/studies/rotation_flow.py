@@ -25,9 +25,9 @@ from firstk.experiments.studies._instances import (
     instance_cells,
     least,
     line,
+    measuring,
     of_check,
     orthogonal,
-    problem,
     relative,
     step_view,
     values,
@@ -36,16 +36,7 @@ from firstk.experiments.studies._instances import (
 from firstk.metrics import axis_distance, paired_cosines
 from firstk.orderings import Rotation
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng).spectrum[: cell["d"]], rng)
+cells = instance_cells
 
 
 def non_diagonality(M: np.ndarray) -> float:
@@ -233,14 +224,17 @@ def _conditions(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str
     }
 
 
-_CHECKS = {
-    "global": _global,
-    "stability": _stability,
-    "unbalanced": _unbalanced,
-    "rate": _rate,
-    "elements": _elements,
-    "conditions": _conditions,
-}
+measure = measuring(
+    {
+        "global": _global,
+        "stability": _stability,
+        "unbalanced": _unbalanced,
+        "rate": _rate,
+        "elements": _elements,
+        "conditions": _conditions,
+    },
+    given=lambda data, cell: data.spectrum[: cell["d"]],
+)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from firstk.experiments.studies._instances import (
     instance_cells,
     least,
     line,
+    measuring,
     of_check,
     orthogonal,
-    problem,
     relative,
     step_view,
     values,
@@ -35,16 +35,7 @@ from firstk.experiments.studies.rotation_flow import rotation_field
 from firstk.kernels.reconstruction import reconstruction_from_moments
 from firstk.orderings import Rotation
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
-    return instance_cells(settings)
-
-
-def measure(cell: Cell) -> dict[str, Any]:
-    """Do the check that the cell names."""
-    rng = np.random.default_rng(cell["seed"])
-    return _CHECKS[cell["check"]](cell, problem(cell, rng), rng)
+cells = instance_cells
 
 
 def loss(B: np.ndarray, A: np.ndarray, St: np.ndarray) -> float:
@@ -214,7 +205,7 @@ def _nearest_brockett(S: np.ndarray) -> float:
     return float(np.linalg.norm(rows @ found - wanted) / np.linalg.norm(wanted))
 
 
-_CHECKS = {"identity": _identity, "conserved": _conserved, "brockett": _brockett}
+measure = measuring({"identity": _identity, "conserved": _conserved, "brockett": _brockett})
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------

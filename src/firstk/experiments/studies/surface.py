@@ -100,6 +100,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "alpha cos theta, -1.4 to 1.4",
         "alpha sin theta, 1.4 at the top",
         tuple(tuple(round(float(np.log10(0.01 + value)), 4) for value in row) for row in found["surface"]),
+        equal=True,
     )
     turn = np.linspace(0, 2 * np.pi, 73)
     x, y = np.array(found["path"]).T
@@ -111,6 +112,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
             line("descent", x, y, ours=True),
             line("ring of radius 1", np.cos(turn), np.sin(turn)),
         ),
+        equal=True,
     )
     along = Chart(
         "Loss on the floor of the valley",
