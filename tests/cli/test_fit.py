@@ -151,6 +151,24 @@ def test_nothing_held_out_is_no_study(folder):
     assert not (folder / "none.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        (["--objective", "fisher", "--label", "label", "--vectors", "vectors"], {"TEST": "test.npz"}),
+        (["--objective", "fisher", "--labels", "labels.npy"], {"TEST": "digits.npz", "TEST_LABELS": "labels.npy"}),
+        (["--objective", "similarity", "--pairs", "pairs.npz"], {"TEST": "digits.npz", "TEST_PAIRS": "pairs.npz"}),
+        ([], {"TEST": "test.npz"}),
+    ],
+    ids=["label", "labels", "pairs", "nothing"],
+)
+def test_the_command_for_rows_of_ones_own_works_as_it_is_printed(folder, monkeypatch, arguments, files):
+    monkeypatch.chdir(folder)
+    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "unjudged")
+    words = printed.splitlines()[-1].split()
+    assert words[:4] == ["firstk", "curve", "unjudged", "TEST"]
+    assert "Judged on" in run(*(files.get(word, word) for word in words[1:]))
+
+
 def test_labels_may_come_from_a_second_file(folder, fisher):
     run(
         "fit",

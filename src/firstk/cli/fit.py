@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -285,7 +286,7 @@ def _as_text(done: StreamedFit, study: Study | None, dropped: int, out: Path, pl
     if dropped:
         lines.append(f"{dropped:,} rows with NaN, infinity or missing numbers were left out.")
     if study is None:
-        lines += [f"Nothing was held out, so nothing was judged. Saved in {out}. Next:", f"  firstk curve {out} TEST"]
+        lines += [f"Nothing was held out, so nothing was judged. Saved in {out}. Next:", f"  {_curve_of_test(out, place)}"]
         return "\n".join(lines)
     lines += [study.held_out, *study.notes, ""]
     k = None
@@ -302,6 +303,16 @@ def _as_text(done: StreamedFit, study: Study | None, dropped: int, out: Path, pl
     if k is not None and not place.pairs:
         lines.append(f"  firstk transform {out} {place.source} -k {k} -o short{Path(str(place.source)).suffix}")
     return "\n".join(lines)
+
+
+def _curve_of_test(out: Path, place: Place) -> str:
+    """Return the command that judges on rows of one's own, with the options by which the fit found its columns."""
+    given = {"--vectors": place.vectors, "--label": place.label}
+    words = ["firstk", "curve", str(out), "TEST", *(word for pair in given.items() if pair[1] for word in pair)]
+    # A file beside VECTORS goes with its rows, so TEST needs another one.
+    words += ["--labels", "TEST_LABELS"] if place.labels else []
+    words += ["--pairs", "TEST_PAIRS"] if place.pairs else []
+    return shlex.join(map(str, words))
 
 
 def _of_raw(curve: PrefixCurve) -> Iterator[str]:
