@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from firstk import PrefixCurve, PrefixEncoder
+from firstk import PrefixCurve, PrefixEncoder, SparsePrefix
 from firstk.choice import PrecisionTable
 from firstk.cli import main
 from firstk.data import load_digits
@@ -178,6 +178,19 @@ def test_precisions_and_the_choice(folder, fisher, digits):
     assert (few["precision"], few["k"]) == ("int8", 8)
     fixed = found(folder, *arguments, "-k", "5")["chosen"]
     assert (fixed["k"], fixed["precision"], fixed["bytes"]) == (5, "float32", 20)
+
+
+def test_of_a_list_only_its_lengths_are_chosen(folder, digits, tmp_path):
+    PrefixEncoder(16, ordering=SparsePrefix([2, 5, 10])).fit(digits.X_train).save(tmp_path / "listed")
+    arguments = (tmp_path / "listed", "test.npz", "--no-baselines", "--confidence", "0")
+    out = found(folder, *arguments, "--keep", "0.8", "--precision", "int8,float32")
+    assert {ks["full"] for ks in out["smallest"].values()} == {10}
+    assert out["chosen"]["k"] == 10
+    assert {offer["k"] for offer in out["precisions"]["offers"]} == {2, 5, 10}
+    assert found(folder, *arguments, "-k", "7")["chosen"]["k"] == 7
+    text = firstk("curve", *arguments, "--keep", "0.8", folder=folder).stdout
+    assert "a share of the score of the first 10 of 16 coordinates: 95 % k = 10" in text
+    assert "lengths of the ordering's list alone (2, 5, 10)" in text
 
 
 def test_latency_is_measured_over_the_stated_rows(folder):

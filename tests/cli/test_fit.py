@@ -238,6 +238,20 @@ def test_every_objective_and_its_settings(folder, objective, options):
     run("report", out, "-o", folder / "settings.html")
 
 
+def test_of_a_list_only_its_lengths_are_recommended(folder):
+    out = folder / "listed"
+    arguments = ("fit", folder / "digits.npz", "--ordering", "sparse_prefix:2,4,10", "--components", 16, "-o", out)
+    printed = run(*arguments)
+    ours = study_of(out).lead.ours
+    keeps = {share: next(k for k in (2, 4, 10) if ours.at(k) >= share * ours.at(10)) for share in (0.95, 0.99, 0.999)}
+    assert ours.smallest(0.95) not in (2, 4, 10)
+    shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in keeps.items())
+    assert f"Of the readback_variance of the first 10 of 16 coordinates, these keep: {shares}." in printed
+    assert "lengths of the ordering's list alone (2, 4, 10)" in printed
+    assert "-k 10 -o short.npz" in printed
+    assert json.loads(run(*arguments, "--json"))["smallest"] == {f"{share:g}": k for share, k in keeps.items()}
+
+
 def test_classification_with_a_network(folder):
     pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
     out = folder / "mlp"

@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -255,6 +255,8 @@ def _smallest(curve: PrefixCurve) -> dict[float, int]:
 
 
 def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) -> str:
+    from firstk.cli._curve_text import recommendable
+
     encoder = done.encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
@@ -270,7 +272,7 @@ def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) ->
         lead = study.comparisons[0]
         found |= {
             "metric": lead.ours.metric,
-            "smallest": {f"{share:g}": k for share, k in _smallest(lead.ours).items()},
+            "smallest": {f"{share:g}": k for share, k in _smallest(recommendable(lead.ours, encoder.config)).items()},
             "curve": lead.ours.to_dict(),
             "baselines": [curve.to_dict() for curve in lead.baselines],
         }
@@ -286,23 +288,38 @@ def _as_text(done: StreamedFit, study: Study | None, dropped: int, out: Path, pl
     if dropped:
         lines.append(f"{dropped:,} rows with NaN, infinity or missing numbers were left out.")
     if study is None:
-        lines += [f"Nothing was held out, so nothing was judged. Saved in {out}. Next:", f"  {_curve_of_test(out, place)}"]
+        lines += [
+            f"Nothing was held out, so nothing was judged. Saved in {out}. Next:",
+            f"  {_curve_of_test(out, place)}",
+        ]
         return "\n".join(lines)
     lines += [study.held_out, *study.notes, ""]
     k = None
     if study.comparisons:
         lead = study.comparisons[0]
         lines += [*_table((lead.ours, *lead.baselines), encoder.p), ""]
-        found = _smallest(lead.ours)
-        k = found.get(0.99)
-        if found:
-            shares = ", ".join(f"{100 * share:g} % with k = {own}" for share, own in found.items())
-            lines.append(f"Of the {lead.ours.metric} of all {lead.ours.k[-1]} coordinates, these keep: {shares}.")
-            lines += [*_of_raw(lead.ours), *_who_is_ahead(lead.ours, lead.baselines, found[0.99])]
+        k, said = _recommended(lead.ours, lead.baselines, encoder.config)
+        lines += said
     lines += [f"Saved in {out}. Next:", f"  firstk report {out} -o report.html"]
     if k is not None and not place.pairs:
         lines.append(f"  firstk transform {out} {place.source} -k {k} -o short{Path(str(place.source)).suffix}")
     return "\n".join(lines)
+
+
+def _recommended(
+    ours: PrefixCurve, baselines: Iterable[PrefixCurve], config: Mapping[str, Any]
+) -> tuple[int | None, list[str]]:
+    """Return the k that keeps 99 %, None where a share means nothing, and what to say about it and others."""
+    from firstk.cli._curve_text import about_list, recommendable, whole_name
+
+    own = recommendable(ours, config)
+    found = _smallest(own)
+    if not found:
+        return None, []
+    shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
+    keeping = f"Of the {own.metric} of {whole_name(own, ours.k[-1])}, these keep: {shares}."
+    k = found[0.99]
+    return k, [keeping, *_of_raw(own), *about_list(ours, config), *_who_is_ahead(own, baselines, k)]
 
 
 def _curve_of_test(out: Path, place: Place) -> str:
