@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +17,11 @@ from typer.testing import CliRunner
 
 from firstk import PrefixEncoder
 from firstk._storage import read_extra
+from firstk.checkpoints import Checkpoint
 from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
-from firstk.fitting import draw
+from firstk.fitting import draw, fit_stream, pieces_of
 from firstk.study_records import Study
 
 
@@ -388,6 +392,71 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder):
     assert {file.name for file in folder.iterdir()} - before == {"stopped"}
     for name in ("model.safetensors", "config.json"):
         assert (folder / "whole" / name).read_bytes() == (folder / "stopped" / name).read_bytes()
+
+
+def test_what_was_stopped_on_a_terminal_goes_on_without_one(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("firstk.fitting.piece_rows", lambda width: 400)
+    pieces, kept = pieces_of(open_vectors("digits.npz")), Checkpoint("shown.checkpoint", every=0.0)
+
+    def stop(rows):
+        if Path(kept.path).exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_stream(PrefixEncoder(4, verbose=True), pieces, checkpoint=kept, progress=stop)
+    assert fit_stream(PrefixEncoder(4), pieces, checkpoint=replace(kept, resume=True)).rows == 1797
+
+
+TRAINED = (
+    "fit", "test.npz", "--label", "label", "--objective", "classification", "--components", 3, "--shrinkage", 0.5,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [("--resume",), ("--checkpoint", "kept", "--resume")])
+def test_training_says_that_it_does_not_resume(folder, monkeypatch, options):
+    pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, [str(word) for word in (*TRAINED, *options, "-o", "trained")])
+    assert result.exit_code == 0, result.output
+    named = " and ".join(option for option in options if option.startswith("--"))
+    assert f"note: {named} ha" in result.stderr
+    assert "no effect here" in result.stderr
+    assert not Path("kept").exists()
+
+
+def test_closed_forms_do_not_say_so(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, ["fit", "test.npz", "--resume", "-o", "solved"])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no terminals of this kind")
+@pytest.mark.parametrize("size", [(0, 0), (40, 100)], ids=["of unknown size", "of known size"])
+def test_training_shows_a_bar_on_a_terminal_of_which_the_model_knows_nothing(folder, size):
+    pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
+    import fcntl
+    import struct
+    import termios
+
+    screen, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    command = [sys.executable, "-m", "firstk", *map(str, TRAINED), "-o", "watched"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=terminal) as job:
+        os.close(terminal)
+        shown = b"".join(_screen(screen))
+    os.close(screen)
+    assert job.returncode == 0
+    assert b"reading: 100%" in shown
+    assert b"training:" in shown
+    assert json.loads((folder / "watched" / "config.json").read_text())["parameters"]["given"]["verbose"] is False
+
+
+def _screen(file):
+    """Yield what is written to a terminal until nobody holds it any more, which Linux reports as an error."""
+    with contextlib.suppress(OSError):
+        while part := os.read(file, 65536):
+            yield part
 
 
 def test_help_shows_an_example(folder):

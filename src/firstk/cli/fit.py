@@ -72,7 +72,8 @@ def fit(
 
     A fifth of the rows, at most 10,000, is held out: the encoder is fitted on the others, and its curve and those of
     four baselines are taken on the held-out rows. Closed forms stream, on all cores and in bounded memory; what has to
-    be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes.
+    be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
+    is stopped while it trains leaves nothing, and starts again.
     """
     from firstk.checkpoints import Checkpoint
     from firstk.cli._settings import image_of
@@ -86,6 +87,7 @@ def fit(
     )  # fmt: skip
     place = Place(source, vectors, label, labels, pairs, nan)
     kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
+    _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
     with _warnings_as_notes():
         found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
@@ -134,6 +136,7 @@ def _run(
     with _bar(stream, shown) as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
         parts = draw(stream.rows, share or 0.0, seed)
         done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
+    encoder.set_params(verbose=False)  # whether somebody looked on is no part of the model
     dropped = stream.rows - done.rows - (len_of(done.held) if own is None else 0)
     if not done.held:
         encoder.save(out, source_model=source_model)
@@ -232,6 +235,19 @@ def _telling_how_to_go_on(kept: Checkpoint) -> Iterator[None]:
         if Path(kept.path).exists():
             typer.echo(f"firstk: stopped; moments so far are in {kept.path}. Go on with --resume.", err=True)
         raise
+
+
+def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, Any], *, pairs: bool) -> None:
+    """Say before the work that training keeps no checkpoint, to those who count on one."""
+    given = [option for option, value in asked.items() if value]
+    if not given or not encoder._pose(pairs=pairs).solver.trains:
+        return
+    have = "has" if len(given) == 1 else "have"
+    typer.echo(
+        f"firstk: note: {' and '.join(given)} {have} no effect here: this fit is trained, no checkpoint is kept, "
+        "and it starts from the beginning. In Python, Gradient(checkpoint=..., resume=True) goes on.",
+        err=True,
+    )
 
 
 @contextmanager
