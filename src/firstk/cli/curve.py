@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from firstk.records import PrefixCurve
 
 OWNER = "firstk curve"
-# Baselines have no head of their own, and no targets.
-OURS_ALONE = ("head_accuracy", "mixture")
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,7 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
     with announced("judging every prefix", quiet=not shown):
         ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
-    notes = (*_about_labels(judging), *notes)
+    notes = (*judging.notes, *_about_labels(judging), *notes)
     table = _table(encoder, judging, limits, run.rows, shown, _lengths(ours, encoder)) if limits.tabulates else None
     found = Found(ours, others, table, None, notes)
     # A k that was asked for may be any; one that is chosen is one that the code is made for.
@@ -227,6 +225,7 @@ def _baselines(
     import numpy as np
 
     from firstk.baselines import BASELINES, plain_truncation, random_dimensions
+    from firstk.cli._evidence import OURS_ALONE
     from firstk.costs import ladder
     from firstk.evaluation import prefix_curve
 
