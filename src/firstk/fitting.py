@@ -124,7 +124,9 @@ def fit_stream(
     if problem.solver.trains:
         done = _trained(encoder, pieces, parts, progress)
     else:
-        job = {"encoder": _parameters.expressed(encoder.get_params(deep=False))}
+        # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
+        asked = encoder.get_params(deep=False) | {"verbose": False}
+        job = {"encoder": _parameters.expressed(asked)}
         done = (
             accumulate(problem, pieces, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress)
             if elsewhere is None

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from firstk import PrefixCurve, PrefixEncoder
+from firstk import PrefixCurve, PrefixEncoder, SparsePrefix
 from firstk.choice import PrecisionTable
 from firstk.cli import main
 from firstk.data import load_digits
@@ -141,6 +141,107 @@ def test_the_held_out_part_is_the_one_that_fit_holds_out(folder, digits, tmp_pat
     assert out["curve"]["score"] == pytest.approx(stored["score"])
 
 
+@pytest.fixture(scope="module")
+def fitted(folder, tmp_path_factory):
+    """A folder with models that the command fitted on train.npz: by default, by another draw, and on all rows."""
+    home = tmp_path_factory.mktemp("fitted")
+    draws = {"usual": (), "other": ("--seed", 5, "--held-out", 0.1), "all": ("--held-out", 0)}
+    for name, options in draws.items():
+        arguments = ("fit", folder / "train.npz", "--objective", "fisher", "--label", "label", *options, "-o", name)
+        firstk(*arguments, folder=home)
+    return home
+
+
+@pytest.mark.parametrize("metric", ["head_accuracy", "1nn_accuracy", "recall@10"])
+@pytest.mark.parametrize(("model", "share", "seed"), [("usual", 0.2, 0), ("other", 0.1, 5)])
+def test_every_metric_is_judged_on_rows_that_the_fit_held_out(folder, digits, fitted, metric, model, share, seed):
+    from firstk.fitting import draw
+
+    out = found(
+        folder, fitted / model, "train.npz", "--label", "label", "--metric", metric, "--no-baselines",
+        "--confidence", "0",
+    )  # fmt: skip
+    X, y, parts = digits.X_train, digits.y_train, draw(len(digits.X_train), share, seed)
+    reference = (X[parts.reference], y[parts.reference])
+    expected = PrefixEncoder.load(fitted / model).curve(
+        X[parts.held], y[parts.held], reference=reference, metric=metric
+    )
+    assert PrefixCurve.from_dict(out["curve"]) == expected
+    assert f"that are held out (drawn at random, seed {seed}, as" in out["judged"]
+    assert out["judged"].endswith(f"The model was fitted on the other {len(X) - len(parts.held):,}.")
+    assert out["notes"] == []
+
+
+def test_rows_of_a_fit_are_told_whatever_the_pieces_in_which_they_are_read(folder, fitted, monkeypatch):
+    monkeypatch.setattr("firstk.fitting.piece_rows", lambda width: 2)  # some pieces are held out as a whole
+    out = found(folder, fitted / "usual", "train.npz", "--label", "label", "--metric", "head_accuracy")
+    assert out["curve"]["n_evaluated"] == 287
+
+
+def test_the_vectors_alone_tell_the_rows_of_a_fit_without_labels(folder, fitted):
+    firstk("fit", folder / "train.npz", "--label", "label", "--components", 4, "-o", "plain", folder=fitted)
+    for label in ((), ("--label", "label")):
+        out = found(folder, fitted / "plain", "train.npz", *label, "--metric", "explained_variance")
+        assert out["curve"]["n_evaluated"] == 287
+        assert len(out["baselines"]) == 4  # there are rows to fit them on
+
+
+def test_rows_that_were_dropped_do_not_hide_the_rows_of_a_fit(digits, tmp_path):
+    holes = digits.X_train.copy()
+    holes[::100, 0] = np.nan
+    np.savez(tmp_path / "holes.npz", pixels=holes, label=digits.y_train)
+    named = ("holes.npz", "--label", "label", "--nan", "drop")
+    firstk("fit", *named, "--objective", "fisher", "-o", "model", folder=tmp_path)
+    out = found(tmp_path, "model", *named, "--metric", "head_accuracy")
+    assert "that are held out" in out["judged"]
+
+
+@pytest.mark.parametrize("metric", ["head_accuracy", "1nn_accuracy"])
+def test_a_note_says_that_all_rows_were_fitted_on(folder, fitted, metric):
+    out = found(folder, fitted / "all", "train.npz", "--label", "label", "--metric", metric, "--no-baselines")
+    assert "fitted on 1,437 rows of train.npz" in out["notes"][0]
+    assert "Judge on other rows." in out["notes"][0]
+
+
+def test_a_note_says_that_rows_were_fitted_on_where_a_reference_asks_for_all(folder, fitted):
+    arguments = (fitted / "usual", "train.npz", "--label", "label", "--reference", "test.npz", "--no-baselines")
+    assert "Without --reference the 287 others judge." in found(folder, *arguments)["notes"][0]
+
+
+def test_a_head_needs_no_reference_and_says_so(folder):
+    arguments = ("fisher", "test.npz", "--label", "label", "--metric", "head_accuracy")
+    out, plain = found(folder, *arguments, "--reference", "train.npz"), found(folder, *arguments)
+    assert out["notes"][0].startswith("--reference is not used: head_accuracy looks at no other rows.")
+    assert out["judged"] == plain["judged"] == "Judged on 360 rows of test.npz."
+    assert out["curve"] == plain["curve"]
+
+
+@pytest.mark.parametrize("metric", ["1nn_accuracy", "recall@10"])
+def test_no_row_is_its_own_neighbour(folder, metric):
+    arguments = ("fisher", "test.npz", "--label", "label", "--metric", metric)
+    plain = found(folder, *arguments)
+    for same in ("test.npz", "./test.npz", folder / "test.npz"):
+        out = found(folder, *arguments, "--reference", same)
+        assert "--reference is not used: it is test.npz itself" in out["notes"][0]
+        assert out["curve"] == plain["curve"]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_rows_that_both_files_share_are_counted(folder, digits, tmp_path, kind):
+    X, y = np.vstack([digits.X_train, digits.X_test[:7]]), np.append(digits.y_train, digits.y_test[:7])
+    np.savez(tmp_path / "both.npz", pixels=X.astype(kind), label=y)
+    arguments = ("fisher", "test.npz", "--label", "label", "--no-baselines", "--reference")
+    assert found(folder, *arguments, tmp_path / "both.npz")["notes"][0].startswith(
+        "7 of the rows judged are in both.npz"
+    )
+    assert found(folder, *arguments, "train.npz")["notes"] == []
+
+
+def test_a_part_of_the_held_out_rows_is_enough(folder, fitted):
+    out = found(folder, fitted / "usual", "train.npz", "--label", "label", "--most", "50", "--no-baselines")
+    assert out["curve"]["n_evaluated"] == 50
+
+
 def test_labels_in_a_file_of_their_own(folder):
     column = found(folder, "fisher", "test.npz", "--label", "label", "--metric", "head_accuracy")
     file = found(folder, "fisher", "test.npy", "--labels", "labels.npy", "--metric", "head_accuracy")
@@ -178,6 +279,19 @@ def test_precisions_and_the_choice(folder, fisher, digits):
     assert (few["precision"], few["k"]) == ("int8", 8)
     fixed = found(folder, *arguments, "-k", "5")["chosen"]
     assert (fixed["k"], fixed["precision"], fixed["bytes"]) == (5, "float32", 20)
+
+
+def test_of_a_list_only_its_lengths_are_chosen(folder, digits, tmp_path):
+    PrefixEncoder(16, ordering=SparsePrefix([2, 5, 10])).fit(digits.X_train).save(tmp_path / "listed")
+    arguments = (tmp_path / "listed", "test.npz", "--no-baselines", "--confidence", "0")
+    out = found(folder, *arguments, "--keep", "0.8", "--precision", "int8,float32")
+    assert {ks["full"] for ks in out["smallest"].values()} == {10}
+    assert out["chosen"]["k"] == 10
+    assert {offer["k"] for offer in out["precisions"]["offers"]} == {2, 5, 10}
+    assert found(folder, *arguments, "-k", "7")["chosen"]["k"] == 7
+    text = firstk("curve", *arguments, "--keep", "0.8", folder=folder).stdout
+    assert "a share of the score of the first 10 of 16 coordinates: 95 % k = 10" in text
+    assert "lengths of the ordering's list alone (2, 5, 10)" in text
 
 
 def test_latency_is_measured_over_the_stated_rows(folder):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +17,11 @@ from typer.testing import CliRunner
 
 from firstk import PrefixEncoder
 from firstk._storage import read_extra
+from firstk.checkpoints import Checkpoint
 from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
-from firstk.fitting import draw
+from firstk.fitting import draw, fit_stream, pieces_of
 from firstk.study_records import Study
 
 
@@ -151,6 +155,24 @@ def test_nothing_held_out_is_no_study(folder):
     assert not (folder / "none.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        (["--objective", "fisher", "--label", "label", "--vectors", "vectors"], {"TEST": "test.npz"}),
+        (["--objective", "fisher", "--labels", "labels.npy"], {"TEST": "digits.npz", "TEST_LABELS": "labels.npy"}),
+        (["--objective", "similarity", "--pairs", "pairs.npz"], {"TEST": "digits.npz", "TEST_PAIRS": "pairs.npz"}),
+        ([], {"TEST": "test.npz"}),
+    ],
+    ids=["label", "labels", "pairs", "nothing"],
+)
+def test_the_command_for_rows_of_ones_own_works_as_it_is_printed(folder, monkeypatch, arguments, files):
+    monkeypatch.chdir(folder)
+    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "unjudged")
+    words = printed.splitlines()[-1].split()
+    assert words[:4] == ["firstk", "curve", "unjudged", "TEST"]
+    assert "Judged on" in run(*(files.get(word, word) for word in words[1:]))
+
+
 def test_labels_may_come_from_a_second_file(folder, fisher):
     run(
         "fit",
@@ -218,6 +240,20 @@ def test_every_objective_and_its_settings(folder, objective, options):
     found = study_of(out)
     assert found.lead.baselines
     run("report", out, "-o", folder / "settings.html")
+
+
+def test_of_a_list_only_its_lengths_are_recommended(folder):
+    out = folder / "listed"
+    arguments = ("fit", folder / "digits.npz", "--ordering", "sparse_prefix:2,4,10", "--components", 16, "-o", out)
+    printed = run(*arguments)
+    ours = study_of(out).lead.ours
+    keeps = {share: next(k for k in (2, 4, 10) if ours.at(k) >= share * ours.at(10)) for share in (0.95, 0.99, 0.999)}
+    assert ours.smallest(0.95) not in (2, 4, 10)
+    shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in keeps.items())
+    assert f"Of the readback_variance of the first 10 of 16 coordinates, these keep: {shares}." in printed
+    assert "lengths of the ordering's list alone (2, 4, 10)" in printed
+    assert "-k 10 -o short.npz" in printed
+    assert json.loads(run(*arguments, "--json"))["smallest"] == {f"{share:g}": k for share, k in keeps.items()}
 
 
 def test_classification_with_a_network(folder):
@@ -356,6 +392,71 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder):
     assert {file.name for file in folder.iterdir()} - before == {"stopped"}
     for name in ("model.safetensors", "config.json"):
         assert (folder / "whole" / name).read_bytes() == (folder / "stopped" / name).read_bytes()
+
+
+def test_what_was_stopped_on_a_terminal_goes_on_without_one(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("firstk.fitting.piece_rows", lambda width: 400)
+    pieces, kept = pieces_of(open_vectors("digits.npz")), Checkpoint("shown.checkpoint", every=0.0)
+
+    def stop(rows):
+        if Path(kept.path).exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_stream(PrefixEncoder(4, verbose=True), pieces, checkpoint=kept, progress=stop)
+    assert fit_stream(PrefixEncoder(4), pieces, checkpoint=replace(kept, resume=True)).rows == 1797
+
+
+TRAINED = (
+    "fit", "test.npz", "--label", "label", "--objective", "classification", "--components", 3, "--shrinkage", 0.5,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [("--resume",), ("--checkpoint", "kept", "--resume")])
+def test_training_says_that_it_does_not_resume(folder, monkeypatch, options):
+    pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, [str(word) for word in (*TRAINED, *options, "-o", "trained")])
+    assert result.exit_code == 0, result.output
+    named = " and ".join(option for option in options if option.startswith("--"))
+    assert f"note: {named} ha" in result.stderr
+    assert "no effect here" in result.stderr
+    assert not Path("kept").exists()
+
+
+def test_closed_forms_do_not_say_so(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, ["fit", "test.npz", "--resume", "-o", "solved"])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no terminals of this kind")
+@pytest.mark.parametrize("size", [(0, 0), (40, 100)], ids=["of unknown size", "of known size"])
+def test_training_shows_a_bar_on_a_terminal_of_which_the_model_knows_nothing(folder, size):
+    pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
+    import fcntl
+    import struct
+    import termios
+
+    screen, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    command = [sys.executable, "-m", "firstk", *map(str, TRAINED), "-o", "watched"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=terminal) as job:
+        os.close(terminal)
+        shown = b"".join(_screen(screen))
+    os.close(screen)
+    assert job.returncode == 0
+    assert b"reading: 100%" in shown
+    assert b"training:" in shown
+    assert json.loads((folder / "watched" / "config.json").read_text())["parameters"]["given"]["verbose"] is False
+
+
+def _screen(file):
+    """Yield what is written to a terminal until nobody holds it any more, which Linux reports as an error."""
+    with contextlib.suppress(OSError):
+        while part := os.read(file, 65536):
+            yield part
 
 
 def test_help_shows_an_example(folder):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firstk._checks import InvalidInput
+from firstk.cli._seen import HELD_OUT, SEED, Seen, same_file, seed_of, seen_by, shared_rows
 from firstk.cli._streams import Place, Stream, open_stream
 
 if TYPE_CHECKING:
@@ -18,8 +19,14 @@ if TYPE_CHECKING:
 
 # Metrics whose readout or neighbours need rows of their own: without a reference, the file is split.
 SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
-# Share that is held out then: the same draw as that of ``firstk fit``, so that it is new to a model of the same file.
-HELD_OUT, SEED = 0.2, 0
+# Metrics of an encoder's own head: baselines have none, and no other row is looked at.
+OURS_ALONE = ("head_accuracy", "mixture")
+# Metrics that look at no other rows but to fit baselines on.
+ALONE = (*OURS_ALONE, "explained_variance")
+
+
+# Rows that judge, rows to look among, the sentence about them, and notes.
+_Parts = tuple[dict[str, "np.ndarray"], dict[str, "np.ndarray"], str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class Judging:
         Bytes of a number in the file.
     store : str or None
         The file whose vectors would be stored, where there is one.
+    notes : tuple of str
+        What makes these scores look better than they are, and options that were of no use.
     """
 
     evidence: Evidence
@@ -59,6 +68,7 @@ class Judging:
     training: np.ndarray | None
     itemsize: int
     store: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def gather(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
@@ -92,29 +102,82 @@ def _metric_of_rows(encoder: FittedEncoder, asked: Asked, metric: str) -> str:
 
 def _rows(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
     from firstk.evaluation import Evidence
-    from firstk.fitting import draw
 
     stream = _opened(asked.place, encoder)
-    file = _name(asked.place.source)
-    if asked.reference is not None:
-        found, judged = _sample(stream, asked.most)
-        others = _opened(_reference_place(asked), encoder)
-        reference, among = _sample(others, asked.most)
-        said = f"Judged on {judged} of {file}, against {among} of {_name(asked.reference)}."
-    elif metric in SPLIT:
-        parts = draw(stream.rows, HELD_OUT, SEED)
-        found, reference = _taken(stream, [parts.held, parts.reference])
-        _check_some(found, asked.place.source)
-        said = (
-            f"Judged on {len(found['X']):,} rows of {file} that are held out (drawn at random, seed {SEED}, as 'firstk "
-            f"fit' does), against {len(reference['X']):,} others of it. Give rows of their own with --reference."
-        )
+    seen = seen_by(encoder, stream, asked.place.nan)
+    useless = _about_reference(asked, metric)
+    if asked.reference is not None and not useless:
+        found, reference, said, notes = _against(encoder, stream, asked, metric, seen)
+    elif metric in SPLIT or (seen is not None and seen.held):
+        found, reference, said, notes = _divided(encoder, stream, asked, metric, seen)
     else:
         found, judged = _sample(stream, asked.most)
-        reference, said = {}, f"Judged on {judged} of {file}."
+        reference, said, notes = {}, f"Judged on {judged} of {_name(asked.place.source)}.", _about_seen(seen, asked)
     evidence = Evidence(X=found["X"], y=found.get("y"), X_ref=reference.get("X"), y_ref=reference.get("y"))
     store = asked.place.source if asked.reference is None else asked.reference
-    return Judging(evidence, metric, said, reference.get("X"), stream.itemsize, store)
+    return Judging(evidence, metric, said, reference.get("X"), stream.itemsize, store, (*useless, *notes))
+
+
+def _about_reference(asked: Asked, metric: str) -> tuple[str, ...]:
+    """Say why a reference is not used, where it is of no use."""
+    if asked.reference is None:
+        return ()
+    if metric in OURS_ALONE:
+        return (f"--reference is not used: {metric} looks at no other rows. --metric probe_accuracy does.",)
+    if same_file(asked.place.source, asked.reference):
+        return (
+            f"--reference is not used: it is {_name(asked.place.source)} itself, and no row is judged by itself. Give "
+            "other rows.",
+        )
+    return ()
+
+
+def _against(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, seen: Seen | None) -> _Parts:
+    """Take the rows of the file, and those of the reference."""
+    found, judged = _sample(stream, asked.most)
+    reference, among = _sample(_opened(_reference_place(asked), encoder), asked.most)
+    file, other = _name(asked.place.source), _name(asked.reference)
+    notes = _about_seen(seen, asked)
+    if metric in ALONE:
+        return found, reference, f"Judged on {judged} of {file}; baselines are fitted on {among} of {other}.", notes
+    if shared := shared_rows(found["X"], reference["X"]):
+        notes += (
+            f"{shared:,} of the rows judged are in {other} too and find themselves there, so these scores are better "
+            "than those of new rows. Take such rows out of one of the files.",
+        )
+    return found, reference, f"Judged on {judged} of {file}, against {among} of {other}.", notes
+
+
+def _divided(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, seen: Seen | None) -> _Parts:
+    """Take a part of the file, and the others: the part that was held out, where the model was fitted on the others."""
+    from firstk.fitting import draw
+
+    if seen is None or not seen.held:
+        # Nothing is known of these rows, or all were seen: the usual draw gives rows to look among all the same.
+        parts, seed, rest, notes = draw(stream.rows, HELD_OUT, SEED), SEED, "", _about_seen(seen, asked)
+    else:
+        parts, seed, notes = seen.parts, seed_of(encoder.config), ()
+        rest = f" The model was fitted on the other {seen.fitted:,}."
+    found, reference = _taken(stream, [_at_most(parts.held, asked.most), _at_most(parts.reference, asked.most)])
+    _check_some(found, asked.place.source)
+    said = (
+        f"Judged on {len(found['X']):,} rows of {_name(asked.place.source)} that are held out (drawn at random, seed "
+        f"{seed}, as 'firstk fit' does)"
+    )
+    if metric not in ALONE:
+        said += f", against {len(reference['X']):,} others of it. Give rows of their own with --reference"
+    return found, reference, f"{said}.{rest}", notes
+
+
+def _about_seen(seen: Seen | None, asked: Asked) -> tuple[str, ...]:
+    """Say that the model was fitted on rows that judge it, and the way to rows that it has not seen."""
+    if seen is None:
+        return ()
+    way = f"Without --reference the {seen.held:,} others judge." if seen.held else "Judge on other rows."
+    return (
+        f"The model was fitted on {seen.fitted:,} rows of {_name(asked.place.source)}, so these scores are better than "
+        f"those of new rows. {way}",
+    )
 
 
 def _pairs(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
@@ -252,6 +315,12 @@ def _sample(stream: Stream, most: int, what: str = "rows") -> tuple[dict[str, np
     (found,) = _taken(stream, [np.arange(n)])
     _check_some(found, what)
     return found, f"{len(next(iter(found.values()))):,} {what}"
+
+
+def _at_most(rows: np.ndarray, most: int) -> np.ndarray:
+    import numpy as np
+
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(SEED).choice(rows, size=most, replace=False))
 
 
 def _check_some(found: dict[str, np.ndarray], source: Any) -> None:

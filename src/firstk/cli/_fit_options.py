@@ -35,7 +35,9 @@ CheckpointFile = Annotated[
     Path | None,
     typer.Option("--checkpoint", metavar="FILE", help="Where moments are kept while rows are read; OUT.checkpoint."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint of a fit that was stopped.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the checkpoint of a fit that was stopped while it read rows.")
+]
 Dask = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="Let the workers of a dask cluster read and measure the files."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ def row_progress(
 
         def done(rows: int) -> None:
             bar.update(rows)
+            if bar.total is not None and bar.n >= bar.total:
+                bar.refresh()  # what comes next may take long, and a bar that stands short of its end looks stuck
             rate = bar.format_dict["rate"]
             if row_bytes and rate:
                 bar.set_postfix_str(f"{rate * row_bytes / 1e6:.0f} MB/s", refresh=False)
@@ -73,6 +76,20 @@ def announced(what: str, *, quiet: bool) -> Iterator[None]:
 
     with tqdm(total=1, desc=what, bar_format="{desc} ...", leave=False, file=sys.stderr):
         yield
+
+
+def give_bars_room() -> None:
+    """Let bars show on a terminal that does not say how large it is: tqdm draws nothing in no columns and no rows.
+
+    Some containers and remote shells are such terminals. To be called before tqdm is loaded, which reads these then.
+    """
+    try:
+        columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):  # no terminal, where no bar is drawn
+        return
+    for name, size, usual in (("TQDM_NCOLS", columns, 80), ("TQDM_NROWS", rows, 24)):
+        if size == 0:
+            os.environ.setdefault(name, str(usual))
 
 
 def looked_at(quiet: bool) -> bool:

@@ -13,6 +13,7 @@ import typer
 
 from firstk import __version__
 from firstk._checks import FirstkError
+from firstk.cli._progress import give_bars_room
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
 from firstk.cli.diagnose import diagnose
@@ -85,6 +86,7 @@ def main() -> None:
     """Run the command line; a refusal is one sentence on standard error, never a traceback."""
     signal.signal(signal.SIGTERM, _terminated)
     sys.unraisablehook = _said_again
+    give_bars_room()
     try:
         app()
     except FirstkError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from firstk.records import PrefixCurve
 
 OWNER = "firstk curve"
-# Baselines have no head of their own, and no targets.
-OURS_ALONE = ("head_accuracy", "mixture")
 
 
 @dataclass(frozen=True)
@@ -182,6 +181,7 @@ def _limits(
 
 def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, shown: bool) -> Found:
     from firstk._checks import check_prefix
+    from firstk.cli._curve_text import recommendable
     from firstk.evaluation import METRICS, check_metric, prefix_curve
 
     encoder, judging = run.encoder, run.judging
@@ -191,11 +191,13 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
     with announced("judging every prefix", quiet=not shown):
         ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
-    notes = (*_about_labels(judging), *notes)
-    table = _table(encoder, judging, limits, run.rows, shown) if limits.tabulates else None
+    notes = (*judging.notes, *_about_labels(judging), *notes)
+    table = _table(encoder, judging, limits, run.rows, shown, _lengths(ours, encoder)) if limits.tabulates else None
     found = Found(ours, others, table, None, notes)
+    # A k that was asked for may be any; one that is chosen is one that the code is made for.
+    open_to_choice = ours if limits.k is not None else recommendable(ours, encoder.config)
     try:
-        return replace(found, chosen=_choose(ours, table, limits) if limits.chooses else None)
+        return replace(found, chosen=_choose(open_to_choice, table, limits) if limits.chooses else None)
     except InvalidInput as refusal:  # what was measured is shown all the same
         return replace(found, refusal=refusal)
 
@@ -224,6 +226,7 @@ def _baselines(
     import numpy as np
 
     from firstk.baselines import BASELINES, plain_truncation, random_dimensions
+    from firstk.cli._evidence import OURS_ALONE
     from firstk.costs import ladder
     from firstk.evaluation import prefix_curve
 
@@ -248,10 +251,21 @@ def _baselines(
     return tuple(curves), tuple(notes)
 
 
-def _table(encoder: FittedEncoder, judging: Judging, limits: Limits, rows: int | None, shown: bool) -> PrecisionTable:
-    from firstk.costs import ladder, precision_table
+def _lengths(ours: PrefixCurve, encoder: FittedEncoder) -> Sequence[int]:
+    """Return the prefix lengths at which precisions are judged: those of the ordering's list, or a ladder."""
+    from firstk.cli._curve_text import recommendable
+    from firstk.costs import ladder
 
-    ks = sorted({*ladder(encoder.d), *([] if limits.k is None else [limits.k])})
+    own = recommendable(ours, encoder.config)
+    return ladder(encoder.d) if own is ours else own.k
+
+
+def _table(
+    encoder: FittedEncoder, judging: Judging, limits: Limits, rows: int | None, shown: bool, lengths: Sequence[int]
+) -> PrecisionTable:
+    from firstk.costs import precision_table
+
+    ks = sorted({*lengths, *([] if limits.k is None else [limits.k])})
     # Float32 is always judged: it is what a share of the full score means.
     precisions = dict.fromkeys(("float32", *limits.precisions))
     made = precision_table(
@@ -301,7 +315,7 @@ def _write_plot(path: Path, found: Found) -> None:
 
 
 def _as_json(found: Found, run: Run) -> str:
-    from firstk.cli._curve_text import as_record, smallest
+    from firstk.cli._curve_text import as_record, recommendable, smallest
 
     return jsonlib.dumps(
         {
@@ -310,7 +324,7 @@ def _as_json(found: Found, run: Run) -> str:
             "objective": run.encoder.config.get("objective"),
             "metric": found.curve.metric,
             "judged": run.judging.said,
-            "smallest": smallest(found.curve),
+            "smallest": smallest(recommendable(found.curve, run.encoder.config)),
             "curve": found.curve.to_dict(),
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
@@ -331,7 +345,7 @@ def _as_text(found: Found, run: Run) -> list[str]:
     width = f"{number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
     lines = [f"{found.curve.metric} of {run.model}, {width}.", run.judging.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
-    lines += ["", *text.smallest_lines(found.curve)]
+    lines += ["", *text.smallest_lines(found.curve, encoder.config)]
     if found.table is not None:
         lines += ["", *text.table_lines(found.table)]
     if chosen is not None:

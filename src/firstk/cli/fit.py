@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -72,7 +73,8 @@ def fit(
 
     A fifth of the rows, at most 10,000, is held out: the encoder is fitted on the others, and its curve and those of
     four baselines are taken on the held-out rows. Closed forms stream, on all cores and in bounded memory; what has to
-    be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes.
+    be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
+    is stopped while it trains leaves nothing, and starts again.
     """
     from firstk.checkpoints import Checkpoint
     from firstk.cli._settings import image_of
@@ -86,6 +88,7 @@ def fit(
     )  # fmt: skip
     place = Place(source, vectors, label, labels, pairs, nan)
     kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
+    _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
     with _warnings_as_notes():
         found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
@@ -134,6 +137,7 @@ def _run(
     with _bar(stream, shown) as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
         parts = draw(stream.rows, share or 0.0, seed)
         done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
+    encoder.set_params(verbose=False)  # whether somebody looked on is no part of the model
     dropped = stream.rows - done.rows - (len_of(done.held) if own is None else 0)
     if not done.held:
         encoder.save(out, source_model=source_model)
@@ -234,6 +238,19 @@ def _telling_how_to_go_on(kept: Checkpoint) -> Iterator[None]:
         raise
 
 
+def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, Any], *, pairs: bool) -> None:
+    """Say before the work that training keeps no checkpoint, to those who count on one."""
+    given = [option for option, value in asked.items() if value]
+    if not given or not encoder._pose(pairs=pairs).solver.trains:
+        return
+    have = "has" if len(given) == 1 else "have"
+    typer.echo(
+        f"firstk: note: {' and '.join(given)} {have} no effect here: this fit is trained, no checkpoint is kept, "
+        "and it starts from the beginning. In Python, Gradient(checkpoint=..., resume=True) goes on.",
+        err=True,
+    )
+
+
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
     """Say what the library warns of in a sentence each, without the line of code."""
@@ -255,6 +272,8 @@ def _smallest(curve: PrefixCurve) -> dict[float, int]:
 
 
 def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) -> str:
+    from firstk.cli._curve_text import recommendable
+
     encoder = done.encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
@@ -270,7 +289,7 @@ def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) ->
         lead = study.comparisons[0]
         found |= {
             "metric": lead.ours.metric,
-            "smallest": {f"{share:g}": k for share, k in _smallest(lead.ours).items()},
+            "smallest": {f"{share:g}": k for share, k in _smallest(recommendable(lead.ours, encoder.config)).items()},
             "curve": lead.ours.to_dict(),
             "baselines": [curve.to_dict() for curve in lead.baselines],
         }
@@ -286,23 +305,48 @@ def _as_text(done: StreamedFit, study: Study | None, dropped: int, out: Path, pl
     if dropped:
         lines.append(f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out.")
     if study is None:
-        lines += [f"Nothing was held out, so nothing was judged. Saved in {out}. Next:", f"  firstk curve {out} TEST"]
+        lines += [
+            f"Nothing was held out, so nothing was judged. Saved in {out}. Next:",
+            f"  {_curve_of_test(out, place)}",
+        ]
         return "\n".join(lines)
     lines += [study.held_out, *study.notes, ""]
     k = None
     if study.comparisons:
         lead = study.comparisons[0]
         lines += [*_table((lead.ours, *lead.baselines), encoder.p), ""]
-        found = _smallest(lead.ours)
-        k = found.get(0.99)
-        if found:
-            shares = ", ".join(f"{100 * share:g} % with k = {own}" for share, own in found.items())
-            lines.append(f"Of the {lead.ours.metric} of all {lead.ours.k[-1]} coordinates, these keep: {shares}.")
-            lines += [*_of_raw(lead.ours), *_who_is_ahead(lead.ours, lead.baselines, found[0.99])]
+        k, said = _recommended(lead.ours, lead.baselines, encoder.config)
+        lines += said
     lines += [f"Saved in {out}. Next:", f"  firstk report {out} -o report.html"]
     if k is not None and not place.pairs:
         lines.append(f"  firstk transform {out} {place.source} -k {k} -o short{Path(str(place.source)).suffix}")
     return "\n".join(lines)
+
+
+def _recommended(
+    ours: PrefixCurve, baselines: Iterable[PrefixCurve], config: Mapping[str, Any]
+) -> tuple[int | None, list[str]]:
+    """Return the k that keeps 99 %, None where a share means nothing, and what to say about it and others."""
+    from firstk.cli._curve_text import about_list, recommendable, whole_name
+
+    own = recommendable(ours, config)
+    found = _smallest(own)
+    if not found:
+        return None, []
+    shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
+    keeping = f"Of the {own.metric} of {whole_name(own, ours.k[-1])}, these keep: {shares}."
+    k = found[0.99]
+    return k, [keeping, *_of_raw(own), *about_list(ours, config), *_who_is_ahead(own, baselines, k)]
+
+
+def _curve_of_test(out: Path, place: Place) -> str:
+    """Return the command that judges on rows of one's own, with the options by which the fit found its columns."""
+    given = {"--vectors": place.vectors, "--label": place.label}
+    words = ["firstk", "curve", str(out), "TEST", *(word for pair in given.items() if pair[1] for word in pair)]
+    # A file beside VECTORS goes with its rows, so TEST needs another one.
+    words += ["--labels", "TEST_LABELS"] if place.labels else []
+    words += ["--pairs", "TEST_PAIRS"] if place.pairs else []
+    return shlex.join(map(str, words))
 
 
 def _of_raw(curve: PrefixCurve) -> Iterator[str]:
