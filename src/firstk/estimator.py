@@ -28,6 +28,7 @@ from firstk._checks import (
 from firstk._exports import Exports
 from firstk._judged import Judged
 from firstk._saving import SavedModels
+from firstk._streamed import WhereStreamed
 from firstk._target import check_target
 from firstk.contracts import Statistics
 from firstk.data.files.frames import rows_of
@@ -44,6 +45,10 @@ def _frame_side(side: Any) -> tuple[Any, Any]:
         return side, side
     rows, named = found
     return (side if named else rows), rows
+
+
+def _of_pairs(statistics: Statistics) -> bool:
+    return not hasattr(statistics.moments, "classes")
 
 
 def _has(part: str) -> Any:
@@ -160,10 +165,12 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         self._encoder, self._statistics = problem.fit(rows)
         return self
 
+    @WhereStreamed
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
         """Take in more rows. Exact: any batching gives what ``fit`` on all rows gives.
 
-        The cost is one pass over the batch; the encoder is solved when it is next asked for.
+        The cost is one pass over the batch; the encoder is solved when it is next asked for. Training that needs the
+        rows themselves is refused, and a fitted encoder stays as it is.
         """
         problem, reset = self._pose(), not self._started()
         measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
@@ -192,6 +199,7 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
     def partial_fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbours and "auto" choices, which see a fixed sample."""
         problem, reset = self._pose(pairs=True), not self._started()
+        problem.check_streamable("partial_fit_pairs")
         measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=reset)
         if measured is None:
             measured = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
@@ -214,15 +222,20 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         if self._statistics.ambient != other._statistics.ambient:
             widths = f"{self._statistics.ambient} and {other._statistics.ambient}"
             raise InvalidInput(f"merge takes encoders of one width. Got {widths} columns.")
+        self._posed(pairs=_of_pairs(self._statistics)).check_streamable("merge")
         self._take_in(other._statistics)
         return self
 
-    def _pose(self, pairs: bool = False) -> Problem:
+    def _posed(self, pairs: bool) -> Problem:
+        """Resolve the three axes; nothing is drawn at random."""
         owner = "PrefixEncoder"
         if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
             raise bad_parameter("n_components", owner, "a positive int or None", self.n_components)
-        problem = pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
-        problem = replace(problem, progress=self._progress())
+        return pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
+
+    def _pose(self, pairs: bool = False) -> Problem:
+        owner = "PrefixEncoder"
+        problem = replace(self._posed(pairs), progress=self._progress())
         if not problem.solver.trains:
             for name in ("init", "device"):
                 check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
@@ -276,7 +289,7 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
             raise InvalidInput("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
         else:
             self._statistics = self._statistics.merge(statistics)
-        self._pairs = not hasattr(statistics.moments, "classes")
+        self._pairs = _of_pairs(statistics)
         self.__dict__.pop("_encoder", None)
 
     def _checked_rows(self, problem: Problem, X: Any, y: Any, weight: Any, *, reset: bool) -> dict[str, Any]:

@@ -293,8 +293,30 @@ def test_the_cost_of_a_step_on_moments_does_not_depend_on_n(digits):
     whole = PrefixEncoder(4, **kwargs).fit(digits.X_train)
     stream = PrefixEncoder(4, **kwargs).partial_fit(digits.X_train[:600]).partial_fit(digits.X_train[600:])
     np.testing.assert_allclose(stream.components_, whole.components_, atol=1e-4)  # float32 products, other blocks
-    with pytest.raises(IllegalCombination, match=r"needs the rows themselves.*fit\(X, y\)"):
-        PrefixEncoder(4, objective="classification").partial_fit(digits.X_train, digits.y_train).components_  # noqa: B018
+
+
+@pytest.mark.parametrize("kwargs", [{"objective": "classification"}, {"network": "mlp"}])
+def test_training_that_needs_rows_refuses_a_stream_at_once_and_harms_nothing(digits, kwargs):
+    X, y = digits.X_train[:300], digits.y_train[:300]
+    enc, other = (PrefixEncoder(4, solver=Gradient(epochs=1), random_state=0, **kwargs).fit(X, y) for _ in range(2))
+    before = enc.transform(X)
+    needs_rows = r"needs the rows themselves.*fit\(X, y\)"
+    with pytest.raises(IllegalCombination, match=f"partial_fit with .*{needs_rows}"):
+        enc.partial_fit(X, y)
+    with pytest.raises(IllegalCombination, match=f"merge with .*{needs_rows}"):
+        enc.merge(other)
+    np.testing.assert_array_equal(enc.transform(X), before)
+    new = PrefixEncoder(4, **kwargs)
+    assert not hasattr(new, "partial_fit")  # as scikit-learn asks
+    with pytest.raises(IllegalCombination, match=needs_rows):
+        new.partial_fit(X, y)
+    assert not hasattr(new, "n_features_in_")
+
+
+def test_training_on_pairs_refuses_a_stream_at_once(digits):
+    X = digits.X_train[:300]
+    with pytest.raises(IllegalCombination, match=r"partial_fit_pairs with .*needs the rows themselves"):
+        PrefixEncoder(4, objective="similarity", solver="gradient").partial_fit_pairs(X, X + 1)
 
 
 def test_clipping_bounds_a_step(digits):
