@@ -377,6 +377,17 @@ def test_huge_offsets_have_an_answer(offset):
     np.testing.assert_allclose(enc.transform(moved), plain.transform(moved - offset), atol=offset * 1e-14 + 1e-9)
 
 
+@pytest.mark.parametrize("objective", ["reconstruction", "fisher", "mixture"])
+def test_columns_that_float32_can_hardly_tell_from_constant_ones_get_a_true_sentence(objective):
+    """Sixteenths about a million: float32 holds them exactly, in steps of a sixteenth."""
+    rows = np.random.default_rng(0).integers(0, 17, (N, P)) / 16 + 1e6
+    labels = np.arange(N) % 3
+    with pytest.raises(InvalidInput, match=r"ten roundings of their float32 numbers.*about its mean 1e\+06.*float64"):
+        PrefixEncoder(2, objective=objective).fit(rows.astype(np.float32), labels)
+    assert PrefixEncoder(2, objective=objective).fit(rows, labels).n_components_ == 2
+    assert PrefixEncoder(2, objective=objective).fit((rows - 1e6).astype(np.float32), labels).n_components_ == 2
+
+
 def test_equal_scores_are_positives():
     enc = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbours=0.0)).fit_pairs(X, R, np.full(N, 3.0))
     other = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbours=0.0)).fit_pairs(X, R)

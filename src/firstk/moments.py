@@ -256,6 +256,23 @@ class Moments:
         scatter[:, constant] = 0.0
         return scatter
 
+    def check_digits(self, scatter: np.ndarray) -> None:
+        """Refuse a scatter that is zero for want of digits: columns vary, but hardly by more than their rounding."""
+        if np.any(np.diag(scatter) > 0):
+            return
+        spread = np.sqrt(np.maximum(np.diag(self.within)[: self.p], 0.0) / self.n)
+        rounding = self.input_eps * np.abs(self.mean)
+        blurred = np.flatnonzero(spread > rounding)
+        if not len(blurred):
+            return  # constant indeed
+        most = blurred[spread[blurred].argmax()]
+        kind = "float32" if self.input_eps > np.finfo(np.float64).eps else "float64"
+        wider = ", or convert to float64 first" if kind == "float32" else ""
+        raise InvalidInput(
+            f"The columns vary by no more than ten roundings of their {kind} numbers, which is taken for constant: "
+            f"the widest by {spread[most]:.2g} about its mean {self.mean[most]:.6g}. Subtract the offset{wider}."
+        )
+
     @property
     def _total(self) -> np.ndarray:
         F = self.between_factor

@@ -113,6 +113,9 @@ class Problem:
     def solve(self, statistics: Statistics, rows: dict[str, Any] | None = None) -> FittedEncoder:
         """Settle what is "auto", solve the pencil or train from it, and build the encoder."""
         objective, choice = self.objective, None
+        moments = statistics.moments
+        if isinstance(moments, Moments) and objective.line.centring != "none":
+            moments.check_digits(moments.St)
         if objective.candidates():
             choice = selection.choose(
                 objective,

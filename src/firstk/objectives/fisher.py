@@ -61,6 +61,7 @@ class Fisher(ClosedFormObjective):
         moments = rows_of(statistics)
         classes = check_two_classes(moments, "Fisher")
         Sw = moments.Sw
+        moments.check_digits(Sw)
         if not np.any(np.diag(Sw) > 0):
             raise InvalidInput(
                 "Fisher needs variation within classes, and every class here is a single point "
