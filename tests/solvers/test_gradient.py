@@ -42,6 +42,10 @@ def same_bytes(a, b):
             assert part.tobytes() == b.encoder_.body.arrays()[name].tobytes()
 
 
+def timeless(trace):
+    return [{name: value for name, value in entry.items() if name != "seconds"} for entry in trace]
+
+
 def die_after(monkeypatch, checkpoints):
     """Stop the process, as far as training can tell, right after this many checkpoints."""
     real, written = _checkpoint.write, []
@@ -121,6 +125,17 @@ def test_resume_gives_the_bytes_of_an_uninterrupted_run(digits, network, tmp_pat
             classified(digits, Gradient(epochs=6, checkpoint=tmp_path), network=network)
     resumed = classified(digits, Gradient(epochs=6, checkpoint=tmp_path, resume=True), network=network)
     same_bytes(whole, resumed)
+    assert timeless(resumed.trace_) == timeless(whole.trace_)
+
+
+def test_a_run_that_is_over_is_not_taken_up_again(digits, tmp_path):
+    settings = {"patience": 2, "validation": 0.2, "epochs": 300, "learning_rate": 0.05, "schedule": "constant"}
+    whole = classified(digits, Gradient(checkpoint=tmp_path, **settings))
+    assert whole.encoder_.config["ended"] == "no better validation loss"
+    again = classified(digits, Gradient(checkpoint=tmp_path, resume=True, **settings))
+    same_bytes(whole, again)
+    assert again.encoder_.config == whole.encoder_.config
+    assert timeless(again.trace_) == timeless(whole.trace_)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "lbfgs"])
@@ -128,7 +143,7 @@ def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, monkeypatch,
     def fit(epochs, **kwargs):
         solver = Gradient(optimiser=optimiser, epochs=epochs, schedule="constant", checkpoint_every=5, **kwargs)
         enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
-        return enc.components_.tobytes()
+        return enc.components_.tobytes(), timeless(enc.trace_)
 
     whole = fit(20)
     with monkeypatch.context() as patched:
@@ -213,13 +228,19 @@ def test_patience_stops_and_keeps_the_best_state(digits):
 
 
 def test_the_trace_falls_and_can_be_plotted(digits):
-    solver = Gradient(epochs=100, trace_every=10)
+    solver = Gradient(epochs=100)
     enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
     assert [entry["epoch"] for entry in enc.trace_] == [1, *range(10, 101, 10)]
     assert enc.trace_[-1]["loss"] < enc.trace_[0]["loss"]
     assert enc.trace_[-1]["axis_distance"] < 0.5 * enc.trace_[0]["axis_distance"]
     assert enc.trace_[-1]["subspace_distance"] < 0.5 * enc.trace_[0]["subspace_distance"]
     assert PrefixEncoder(4).fit(digits.X_train).trace_ == []
+
+
+@pytest.mark.parametrize(("every", "epochs"), [({}, [1, 2, 3, 4, 5, 6, 7]), ({"trace_every": 3}, [1, 3, 6])])
+def test_with_batches_the_trace_has_every_epoch_or_every_so_many(digits, every, epochs):
+    enc = classified(digits, Gradient(epochs=7, **every))
+    assert [entry["epoch"] for entry in enc.trace_] == epochs
 
 
 def test_what_is_watched_joins_the_trace_and_cannot_change_the_run(digits):
@@ -353,6 +374,7 @@ def test_settings_that_mean_nothing_are_refused():
         ({"batch_size": "half"}, "'batch_size'"),
         ({"momentum": 1.0}, "'momentum'"),
         ({"clip": -1.0}, "'clip'"),
+        ({"trace_every": 0}, "'trace_every' .* a positive int or 'auto'"),
         ({"resume": True}, "needs checkpoint"),
         ({"optimiser": "lbfgs", "batch_size": 10}, "same loss at every step"),
     ]:

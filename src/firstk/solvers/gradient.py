@@ -35,8 +35,9 @@ class Gradient:
         "cosine" brings the learning rate to zero over the run.
     clip : float, optional
         Largest norm of a gradient.
-    patience : int, optional
-        Stop after this many epochs without a better validation loss, and keep the best state.
+    patience : int, "auto" or None
+        Stop after this many epochs without a better validation loss, and keep the best state. "auto": 5 with a network
+        that is not linear, else none. None: run to the end.
     validation : float in [0, 1) or "auto"
         Share of the rows held out for it; "auto": a tenth when there is patience, else none.
     whiten : bool or "auto"
@@ -48,8 +49,8 @@ class Gradient:
         "auto": float64 on moments, float32 on rows.
     tolerance : float
         A full-batch run stops when the loss has moved by less than this share over fifty steps.
-    trace_every : int
-        Steps (epochs, with batches) between entries of ``trace_``.
+    trace_every : int or "auto"
+        Steps (epochs, with batches) between entries of ``trace_``; "auto": 10 steps, with batches every epoch.
     watch : callable, optional
         Called for every entry of ``trace_`` with the encoder B (d, p) and the decoder or head (q, d) or None, copies in
         float64; returns {name: number} to add to the entry. For linear encoders.
@@ -78,7 +79,7 @@ class Gradient:
     precondition: bool | str = "auto"
     dtype: str = "auto"
     tolerance: float = 1e-13
-    trace_every: int = 10
+    trace_every: int | str = "auto"
     watch: Callable[[Any, Any], dict[str, float]] | None = None
     canonical: bool = True
     checkpoint: str | Path | None = None
@@ -102,8 +103,8 @@ class Gradient:
         if self.watch is not None and not callable(self.watch):
             raise bad_parameter("watch", owner, "a function of encoder and decoder, or None", self.watch)
         _check_positive(self, ("learning_rate",), whole=False, auto=True)
-        _check_positive(self, ("epochs",), whole=True, auto=True)
-        _check_positive(self, ("trace_every", "checkpoint_every"), whole=True, auto=False)
+        _check_positive(self, ("epochs", "trace_every"), whole=True, auto=True)
+        _check_positive(self, ("checkpoint_every",), whole=True, auto=False)
         if self.batch_size != "full":
             _check_positive(self, ("batch_size",), whole=True, auto=True)
         if self.patience is not None:
