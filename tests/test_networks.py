@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from firstk import MLP, Gradient, PrefixEncoder
-from firstk._checks import CorruptModel, InvalidInput
+from firstk._checks import CorruptModel, IllegalCombination, InvalidInput
 from firstk.data import load_digits
 from sealing import seal
 
@@ -108,6 +108,21 @@ def test_a_network_of_the_users_own(digits, tmp_path):
 def test_a_network_of_the_wrong_width_is_refused(digits):
     with pytest.raises(InvalidInput, match=r"n_components=6.*Got \(2, 5\)"):
         PrefixEncoder(6, objective="classification", network=Twisted(64, 5)).fit(digits.X_train, digits.y_train)
+
+
+@pytest.mark.parametrize("init", [np.eye(4, 64), "small", "bogus"])
+def test_a_start_that_a_network_cannot_take_is_refused(digits, init):
+    with pytest.raises(IllegalCombination, match="with a nonlinear network is not possible: a network starts"):
+        PrefixEncoder(4, network="mlp", init=init).fit(digits.X_train)
+
+
+def test_a_module_is_taken_only_by_models_that_have_one(mlp, digits, tmp_path):
+    linear = PrefixEncoder(3).fit(digits.X_train)
+    for enc, kind in ((linear, "a linear encoder"), (mlp, "an MLP of firstk")):
+        path = enc.save(tmp_path / kind.replace(" ", "-"))
+        with pytest.raises(InvalidInput, match=f"{kind}, which needs no module"):
+            PrefixEncoder.load(path, module=torch.nn.Linear(64, 3))
+        PrefixEncoder.load(path)
 
 
 def test_an_autoencoder_decodes_every_prefix(digits):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
 from firstk._checks import (
+    IllegalCombination,
     InvalidInput,
     bad_parameter,
     check_choice,
@@ -85,7 +86,8 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
     network : str or object
         "linear", "mlp", ``MLP(...)`` or a torch module; closed forms have linear encoders only.
     init : str or array of shape (d, p)
-        Where training starts: "auto" (the nearest pencil), "random", "small", or an array.
+        Where training starts: "auto" (the nearest pencil), "random", "small", or an array of independent rows.
+        Networks that are not linear start as they were made.
     device : str
         Where training runs: "auto", or a device of torch.
     random_state : int, optional
@@ -240,8 +242,19 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
             for name in ("init", "device"):
                 check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
             return problem
+        self._check_start(problem)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return replace(problem, init=self.init, device=self.device, seed=seed, verbose=bool(self.verbose))
+
+    def _check_start(self, problem: Problem) -> None:
+        """Refuse a start that a network cannot take, and a run that could never find its checkpoint again."""
+        linear = isinstance(problem.network, str)
+        if not linear and (not isinstance(self.init, str) or self.init not in ("auto", "random")):
+            raise IllegalCombination(
+                f"init={'an array' if not isinstance(self.init, str) else repr(self.init)} with a nonlinear network",
+                "a network starts with the weights it was made with",
+                "init='auto', and for a start of your own a torch module as network",
+            )
 
     def _progress(self) -> Any:
         if not self.verbose:

@@ -119,6 +119,12 @@ class Gradient:
             raise bad_parameter("clip", owner, "a positive number or None", self.clip)
         if self.resume and self.checkpoint is None:
             raise InvalidInput("Gradient(resume=True) needs checkpoint, the folder to continue from. Got None.")
+        if is_int(self.patience) and self.validation == 0:
+            raise IllegalCombination(
+                f"Gradient(patience={self.patience}, validation=0)",
+                "patience waits for a better loss of rows held out, and none are held out",
+                "validation='auto' or a share such as 0.1, or patience=None",
+            )
         if self.optimiser == "lbfgs" and is_int(self.batch_size):
             raise IllegalCombination(
                 f"Gradient(optimiser='lbfgs', batch_size={self.batch_size})",
