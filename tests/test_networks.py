@@ -110,6 +110,17 @@ def test_a_network_of_the_wrong_width_is_refused(digits):
         PrefixEncoder(6, objective="classification", network=Twisted(64, 5)).fit(digits.X_train, digits.y_train)
 
 
+def test_a_network_that_takes_other_rows_is_refused(digits):
+    with pytest.raises(InvalidInput, match=r"must take rows of 64 columns.*\(2x64 and 32x4\).*width of its first layer"):
+        PrefixEncoder(4, network=torch.nn.Linear(32, 4), solver=SHORT).fit(digits.X_train)
+
+
+@pytest.mark.parametrize("hidden", [32, "32", (32, 0), (2.5,)])
+def test_widths_that_mean_nothing_are_refused(digits, hidden):
+    with pytest.raises(InvalidInput, match="'hidden' parameter of MLP must be a sequence of positive ints"):
+        PrefixEncoder(4, network=MLP(hidden=hidden)).fit(digits.X_train)
+
+
 @pytest.mark.parametrize("init", [np.eye(4, 64), "small", "bogus"])
 def test_a_start_that_a_network_cannot_take_is_refused(digits, init):
     with pytest.raises(IllegalCombination, match="with a nonlinear network is not possible: a network starts"):

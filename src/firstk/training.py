@@ -7,9 +7,9 @@ solver, and brings what comes back into canonical form.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import torch
@@ -169,7 +169,12 @@ def _watch(request: Request) -> Any:
     def measured(model: Any) -> dict[str, float]:
         weights = (model.encoder.weight, model.decoder)
         found = watch(*(None if w is None else w.detach().cpu().double().numpy().copy() for w in weights))
-        return {name: float(value) for name, value in found.items()}
+        if not isinstance(found, Mapping) or not all(isinstance(value, SupportsFloat) for value in found.values()):
+            raise InvalidInput(
+                f"The function given as Gradient(watch=...) must return {{name: number}}. Got {found!r}: "
+                'return {"loss": value}, say.'
+            )
+        return {str(name): float(value) for name, value in found.items()}
 
     return None if watch is None else measured
 
@@ -193,9 +198,15 @@ def resolve_device(device: Any) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        return str(torch.device(device))
+        found = torch.device(device)
     except (RuntimeError, TypeError):
         raise bad_parameter("device", "PrefixEncoder", "'auto' or a device of torch, such as 'cpu'", device) from None
+    try:
+        torch.zeros(1, device=found)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InvalidInput(f"device={str(found)!r} cannot be used here: {why.rstrip('.')}. Use 'auto' or 'cpu'.") from None
+    return str(found)
 
 
 def _on_moments(request: Request) -> bool:

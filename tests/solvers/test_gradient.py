@@ -276,6 +276,18 @@ def test_what_is_watched_must_be_matrices(digits):
         PrefixEncoder(4, solver=Gradient(canonical="no")).fit(digits.X_train)
 
 
+@pytest.mark.parametrize("found", [0.5, None, {"size": "large"}])
+def test_what_is_watched_must_be_named_numbers(digits, found):
+    with pytest.raises(InvalidInput, match=r"watch=\.\.\.\) must return \{name: number\}. Got"):
+        PrefixEncoder(4, solver=Gradient(epochs=3, watch=lambda B, A: found), init="random").fit(digits.X_train)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_refused(digits):
+    with pytest.raises(InvalidInput, match=r"device='cuda' cannot be used here: .*Use 'auto' or 'cpu'"):
+        PrefixEncoder(4, solver=Gradient(epochs=3), device="cuda").fit(digits.X_train)
+
+
 def test_a_code_as_it_was_learned_is_the_canonical_one_before_blocks_are_turned(digits):
     """A list of lengths leaves blocks free: as learned they are mixed, the spans at the lengths are the same."""
 
