@@ -217,6 +217,22 @@ def test_a_diverging_run_names_the_learning_rate(digits):
         PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
 
 
+def test_the_start_of_a_diverging_run_is_its_first_loss(digits):
+    """The mean of a first epoch that has gone astray would say nothing."""
+    first = classified(digits, Gradient(epochs=1, learning_rate=1e-12)).trace_[0]["loss"]
+    with pytest.raises(TrainingDiverged, match=r"from [\d.]+ at the start") as refused:
+        classified(digits, Gradient(optimiser="sgd", learning_rate=1e6))
+    assert float(str(refused.value).split("from ")[1].split()[0]) == pytest.approx(first, rel=0.2)
+
+
+@pytest.mark.parametrize(("row", "why"), [(0.0, "rank 3: 1 all zero"), (1.0, "rank 3: some are combinations")])
+def test_a_start_with_rows_that_are_zero_or_alike_is_refused(digits, row, why):
+    start = np.eye(4, 64, k=20)
+    start[3] = row * start[2]
+    with pytest.raises(InvalidInput, match=f"rows of the 'init' of PrefixEncoder must be independent. Got {why}"):
+        PrefixEncoder(4, solver=Gradient(epochs=3), init=start).fit(digits.X_train)
+
+
 def test_patience_stops_and_keeps_the_best_state(digits):
     solver = Gradient(patience=3, validation=0.2, epochs=500, learning_rate=0.05, schedule="constant")
     enc = classified(digits, solver)

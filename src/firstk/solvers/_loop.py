@@ -110,7 +110,9 @@ class _Run:
         before = _copied(self.task.model) if self.deterministic else None
         losses = [self._step(index) for index in self._batches()]
         loss = sum(losses) / len(losses)
-        self._check_finite(loss)
+        if self.at.first is None:
+            self.at.first = losses[0]  # before any update
+        self._check_finite(loss, self.at.first)
         if before is not None and loss < self.at.best:
             self.at.best, self.at.kept = loss, before
         elif self.task.held:
@@ -199,14 +201,12 @@ class _Run:
                 return "converged"
         return "done"
 
-    def _check_finite(self, loss: float) -> None:
-        if self.at.first is None:
-            self.at.first = loss
-        if math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(self.at.first), 1.0):
+    def _check_finite(self, loss: float, first: float) -> None:
+        if math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(first), 1.0):
             return
         rate = self.plan.learning_rate
         raise TrainingDiverged(
-            f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {self.at.first:.3g} at the start. "
+            f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {first:.3g} at the start. "
             f"The learning rate {rate:g} of optimiser '{self.plan.optimiser}' is too large: try "
             f"Gradient(learning_rate={rate / 10:g}), or clip gradients with clip=1.0."
         )
