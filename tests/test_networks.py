@@ -111,7 +111,7 @@ def test_a_network_of_the_wrong_width_is_refused(digits):
 
 
 def test_a_network_that_takes_other_rows_is_refused(digits):
-    with pytest.raises(InvalidInput, match=r"must take rows of 64 columns.*\(2x64 and 32x4\).*width of its first layer"):
+    with pytest.raises(InvalidInput, match=r"must take rows of 64 columns.*\(2x64 and 32x4\).*width of its first"):
         PrefixEncoder(4, network=torch.nn.Linear(32, 4), solver=SHORT).fit(digits.X_train)
 
 

@@ -282,8 +282,8 @@ def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], mod
     kind = config.get("network", "linear")
     if module is not None and kind in ("linear", "mlp"):
         raise InvalidInput(
-            f"'{path}' holds a model with {'a linear encoder' if kind == 'linear' else 'an MLP of firstk'}, which needs "
-            "no module. Load it without one: PrefixEncoder.load(path)."
+            f"'{path}' holds a model with {'a linear encoder' if kind == 'linear' else 'an MLP of firstk'}, which "
+            "needs no module. Load it without one: PrefixEncoder.load(path)."
         )
     if kind == "linear":
         return None

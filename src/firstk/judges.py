@@ -213,8 +213,8 @@ def check_known_labels(encoder: FittedEncoder, y: Any) -> None:
     given, known = (dict.fromkeys(np.asarray(part).ravel().tolist()) for part in (y, encoder.head.classes))
     if given and not any(label in known for label in given):
         raise InvalidInput(
-            f"The metric 'head_accuracy' needs labels that were fitted, and no label of 'y' was: it has {_some(given)}; "
-            f"the classes are {_some(known)}. Give labels of the same type and spelling."
+            f"The metric 'head_accuracy' needs labels that were fitted, and no label of 'y' was: it has "
+            f"{_some(given)}; the classes are {_some(known)}. Give labels of the same type and spelling."
         )
 
 

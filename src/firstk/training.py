@@ -204,8 +204,8 @@ def resolve_device(device: Any) -> str:
     try:
         torch.zeros(1, device=found)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InvalidInput(f"device={str(found)!r} cannot be used here: {why.rstrip('.')}. Use 'auto' or 'cpu'.") from None
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise InvalidInput(f"device={str(found)!r} cannot be used here: {why}. Use 'auto' or 'cpu'.") from None
     return str(found)
 
 
