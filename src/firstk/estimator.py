@@ -255,6 +255,11 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
                 "a network starts with the weights it was made with",
                 "init='auto', and for a start of your own a torch module as network",
             )
+        if getattr(problem.solver, "resume", False) and self.random_state is None:
+            raise InvalidInput(
+                "Gradient(resume=True) needs a random_state, in the run that is stopped as in the one that goes on: "
+                "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
+            )
 
     def _progress(self) -> Any:
         if not self.verbose:

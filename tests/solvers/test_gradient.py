@@ -199,6 +199,13 @@ def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
         classified(digits, Gradient(epochs=1, checkpoint=tmp_path, resume=True))
 
 
+def test_a_run_without_a_seed_cannot_be_taken_up_again(digits, tmp_path):
+    enc = PrefixEncoder(2, solver=Gradient(epochs=3, checkpoint=tmp_path, resume=True))
+    with pytest.raises(InvalidInput, match=r"resume=True\) needs a random_state"):
+        enc.fit(digits.X_train)
+    enc.set_params(random_state=0).fit(digits.X_train)
+
+
 def test_an_interrupt_keeps_the_best_state_and_says_so(digits):
     before = signal.getsignal(signal.SIGINT)
     threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -392,6 +399,33 @@ def test_weights_count_as_repetitions(digits):
     wrong = np.where(weight > 0, y, (y + 1) % 10)
     enc = PrefixEncoder(9, objective="classification", random_state=0).fit(X, wrong, sample_weight=weight)
     assert enc.score(X[weight > 0], y[weight > 0]) > 0.9
+
+
+def test_rows_with_weights_are_held_out_by_weight(digits, monkeypatch):
+    """Nines weigh nothing and fives three times as much, in training and among the rows that judge it."""
+    tasks, train = [], Gradient.train
+    monkeypatch.setattr(Gradient, "train", lambda self, task, *rest: tasks.append(task) or train(self, task, *rest))
+    y = digits.y_train
+    weight = np.where(y == 9, 0.0, np.where(y == 5, 3.0, 1.0))
+    enc = PrefixEncoder(6, objective="classification", network="mlp", solver=Gradient(epochs=2), random_state=0)
+    enc.fit(digits.X_train, y, sample_weight=weight)
+    held, rows = (np.bincount(part["label"], minlength=10) for part in (tasks[0].held, tasks[0].rows))
+    given = np.bincount(y, minlength=10) - rows  # what was held out, before it was drawn by weight
+    expected = given * [1, 1, 1, 1, 1, 3, 1, 1, 1, 0]
+    assert held[9] == 0 < given[9]
+    assert held.sum() == given.sum() == round(0.1 * len(y))
+    np.testing.assert_allclose(held, expected * held.sum() / expected.sum(), atol=0.25 * held[5])
+    kinds = np.array([1, 1, 1, 1, 1, 3, 1, 1, 1, 0.0])
+    np.testing.assert_array_equal(tasks[0].weight, kinds[tasks[0].rows["label"]])
+
+
+def test_a_share_that_cannot_be_held_out_is_refused():
+    solver = Gradient(validation=0.01, patience=2)
+    with pytest.raises(InvalidInput, match=r"0.01 of 40 rows, 0 of them.*solver=Gradient\(validation=0, patience=N"):
+        PrefixEncoder(2, network="mlp", solver=solver).fit(np.random.default_rng(0).normal(size=(40, 5)))
+    few, rows = np.arange(40) < 3, np.random.default_rng(0).normal(size=(40, 5))
+    with pytest.raises(InvalidInput, match="Got 3 of them, 0 held out"):
+        PrefixEncoder(2, network="mlp", random_state=1).fit(rows, sample_weight=few)
 
 
 def test_settings_that_mean_nothing_are_refused():

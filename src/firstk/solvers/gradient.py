@@ -62,7 +62,8 @@ class Gradient:
     checkpoint_every : int
         Steps (epochs, with batches) between checkpoints.
     resume : bool
-        Continue from the checkpoint if there is one: the result has the bytes of a run that was never stopped.
+        Continue from the checkpoint if there is one: the result has the bytes of a run that was never stopped. Needs a
+        ``random_state``, the same in both runs.
     """
 
     optimiser: str = "auto"
