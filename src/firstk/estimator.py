@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
@@ -28,6 +27,7 @@ from firstk._checks import (
 )
 from firstk._exports import Exports
 from firstk._judged import Judged
+from firstk._reading import Readouts
 from firstk._saving import SavedModels
 from firstk._streamed import WhereStreamed
 from firstk._target import check_target
@@ -52,21 +52,9 @@ def _of_pairs(statistics: Statistics) -> bool:
     return not hasattr(statistics.moments, "classes")
 
 
-def _has(part: str) -> Any:
-    """Make a method exist only where the objective gives it a meaning."""
-
-    def check(self: PrefixEncoder) -> bool:
-        if not self.__sklearn_is_fitted__():
-            return objectives.provides(self.objective, part)
-        if getattr(self.encoder_, part) is None:
-            objective = self.encoder_.config["objective"]
-            raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
-        return True
-
-    return available_if(check)
-
-
-class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(
+    Judged, Readouts, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -103,6 +91,8 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
     spectrum_ : ndarray of shape (d,)
         Eigenvalues of the objective's pencil, descending.
     decoder_ : ndarray of shape (p, d) or None
+    classes_ : ndarray of shape (C,)
+        Labels in sorted order, where the objective learns labels: the columns of ``predict_proba``.
     encoder_ : FittedEncoder
     objective_ : Objective
         With everything "auto" settled.
@@ -397,21 +387,6 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
             return validate_data(self, rows, reset=reset, **settings)
         validate_data(self, X, reset=reset, skip_check_array=True)  # the names of the columns
         return check_array(rows, estimator=self, **settings)
-
-    @_has("decoder")
-    def inverse_transform(self, Z: Any) -> np.ndarray:
-        """Rebuild vectors from codes of any prefix length; where the objective has a decoder."""
-        return self.encoder_.decode(Z, owner="PrefixEncoder.inverse_transform")
-
-    @_has("head")
-    def predict(self, X: Any, k: int | None = None) -> np.ndarray:
-        """Predict labels or targets from the first k coordinates by the objective's own head."""
-        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict")
-        head = self.encoder_.head
-        assert head is not None
-        if head.classes is not None:
-            return head.classes[scores.argmax(axis=1)]
-        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def __getitem__(self, prefix: slice) -> PrefixEncoder:
         """Return an encoder of the first k coordinates: no refit, no copy of the axes."""

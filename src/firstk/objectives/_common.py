@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +22,9 @@ SAMPLE_ROWS = 8192
 
 class ClosedFormObjective:
     """Defaults for an objective that is solved from moments alone, keeps no rows and reads nothing out."""
+
+    # Whether scores of the head are log-probabilities of classes, up to a constant.
+    probabilities: ClassVar[bool] = False
 
     @property
     def exact(self) -> bool:

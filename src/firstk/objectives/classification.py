@@ -59,6 +59,7 @@ class Classification(ClosedFormObjective):
 
     name: ClassVar[str] = "classification"
     takes: ClassVar[Takes] = "labels"
+    probabilities: ClassVar[bool] = True
     form: ClassVar[Form] = "cross_entropy"
     line: ClassVar[NormativeLine] = NormativeLine("noise", "mean", False, "harmonic", "head_accuracy")
 

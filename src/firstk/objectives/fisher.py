@@ -43,6 +43,7 @@ class Fisher(ClosedFormObjective):
 
     name: ClassVar[str] = "fisher"
     takes: ClassVar[Takes] = "labels"
+    probabilities: ClassVar[bool] = True
     form: ClassVar[Form] = "ratio_trace"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "1nn_accuracy")
 
