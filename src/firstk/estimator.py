@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, validate_data
 
@@ -412,6 +412,8 @@ class PrefixEncoder(
         tags.target_tags.required = takes not in ("rows", "pairs")
         tags.target_tags.multi_output = takes in ("targets", "labels or targets")
         tags.target_tags.single_output = True
+        if objectives.gives_probabilities(self.objective):
+            tags.classifier_tags = ClassifierTags()  # asked for beside predict_proba; the estimator stays a transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
