@@ -41,6 +41,9 @@ CASES = {
     "cross-entropy, sampled": case("classification", Y, ordering=SAMPLED, **BATCHES),
     "cross-entropy, weighted": case("classification", Y, weight=W, **BATCHES),
     "cross-entropy, network, judged": case("classification", Y, network=SMALL, judged=True, **BATCHES),
+    "cross-entropy, network, weighted, judged": case(
+        "classification", Y, weight=W, network=SMALL, judged=True, **BATCHES
+    ),
     "cross-entropy, network, hardly a row a rank": case("classification", Y, network=SMALL, batch_size=3, epochs=1),
     "cross-entropy, hardly a row a rank": case("classification", Y, batch_size=2, epochs=1),
     "cross-entropy, nested dropout": case("classification", Y, ordering=NestedDropout(), **BATCHES),
@@ -97,16 +100,16 @@ class Stopped(Exception):
 
 
 def stopped_after(epochs):
-    """Make runs end in an error after some epochs."""
-    note = _loop._Run._note
+    """Make runs end in an error after some epochs, and what they keep of them."""
+    keep = _loop._Run._keep
 
-    def noted(self, loss):
-        note(self, loss)
+    def kept(self):
+        keep(self)
         if self.at.epoch == epochs:
             raise Stopped
 
-    _loop._Run._note = noted
-    return lambda: setattr(_loop._Run, "_note", note)
+    _loop._Run._keep = kept
+    return lambda: setattr(_loop._Run, "_keep", keep)
 
 
 LONG = {"epochs": 6, "checkpoint_every": 1}

@@ -52,7 +52,7 @@ def fitted(**parameters):
 UNSEEN = "has seen no data yet: call fit, partial_fit or fit_pairs first"
 CASES = {
     # -- numbers that are none
-    "NaN": (fit(put(np.nan)), r"takes finite numbers; 'X' has NaN or infinity in 1 of 40 rows \(row 7\)"),
+    "NaN": (fit(put(np.nan)), r"^fit takes finite numbers; 'X' has NaN or infinity in 1 of 40 rows \(row 7\)"),
     "infinity": (fit(put(np.inf)), r"'X' has NaN or infinity in 1 of 40 rows \(row 7\)"),
     "minus infinity": (fit(put(-np.inf)), r"'X' has NaN or infinity in 1 of 40 rows \(row 7\)"),
     "infinities that cancel": (fit(put([np.inf, -np.inf], (3, 9))), r"in 2 of 40 rows \(row 3, 9\)"),
@@ -105,8 +105,8 @@ CASES = {
         lambda: PrefixEncoder().fit(X, sample_weight=np.ones(3)),
         "must be 40 finite numbers",
     ),
-    "negative weights": (lambda: PrefixEncoder().fit(X, sample_weight=-np.ones(N)), "none negative and not all zero"),
-    "weights of zero": (lambda: PrefixEncoder().fit(X, sample_weight=np.zeros(N)), "none negative and not all zero"),
+    "negative weights": (lambda: PrefixEncoder().fit(X, sample_weight=-np.ones(N)), "Got -1 at row 0"),
+    "weights of zero": (lambda: PrefixEncoder().fit(X, sample_weight=np.zeros(N)), "not all zero. Got 40 zeros"),
     "weights that are words": (lambda: PrefixEncoder().fit(X, sample_weight=["a"] * N), "'sample_weight' of"),
     # -- data without an answer
     "constant columns": (fit(np.ones((N, P)) * 3.3), "every column is constant"),
@@ -124,6 +124,11 @@ CASES = {
     "one class with weight": (
         lambda: PrefixEncoder(objective="fisher").fit(X, Y, sample_weight=(Y == 1) * 1.0),
         "needs at least two classes",
+    ),
+    "one class, auto": (fit(X, np.zeros(N, int), objective="classification"), "^Classification needs at least two"),
+    "all classes of one, auto": (
+        fit(X, np.arange(N), objective="classification"),
+        r"^Classification needs variation.*\(40 rows, 40 classes\)",
     ),
     "one class, mixture": (fit(X, np.zeros(N, int), objective="mixture"), "Mixture with labels needs at least two"),
     "all classes of one": (
@@ -210,8 +215,8 @@ CASES = {
     "unknown init": (fit(init="warm"), "'init' parameter of PrefixEncoder with a closed form must be one of 'auto'"),
     "unknown device": (fit(device="cuda:7"), "'device' parameter of PrefixEncoder with a closed form must be one of"),
     "unknown metric": (lambda: fitted().curve(X, metric="beauty"), "'metric' parameter of curve must be one of '1nn"),
-    "unknown omega": (fit(ordering=FullPrefix(omega="steep")), "omega"),
-    "omega of another length": (fit(ordering=FullPrefix(omega=[1.0, 2.0])), "omega"),
+    "unknown omega": (fit(ordering=FullPrefix(omega="steep")), "'omega' parameter of FullPrefix"),
+    "omega of another length": (fit(ordering=FullPrefix(omega=[1.0, 2.0])), "'omega' parameter of FullPrefix"),
     "unknown estimator": (
         fit(ordering=FullPrefix(estimator="wild")),
         "'estimator' parameter of FullPrefix must be one of",
@@ -375,6 +380,17 @@ def test_huge_offsets_have_an_answer(offset):
     assert enc.n_components_ == P
     np.testing.assert_allclose(enc.spectrum_, plain.spectrum_, rtol=1e-9)
     np.testing.assert_allclose(enc.transform(moved), plain.transform(moved - offset), atol=offset * 1e-14 + 1e-9)
+
+
+@pytest.mark.parametrize("objective", ["reconstruction", "fisher", "mixture"])
+def test_columns_that_float32_can_hardly_tell_from_constant_ones_get_a_true_sentence(objective):
+    """Sixteenths about a million: float32 holds them exactly, in steps of a sixteenth."""
+    rows = np.random.default_rng(0).integers(0, 17, (N, P)) / 16 + 1e6
+    labels = np.arange(N) % 3
+    with pytest.raises(InvalidInput, match=r"ten roundings of their float32 numbers.*about its mean 1e\+06.*float64"):
+        PrefixEncoder(2, objective=objective).fit(rows.astype(np.float32), labels)
+    assert PrefixEncoder(2, objective=objective).fit(rows, labels).n_components_ == 2
+    assert PrefixEncoder(2, objective=objective).fit((rows - 1e6).astype(np.float32), labels).n_components_ == 2
 
 
 def test_equal_scores_are_positives():

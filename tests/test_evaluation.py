@@ -78,6 +78,19 @@ def test_head_accuracy_and_score(data):
     assert enc.score(new, truth) == np.mean(enc.predict(new) == truth)
 
 
+def test_labels_of_which_the_head_knows_none_are_refused(data):
+    X, y, new, truth = halves(data, "X", "y")
+    enc = PrefixEncoder(2, objective="fisher").fit(X, y)
+    foreign = np.char.add("class ", truth.astype(str))
+    with pytest.raises(InvalidInput, match=r"no label of 'y' was: it has 'class .*the classes are .*same type"):
+        enc.curve(new, foreign, metric="head_accuracy")
+    with pytest.raises(InvalidInput, match="no label of 'y' was"):
+        enc.score(new, foreign)
+    foreign = truth.astype(object)
+    foreign[0] = "unheard of"  # one that is known suffices: the others count as misses
+    assert enc.score(new, foreign) <= enc.score(new, truth)
+
+
 def test_r2_of_the_best_readout(data):
     X, T, new, truth = halves(data, "X", "T")
     enc = PrefixEncoder(5, objective="regression").fit(X, T)

@@ -125,6 +125,15 @@ def test_blocks_do_not_change_the_code(fitted, monkeypatch):
 def test_decoders_exist_where_they_have_a_meaning(fitted, name):
     assert hasattr(fitted[name], "inverse_transform") == (name in (*WITH_DECODER, "omega", "streamed"))
     assert hasattr(fitted[name], "predict") == (name in WITH_HEAD)
+    assert hasattr(fitted[name], "predict_proba") == (name in ("fisher", "fisher, auto"))
+    assert hasattr(fitted[name], "classes_") == (name in ("fisher", "fisher, auto", "mixture, labels"))
+
+
+@pytest.mark.parametrize("objective", ["fisher", Fisher(0.5), "classification", "mixture", "regression", "no such"])
+def test_before_a_fit_probabilities_are_there_where_they_will_be(objective):
+    enc = PrefixEncoder(objective=objective)
+    assert hasattr(enc, "predict_proba") == (objective not in ("mixture", "regression", "no such"))
+    assert not hasattr(enc, "classes_")
 
 
 @pytest.mark.parametrize("name", ["reconstruction", "mixture, targets", "mixture, labels", "dot products"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from firstk import MLP, Gradient, PrefixEncoder
-from firstk._checks import CorruptModel, InvalidInput
+from firstk._checks import CorruptModel, IllegalCombination, InvalidInput
 from firstk.data import load_digits
 from sealing import seal
 
@@ -109,6 +109,32 @@ def test_a_network_of_the_users_own(digits, tmp_path):
 def test_a_network_of_the_wrong_width_is_refused(digits):
     with pytest.raises(InvalidInput, match=r"n_components=6.*Got \(2, 5\)"):
         PrefixEncoder(6, objective="classification", network=Twisted(64, 5)).fit(digits.X_train, digits.y_train)
+
+
+def test_a_network_that_takes_other_rows_is_refused(digits):
+    with pytest.raises(InvalidInput, match=r"must take rows of 64 columns.*\(2x64 and 32x4\).*width of its first"):
+        PrefixEncoder(4, network=torch.nn.Linear(32, 4), solver=SHORT).fit(digits.X_train)
+
+
+@pytest.mark.parametrize("hidden", [32, "32", (32, 0), (2.5,)])
+def test_widths_that_mean_nothing_are_refused(digits, hidden):
+    with pytest.raises(InvalidInput, match="'hidden' parameter of MLP must be a sequence of positive ints"):
+        PrefixEncoder(4, network=MLP(hidden=hidden)).fit(digits.X_train)
+
+
+@pytest.mark.parametrize("init", [np.eye(4, 64), "small", "bogus"])
+def test_a_start_that_a_network_cannot_take_is_refused(digits, init):
+    with pytest.raises(IllegalCombination, match="with a nonlinear network is not possible: a network starts"):
+        PrefixEncoder(4, network="mlp", init=init).fit(digits.X_train)
+
+
+def test_a_module_is_taken_only_by_models_that_have_one(mlp, digits, tmp_path):
+    linear = PrefixEncoder(3).fit(digits.X_train)
+    for enc, kind in ((linear, "a linear encoder"), (mlp, "an MLP of firstk")):
+        path = enc.save(tmp_path / kind.replace(" ", "-"))
+        with pytest.raises(InvalidInput, match=f"{kind}, which needs no module"):
+            PrefixEncoder.load(path, module=torch.nn.Linear(64, 3))
+        PrefixEncoder.load(path)
 
 
 def test_an_autoencoder_decodes_every_prefix(digits):

@@ -225,12 +225,22 @@ def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
         raise InvalidInput(f"The 'sample_weight' of {owner} must be {n} finite numbers. Got something else.") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
-    if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any() or not w.any():
+    wrong = _wrong_weights(w, n)
+    if wrong:
         raise InvalidInput(
-            f"The 'sample_weight' of {owner} must be {n} finite numbers, none negative and not all zero. "
-            f"Got shape {w.shape}."
+            f"The 'sample_weight' of {owner} must be {n} finite numbers, none negative and not all zero. Got {wrong}."
         )
     return w
+
+
+def _wrong_weights(w: np.ndarray, n: int) -> str:
+    """Say what is wrong with weights; nothing where nothing is."""
+    if w.shape != (n,):
+        return f"shape {w.shape}"
+    bad = np.flatnonzero(~np.isfinite(w) | (w < 0))
+    if len(bad):
+        return f"{w[bad[0]]:g} at row {bad[0]}"
+    return "" if w.any() else f"{n} zeros"
 
 
 def require(package: str, extra: str, purpose: str) -> ModuleType:

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from firstk._checks import InvalidInput, check_matrix, check_same_length, check_weights
 
-OWNER = "Moments.update"
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
 _BLOCK_ENTRIES = 3_200_000
 # Rows of a block at most: products are summed in the working precision over a block, and their error grows with it.
@@ -34,6 +33,7 @@ class Batch:
     targets: np.ndarray | None  # (n, q)
     weights: np.ndarray | None
     dtype: type  # in which rows are centred and multiplied
+    owner: str = "Moments.update"  # what the sentence of an error calls the caller
 
     @property
     def p(self) -> int:
@@ -59,28 +59,28 @@ class Batch:
         return out
 
 
-def check_batch(X: Any, y: Any, targets: Any, weights: Any, precision: str) -> Batch:
+def check_batch(X: Any, y: Any, targets: Any, weights: Any, precision: str, owner: str = Batch.owner) -> Batch:
     """Check shapes and types; finiteness is checked on the sums, where it costs nothing."""
     if sparse.issparse(X):
         X = X.tocsr()
         if 0 in X.shape:
-            raise InvalidInput(f"{OWNER} needs at least one row and one column in 'X'. Got shape {X.shape}.")
+            raise InvalidInput(f"{owner} needs at least one row and one column in 'X'. Got shape {X.shape}.")
     else:
         X = np.asarray(X)
         if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
-            X = check_matrix(X, OWNER)
+            X = check_matrix(X, owner)
     n = X.shape[0]
     if y is not None:
         y = np.asarray(y)
         if y.ndim != 1:
-            raise InvalidInput(f"{OWNER} takes one label a row. Got labels of shape {y.shape}.")
-        check_same_length(range(n), y, "X", "y", OWNER)
+            raise InvalidInput(f"{owner} takes one label a row. Got labels of shape {y.shape}.")
+        check_same_length(range(n), y, "X", "y", owner)
     if targets is not None:
         targets = np.asarray(targets)
-        targets = check_matrix(targets.reshape(n, -1) if len(targets) == n else targets, OWNER, "targets")
-        check_same_length(range(n), targets, "X", "targets", OWNER)
+        targets = check_matrix(targets.reshape(n, -1) if len(targets) == n else targets, owner, "targets")
+        check_same_length(range(n), targets, "X", "targets", owner)
     narrow = X.dtype.kind == "f" and X.dtype.itemsize <= 4 and precision == "auto"
-    return Batch(X, y, targets, check_weights(weights, n, OWNER), np.float32 if narrow else np.float64)
+    return Batch(X, y, targets, check_weights(weights, n, owner), np.float32 if narrow else np.float64, owner)
 
 
 class Groups:
@@ -135,7 +135,7 @@ def batch_scatter(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
         groups, means, scatter = _centred_sums(batch)
         variation, floor = np.diag(scatter), _smallest_square(batch)
     if 0 < variation.max() < floor:
-        raise InvalidInput(f"{OWNER} met numbers too small for their precision: scale the columns up first.")
+        raise InvalidInput(f"{batch.owner} met numbers too small for their precision: scale the columns up first.")
     return groups, means, scatter
 
 
@@ -184,5 +184,5 @@ def _check_sums(residual: np.ndarray, scatter: np.ndarray, batch: Batch) -> None
     """Refuse NaN and infinities: one of them anywhere makes a sum that is not finite."""
     if np.isfinite(residual).all() and np.isfinite(scatter).all():
         return
-    check_matrix(batch.X.toarray() if sparse.issparse(batch.X) else batch.X, OWNER)
-    raise InvalidInput(f"{OWNER} met numbers too large for their precision: scale the columns down first.")
+    check_matrix(batch.X.toarray() if sparse.issparse(batch.X) else batch.X, batch.owner)
+    raise InvalidInput(f"{batch.owner} met numbers too large for their precision: scale the columns down first.")

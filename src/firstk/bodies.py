@@ -41,8 +41,9 @@ class MLP:
 
     def check(self) -> None:
         """Refuse widths or a dropout that mean nothing."""
-        if not all(is_int(width) and width > 0 for width in self.hidden):
-            raise bad_parameter("hidden", "MLP", "positive ints", self.hidden)
+        several = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
+        if not several or not all(is_int(width) and width > 0 for width in self.hidden):
+            raise bad_parameter("hidden", "MLP", "a sequence of positive ints, such as (256, 256)", self.hidden)
         if not is_real(self.dropout) or not 0 <= self.dropout < 1:
             raise bad_parameter("dropout", "MLP", "a number in [0, 1)", self.dropout)
 

@@ -195,6 +195,9 @@ class Objective(Protocol):
     def check(self) -> None:
         """Refuse settings that mean nothing."""
 
+    def check_data(self, statistics: Statistics) -> None:
+        """Refuse data for which the objective means nothing."""
+
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return the pencil of these statistics, or refuse them with a sentence."""
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
 from firstk._checks import (
+    IllegalCombination,
     InvalidInput,
     bad_parameter,
     check_choice,
@@ -27,7 +27,9 @@ from firstk._checks import (
 )
 from firstk._exports import Exports
 from firstk._judged import Judged
+from firstk._reading import Readouts
 from firstk._saving import SavedModels
+from firstk._streamed import WhereStreamed
 from firstk._target import check_target
 from firstk.contracts import Statistics
 from firstk.data.files.frames import rows_of
@@ -46,21 +48,13 @@ def _frame_side(side: Any) -> tuple[Any, Any]:
     return (side if named else rows), rows
 
 
-def _has(part: str) -> Any:
-    """Make a method exist only where the objective gives it a meaning."""
-
-    def check(self: PrefixEncoder) -> bool:
-        if not self.__sklearn_is_fitted__():
-            return objectives.provides(self.objective, part)
-        if getattr(self.encoder_, part) is None:
-            objective = self.encoder_.config["objective"]
-            raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
-        return True
-
-    return available_if(check)
+def _of_pairs(statistics: Statistics) -> bool:
+    return not hasattr(statistics.moments, "classes")
 
 
-class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(
+    Judged, Readouts, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -80,7 +74,8 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
     network : str or object
         "linear", "mlp", ``MLP(...)`` or a torch module; closed forms have linear encoders only.
     init : str or array of shape (d, p)
-        Where training starts: "auto" (the nearest pencil), "random", "small", or an array.
+        Where training starts: "auto" (the nearest pencil), "random", "small", or an array of independent rows.
+        Networks that are not linear start as they were made.
     device : str
         Where training runs: "auto", or a device of torch.
     random_state : int, optional
@@ -96,6 +91,8 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
     spectrum_ : ndarray of shape (d,)
         Eigenvalues of the objective's pencil, descending.
     decoder_ : ndarray of shape (p, d) or None
+    classes_ : ndarray of shape (C,)
+        Labels in sorted order, where the objective learns labels: the columns of ``predict_proba``.
     encoder_ : FittedEncoder
     objective_ : Objective
         With everything "auto" settled.
@@ -160,10 +157,12 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         self._encoder, self._statistics = problem.fit(rows)
         return self
 
+    @WhereStreamed
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
         """Take in more rows. Exact: any batching gives what ``fit`` on all rows gives.
 
-        The cost is one pass over the batch; the encoder is solved when it is next asked for.
+        The cost is one pass over the batch; the encoder is solved when it is next asked for. Training that needs the
+        rows themselves is refused, and a fitted encoder stays as it is.
         """
         problem, reset = self._pose(), not self._started()
         measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
@@ -192,6 +191,7 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
     def partial_fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbours and "auto" choices, which see a fixed sample."""
         problem, reset = self._pose(pairs=True), not self._started()
+        problem.check_streamable("partial_fit_pairs")
         measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=reset)
         if measured is None:
             measured = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
@@ -214,21 +214,42 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         if self._statistics.ambient != other._statistics.ambient:
             widths = f"{self._statistics.ambient} and {other._statistics.ambient}"
             raise InvalidInput(f"merge takes encoders of one width. Got {widths} columns.")
+        self._posed(pairs=_of_pairs(self._statistics)).check_streamable("merge")
         self._take_in(other._statistics)
         return self
 
-    def _pose(self, pairs: bool = False) -> Problem:
+    def _posed(self, pairs: bool) -> Problem:
+        """Resolve the three axes; nothing is drawn at random."""
         owner = "PrefixEncoder"
         if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
             raise bad_parameter("n_components", owner, "a positive int or None", self.n_components)
-        problem = pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
-        problem = replace(problem, progress=self._progress())
+        return pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
+
+    def _pose(self, pairs: bool = False) -> Problem:
+        owner = "PrefixEncoder"
+        problem = replace(self._posed(pairs), progress=self._progress())
         if not problem.solver.trains:
             for name in ("init", "device"):
                 check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
             return problem
+        self._check_start(problem)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return replace(problem, init=self.init, device=self.device, seed=seed, verbose=bool(self.verbose))
+
+    def _check_start(self, problem: Problem) -> None:
+        """Refuse a start that a network cannot take, and a run that could never find its checkpoint again."""
+        linear = isinstance(problem.network, str)
+        if not linear and (not isinstance(self.init, str) or self.init not in ("auto", "random")):
+            raise IllegalCombination(
+                f"init={'an array' if not isinstance(self.init, str) else repr(self.init)} with a nonlinear network",
+                "a network starts with the weights it was made with",
+                "init='auto', and for a start of your own a torch module as network",
+            )
+        if getattr(problem.solver, "resume", False) and self.random_state is None:
+            raise InvalidInput(
+                "Gradient(resume=True) needs a random_state, in the run that is stopped as in the one that goes on: "
+                "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
+            )
 
     def _progress(self) -> Any:
         if not self.verbose:
@@ -276,7 +297,7 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
             raise InvalidInput("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
         else:
             self._statistics = self._statistics.merge(statistics)
-        self._pairs = not hasattr(statistics.moments, "classes")
+        self._pairs = _of_pairs(statistics)
         self.__dict__.pop("_encoder", None)
 
     def _checked_rows(self, problem: Problem, X: Any, y: Any, weight: Any, *, reset: bool) -> dict[str, Any]:
@@ -367,21 +388,6 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         validate_data(self, X, reset=reset, skip_check_array=True)  # the names of the columns
         return check_array(rows, estimator=self, **settings)
 
-    @_has("decoder")
-    def inverse_transform(self, Z: Any) -> np.ndarray:
-        """Rebuild vectors from codes of any prefix length; where the objective has a decoder."""
-        return self.encoder_.decode(Z, owner="PrefixEncoder.inverse_transform")
-
-    @_has("head")
-    def predict(self, X: Any, k: int | None = None) -> np.ndarray:
-        """Predict labels or targets from the first k coordinates by the objective's own head."""
-        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict")
-        head = self.encoder_.head
-        assert head is not None
-        if head.classes is not None:
-            return head.classes[scores.argmax(axis=1)]
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
     def __getitem__(self, prefix: slice) -> PrefixEncoder:
         """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
         cut = self.encoder_[prefix]
@@ -406,6 +412,8 @@ class PrefixEncoder(Judged, Exports, SavedModels, ClassNamePrefixFeaturesOutMixi
         tags.target_tags.required = takes not in ("rows", "pairs")
         tags.target_tags.multi_output = takes in ("targets", "labels or targets")
         tags.target_tags.single_output = True
+        if objectives.gives_probabilities(self.objective):
+            tags.classifier_tags = ClassifierTags()  # asked for beside predict_proba; the estimator stays a transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -88,6 +88,8 @@ def prefix_curve(
         confidence = check_confidence(confidence, "curve")
     name = settled_metric(encoder, evidence) if metric == "auto" else metric
     lengths = _checked_lengths(ks, encoder.d)
+    if name == "head_accuracy":
+        judges.check_known_labels(encoder, evidence.y)
     tally = _tally(encoder, evidence, name, lengths)
     ends = () if confidence is None else bootstrap_interval(tally, confidence)
     low, high = (tuple(end.tolist()) for end in ends) if ends else (None, None)

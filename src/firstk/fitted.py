@@ -280,6 +280,11 @@ def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], pat
 def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
     """Take a network's arrays out of `arrays` and rebuild it; None for linear encoders."""
     kind = config.get("network", "linear")
+    if module is not None and kind in ("linear", "mlp"):
+        raise InvalidInput(
+            f"'{path}' holds a model with {'a linear encoder' if kind == 'linear' else 'an MLP of firstk'}, which "
+            "needs no module. Load it without one: PrefixEncoder.load(path)."
+        )
     if kind == "linear":
         return None
     own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}

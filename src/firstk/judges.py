@@ -6,7 +6,7 @@ rows that are read out) goes through ``evidence.store``; what asks does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -204,6 +204,24 @@ def head_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) ->
         hits[:, column] = head.classes[logits.argmax(axis=1)] == y
         before = k
     return MeanScore(hits)
+
+
+def check_known_labels(encoder: FittedEncoder, y: Any) -> None:
+    """Refuse labels of which the head knows none: every prefix would score 0, most often for labels of another type."""
+    if y is None or encoder.head is None or encoder.head.classes is None:
+        return
+    given, known = (dict.fromkeys(np.asarray(part).ravel().tolist()) for part in (y, encoder.head.classes))
+    if given and not any(label in known for label in given):
+        raise InvalidInput(
+            f"The metric 'head_accuracy' needs labels that were fitted, and no label of 'y' was: it has "
+            f"{_some(given)}; the classes are {_some(known)}. Give labels of the same type and spelling."
+        )
+
+
+def _some(labels: Iterable[Any]) -> str:
+    """Show a few labels, so that their type can be seen."""
+    shown = [repr(label) for label in labels]
+    return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
 
 
 def with_neighbours(encoder: FittedEncoder, evidence: Evidence) -> Evidence:

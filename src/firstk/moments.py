@@ -30,6 +30,8 @@ class Moments:
         "auto" centres and multiplies blocks of float32 (and float16) rows in float32 and accumulates in float64:
         the scatter is then off by about 1e-7 of its largest eigenvalue (measured in docs/decisions.md). "float64"
         does everything in float64. Rows of float64 are always handled in float64.
+    owner : str
+        What the sentence of an error calls the caller.
 
     Attributes
     ----------
@@ -53,7 +55,8 @@ class Moments:
     (array([2., 4.]), True)
     """
 
-    def __init__(self, precision: str = "auto"):
+    def __init__(self, precision: str = "auto", *, owner: str = Batch.owner):
+        self.owner = owner
         self.precision = check_choice(precision, ("auto", "float64"), "precision", "Moments")
         self.rows = 0
         self.p = self.q = 0
@@ -79,7 +82,7 @@ class Moments:
         targets : array-like of shape (n,) or (n, q), optional
         sample_weight : array-like of shape (n,), optional
         """
-        batch = check_batch(X, y, targets, sample_weight, self.precision)
+        batch = check_batch(X, y, targets, sample_weight, self.precision, self.owner)
         other = Moments._of(batch, self.precision)
         self._check_mergeable(other)
         return self._merge_in(other)
@@ -248,13 +251,40 @@ class Moments:
         """F of shape (p + q, C) with ``F F^T`` the between-group scatter of rows and targets, divided by n."""
         return ((self.group_mean - self._joint_mean) * np.sqrt(self.class_shares)[:, None]).T
 
+    def _constant(self, variances: np.ndarray) -> np.ndarray:
+        """Tell which columns vary by no more than ten roundings of their numbers."""
+        return np.sqrt(np.maximum(variances, 0.0)) <= 10 * self.input_eps * np.abs(self._joint_mean)
+
     def _joint(self, scatter: np.ndarray) -> np.ndarray:
         """Set rows and columns of numerically constant columns to exactly zero."""
-        spread = np.sqrt(np.maximum(np.diag(scatter), 0.0))
-        constant = spread <= 10 * self.input_eps * np.abs(self._joint_mean)
+        constant = self._constant(np.diag(scatter))
         scatter[constant] = 0.0
         scatter[:, constant] = 0.0
         return scatter
+
+    def variances(self, *, within: bool = False) -> np.ndarray:
+        """Return the diagonal of St, or of Sw, without the rest of it; zero for numerically constant columns."""
+        found = np.diag(self.within) / self.n
+        if not within:
+            found = found + np.square(self.between_factor).sum(axis=1)
+        return np.where(self._constant(found), 0.0, found)[: self.p]
+
+    def check_digits(self, variances: np.ndarray) -> None:
+        """Refuse variances that are zero for want of digits: columns vary, but hardly by more than their rounding."""
+        if np.any(variances > 0):
+            return
+        spread = np.sqrt(np.maximum(np.diag(self.within)[: self.p], 0.0) / self.n)
+        rounding = self.input_eps * np.abs(self.mean)
+        blurred = np.flatnonzero(spread > rounding)
+        if not len(blurred):
+            return  # constant indeed
+        most = blurred[spread[blurred].argmax()]
+        kind = "float32" if self.input_eps > np.finfo(np.float64).eps else "float64"
+        wider = ", or convert to float64 first" if kind == "float32" else ""
+        raise InvalidInput(
+            f"The columns vary by no more than ten roundings of their {kind} numbers, which is taken for constant: "
+            f"the widest by {spread[most]:.2g} about its mean {self.mean[most]:.6g}. Subtract the offset{wider}."
+        )
 
     @property
     def _total(self) -> np.ndarray:

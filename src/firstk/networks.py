@@ -172,8 +172,14 @@ def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, pat
 def check_width(encoder: nn.Module, x: Tensor, d: int | None) -> int:
     """Return the width of a module's code, refusing one that is not (n, d)."""
     was, _ = encoder.training, encoder.eval()
-    with torch.no_grad():
-        z = encoder(x[:2])
+    try:
+        with torch.no_grad():
+            z = encoder(x[:2])
+    except RuntimeError as error:  # shapes that do not fit, as a rule; what torch says about it is kept
+        raise InvalidInput(
+            f"The network must take rows of {x.shape[1]} columns, and it failed on 2 of them: "
+            f"{str(error).strip().splitlines()[0].rstrip('.')}. Check the width of its first layer."
+        ) from error
     encoder.train(was)
     if not isinstance(z, Tensor) or z.ndim != 2 or (d is not None and z.shape[1] != d):
         got = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__

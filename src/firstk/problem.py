@@ -45,8 +45,9 @@ class Problem:
 
     def empty(self, ambient: int) -> Statistics:
         """Return statistics of no data yet, for vectors of width `ambient`."""
-        kind = PairMoments if self.objective.takes == "pairs" else Moments
-        return Statistics(kind(self._precision), RowSample(self.objective.sample_size), ambient)
+        pairs = self.objective.takes == "pairs"
+        moments = PairMoments(self._precision) if pairs else Moments(self._precision, owner="fit")
+        return Statistics(moments, RowSample(self.objective.sample_size), ambient)
 
     def check_streamable(self, what: str) -> None:
         """Refuse data that are never at hand as a whole, where training needs them so."""
@@ -113,7 +114,11 @@ class Problem:
     def solve(self, statistics: Statistics, rows: dict[str, Any] | None = None) -> FittedEncoder:
         """Settle what is "auto", solve the pencil or train from it, and build the encoder."""
         objective, choice = self.objective, None
+        moments = statistics.moments
+        if isinstance(moments, Moments) and objective.line.centring != "none":
+            moments.check_digits(moments.variances())
         if objective.candidates():
+            objective.check_data(statistics)  # before folds are cut: a refusal speaks of the rows that were given
             choice = selection.choose(
                 objective,
                 statistics.sample,

@@ -41,7 +41,21 @@ def choose(request: Any, R: np.ndarray | None) -> Start:
     B = B if basis is None else B @ basis
     if B.shape != (d, p):
         raise InvalidInput(f"The 'init' of PrefixEncoder must have shape {(d, p)}. Got {B.shape}.")
+    _check_independent(B, d)
     return _from_axes(request, R, B)
+
+
+def _check_independent(B: np.ndarray, d: int) -> None:
+    """Refuse a start from which some coordinates are zero, or copies of others: gradients may never part them."""
+    norms = np.linalg.norm(B, axis=1, keepdims=True)
+    rank = np.linalg.matrix_rank(np.divide(B, norms, out=np.zeros_like(B), where=norms > 0))
+    if rank < d:
+        zeros = int(np.sum(norms == 0))
+        which = f"{zeros} all zero" if zeros else "some are combinations of others"
+        raise InvalidInput(
+            f"The {d} rows of the 'init' of PrefixEncoder must be independent. Got rank {rank}: {which}. "
+            "Use init='small' for a start near zero, or 'random'."
+        )
 
 
 def of_network(request: Any, d: int) -> Start:

@@ -7,9 +7,9 @@ solver, and brings what comes back into canonical form.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from firstk._checks import IllegalCombination, InvalidInput, bad_parameter
 from firstk._linalg import whitener
 from firstk.bodies import MLP
 from firstk.contracts import Objective, Pencil, Quadratic, Solution, Statistics
+from firstk.holding import held_out
 from firstk.kernels.halves import HALVES
 from firstk.kernels.halves.base import Measure
 from firstk.kernels.ranks import Alone
@@ -121,8 +122,10 @@ def build(request: Request) -> Task:
     ).to(device)
     ranks = request.ranks or Alone()
     measure = Measure(weights, _estimator(request, half, weights), generator, ranks, 1 / ranks.size)
-    split = _held_out(request, rows, generator, on_moments, ranks)
     weight = None if request.rows is None or on_moments else request.rows.get("weight")
+    if weight is not None:
+        weight = torch.cat(ranks.gathered(torch.as_tensor(np.asarray(weight))))
+    split = held_out(request, rows, generator, weight, on_moments, ranks)
     return Task(
         model,
         half,
@@ -131,7 +134,6 @@ def build(request: Request) -> Task:
         **split,
         gram=tensor(request.second_moment) if request.linear else None,
         moments=on_moments,
-        weight=None if weight is None else torch.cat(ranks.gathered(torch.as_tensor(np.asarray(weight)))),
         data="" if request.ranks is None else str(request.statistics.fingerprint),
         watched=_watched(request),
         free_coordinates=request.ordering.residual in ("axes", "blocks"),
@@ -169,7 +171,12 @@ def _watch(request: Request) -> Any:
     def measured(model: Any) -> dict[str, float]:
         weights = (model.encoder.weight, model.decoder)
         found = watch(*(None if w is None else w.detach().cpu().double().numpy().copy() for w in weights))
-        return {name: float(value) for name, value in found.items()}
+        if not isinstance(found, Mapping) or not all(isinstance(value, SupportsFloat) for value in found.values()):
+            raise InvalidInput(
+                f"The function given as Gradient(watch=...) must return {{name: number}}. Got {found!r}: "
+                'return {"loss": value}, say.'
+            )
+        return {str(name): float(value) for name, value in found.items()}
 
     return None if watch is None else measured
 
@@ -193,9 +200,15 @@ def resolve_device(device: Any) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        return str(torch.device(device))
+        found = torch.device(device)
     except (RuntimeError, TypeError):
         raise bad_parameter("device", "PrefixEncoder", "'auto' or a device of torch, such as 'cpu'", device) from None
+    try:
+        torch.zeros(1, device=found)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise InvalidInput(f"device={str(found)!r} cannot be used here: {why}. Use 'auto' or 'cpu'.") from None
+    return str(found)
 
 
 def _on_moments(request: Request) -> bool:
@@ -376,37 +389,3 @@ def _over_ranks(request: Request) -> Callable[[np.ndarray], np.ndarray]:
 def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None) -> np.ndarray:
     X = (X.toarray() if hasattr(X, "toarray") else np.asarray(X)) - mean
     return X if R is None else X @ R
-
-
-def _held_out(request: Request, rows: dict[str, Any], generator: Any, on_moments: bool, ranks: Any) -> dict[str, Any]:
-    """Split off the rows on which training is judged; say which of all rows are here, where ranks share them."""
-    share = request.solver.validation
-    patience = request.solver.patience
-    if share == "auto":
-        wanted = patience not in (None, "auto") or (patience == "auto" and not request.linear)
-        share = 0.1 if wanted else 0.0
-    here = len(next(iter(rows.values()))) if rows else 0
-    first, n = ranks.before(here), int(ranks.sum(torch.tensor(here)))
-    numbers = torch.arange(first, first + here)
-    if not share or on_moments or not rows:
-        return {"rows": rows} | ({"numbers": numbers, "counts": (n, 0)} if rows and ranks.size > 1 else {})
-    held = round(share * n)
-    if not 1 <= held < n or (request.rows is not None and request.rows.get("weight") is not None):
-        raise InvalidInput(
-            f"validation={share} cannot be held out of {n} rows, or rows have weights. "
-            "Set validation=0 and patience=None."
-        )
-    order = torch.randperm(n, generator=generator)
-    if ranks.size == 1:
-        train, judged = ({name: part[i] for name, part in rows.items()} for i in (order[held:], order[:held]))
-        return {"rows": train, "held": judged}
-    places, by_place = order.argsort()[numbers].sort()
-    cut = int(torch.searchsorted(places, held))
-    train, judged = ({name: part[i] for name, part in rows.items()} for i in (by_place[cut:], by_place[:cut]))
-    return {
-        "rows": train,
-        "held": judged,
-        "numbers": places[cut:] - held,
-        "held_numbers": places[:cut],
-        "counts": (n - held, held),
-    }

@@ -45,6 +45,18 @@ def test_training_lowers_the_loss_of_the_start_and_separates_what_fisher_does_no
     assert fitted.trace_[-1]["loss"] < 0.7 * fitted.trace_[0]["loss"]
 
 
+def test_the_log_loss_of_probabilities_is_what_training_lowered(fitted, digits):
+    """At every length: the entropy of the classes, less what the coordinates up to there take off."""
+    rows, shares = np.arange(len(digits.y_train)), np.bincount(digits.y_train) / len(digits.y_train)
+    entropy = -np.sum(shares * np.log(shares))
+    for k in (1, 4, 9):
+        found = fitted.predict_proba(digits.X_train, k=k)
+        np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+        np.testing.assert_array_equal(fitted.classes_[found.argmax(axis=1)], fitted.predict(digits.X_train, k=k))
+        loss = -np.log(found[rows, np.searchsorted(fitted.classes_, digits.y_train)]).mean()
+        assert loss == pytest.approx(entropy - fitted.spectrum_[:k].sum(), abs=1e-4)
+
+
 def test_the_canonical_form_has_mean_code_norm_one_and_a_centred_head(fitted, digits):
     Z = fitted.transform(digits.X_train)
     assert np.mean(np.square(Z).sum(axis=1)) == pytest.approx(1.0, rel=1e-3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from firstk import Fisher, PrefixEncoder
 from slow_reference import class_scatters, classes_of, correlated, perturbations
@@ -33,6 +34,24 @@ def test_no_perturbation_separates_better(data, shrinkage, k):
     assert others.max() <= best + 1e-10
     assert others.min() < best - 1e-2
     assert best == pytest.approx(enc.spectrum_[:k].sum(), rel=1e-10)
+
+
+def test_probabilities_are_the_posterior_of_gaussians_with_one_covariance(data):
+    X, y = data
+    labels = np.array(["d", "b", "c", "a"])[y]
+    enc = PrefixEncoder(objective="fisher").fit(X, labels)
+    assert enc.classes_.tolist() == ["a", "b", "c", "d"]
+    found = enc.predict_proba(X)
+    np.testing.assert_allclose(
+        found, LinearDiscriminantAnalysis(solver="eigen").fit(X, labels).predict_proba(X), atol=1e-8
+    )
+    for k in (1, 2):
+        Z, shares = enc.transform(X, k), np.array([np.mean(labels == c) for c in enc.classes_])
+        means = np.array([Z[labels == c].mean(axis=0) for c in enc.classes_])
+        density = shares * np.exp(-np.square(Z[:, None] - means).sum(axis=2) / 2)
+        found = enc.predict_proba(X, k=k)
+        np.testing.assert_allclose(found, density / density.sum(axis=1, keepdims=True), atol=1e-8)
+        np.testing.assert_array_equal(enc.classes_[found.argmax(axis=1)], enc.predict(X, k=k))
 
 
 def test_none_keeps_as_many_as_there_are_classes_less_one(data):

@@ -42,6 +42,10 @@ def same_bytes(a, b):
             assert part.tobytes() == b.encoder_.body.arrays()[name].tobytes()
 
 
+def timeless(trace):
+    return [{name: value for name, value in entry.items() if name != "seconds"} for entry in trace]
+
+
 def die_after(monkeypatch, checkpoints):
     """Stop the process, as far as training can tell, right after this many checkpoints."""
     real, written = _checkpoint.write, []
@@ -121,6 +125,17 @@ def test_resume_gives_the_bytes_of_an_uninterrupted_run(digits, network, tmp_pat
             classified(digits, Gradient(epochs=6, checkpoint=tmp_path), network=network)
     resumed = classified(digits, Gradient(epochs=6, checkpoint=tmp_path, resume=True), network=network)
     same_bytes(whole, resumed)
+    assert timeless(resumed.trace_) == timeless(whole.trace_)
+
+
+def test_a_run_that_is_over_is_not_taken_up_again(digits, tmp_path):
+    settings = {"patience": 2, "validation": 0.2, "epochs": 300, "learning_rate": 0.05, "schedule": "constant"}
+    whole = classified(digits, Gradient(checkpoint=tmp_path, **settings))
+    assert whole.encoder_.config["ended"] == "no better validation loss"
+    again = classified(digits, Gradient(checkpoint=tmp_path, resume=True, **settings))
+    same_bytes(whole, again)
+    assert again.encoder_.config == whole.encoder_.config
+    assert timeless(again.trace_) == timeless(whole.trace_)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "lbfgs"])
@@ -128,7 +143,7 @@ def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, monkeypatch,
     def fit(epochs, **kwargs):
         solver = Gradient(optimiser=optimiser, epochs=epochs, schedule="constant", checkpoint_every=5, **kwargs)
         enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
-        return enc.components_.tobytes()
+        return enc.components_.tobytes(), timeless(enc.trace_)
 
     whole = fit(20)
     with monkeypatch.context() as patched:
@@ -184,6 +199,13 @@ def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
         classified(digits, Gradient(epochs=1, checkpoint=tmp_path, resume=True))
 
 
+def test_a_run_without_a_seed_cannot_be_taken_up_again(digits, tmp_path):
+    enc = PrefixEncoder(2, solver=Gradient(epochs=3, checkpoint=tmp_path, resume=True))
+    with pytest.raises(InvalidInput, match=r"resume=True\) needs a random_state"):
+        enc.fit(digits.X_train)
+    enc.set_params(random_state=0).fit(digits.X_train)
+
+
 def test_an_interrupt_keeps_the_best_state_and_says_so(digits):
     before = signal.getsignal(signal.SIGINT)
     threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -202,6 +224,22 @@ def test_a_diverging_run_names_the_learning_rate(digits):
         PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
 
 
+def test_the_start_of_a_diverging_run_is_its_first_loss(digits):
+    """The mean of a first epoch that has gone astray would say nothing."""
+    first = classified(digits, Gradient(epochs=1, learning_rate=1e-12)).trace_[0]["loss"]
+    with pytest.raises(TrainingDiverged, match=r"from [\d.]+ at the start") as refused:
+        classified(digits, Gradient(optimiser="sgd", learning_rate=1e6))
+    assert float(str(refused.value).split("from ")[1].split()[0]) == pytest.approx(first, rel=0.2)
+
+
+@pytest.mark.parametrize(("row", "why"), [(0.0, "rank 3: 1 all zero"), (1.0, "rank 3: some are combinations")])
+def test_a_start_with_rows_that_are_zero_or_alike_is_refused(digits, row, why):
+    start = np.eye(4, 64, k=20)
+    start[3] = row * start[2]
+    with pytest.raises(InvalidInput, match=f"rows of the 'init' of PrefixEncoder must be independent. Got {why}"):
+        PrefixEncoder(4, solver=Gradient(epochs=3), init=start).fit(digits.X_train)
+
+
 def test_patience_stops_and_keeps_the_best_state(digits):
     solver = Gradient(patience=3, validation=0.2, epochs=500, learning_rate=0.05, schedule="constant")
     enc = classified(digits, solver)
@@ -213,13 +251,19 @@ def test_patience_stops_and_keeps_the_best_state(digits):
 
 
 def test_the_trace_falls_and_can_be_plotted(digits):
-    solver = Gradient(epochs=100, trace_every=10)
+    solver = Gradient(epochs=100)
     enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
     assert [entry["epoch"] for entry in enc.trace_] == [1, *range(10, 101, 10)]
     assert enc.trace_[-1]["loss"] < enc.trace_[0]["loss"]
     assert enc.trace_[-1]["axis_distance"] < 0.5 * enc.trace_[0]["axis_distance"]
     assert enc.trace_[-1]["subspace_distance"] < 0.5 * enc.trace_[0]["subspace_distance"]
     assert PrefixEncoder(4).fit(digits.X_train).trace_ == []
+
+
+@pytest.mark.parametrize(("every", "epochs"), [({}, [1, 2, 3, 4, 5, 6, 7]), ({"trace_every": 3}, [1, 3, 6])])
+def test_with_batches_the_trace_has_every_epoch_or_every_so_many(digits, every, epochs):
+    enc = classified(digits, Gradient(epochs=7, **every))
+    assert [entry["epoch"] for entry in enc.trace_] == epochs
 
 
 def test_what_is_watched_joins_the_trace_and_cannot_change_the_run(digits):
@@ -253,6 +297,18 @@ def test_what_is_watched_must_be_matrices(digits):
         PrefixEncoder(4, solver=Gradient(watch=3)).fit(digits.X_train)
     with pytest.raises(InvalidInput, match="'canonical' parameter of Gradient"):
         PrefixEncoder(4, solver=Gradient(canonical="no")).fit(digits.X_train)
+
+
+@pytest.mark.parametrize("found", [0.5, None, {"size": "large"}])
+def test_what_is_watched_must_be_named_numbers(digits, found):
+    with pytest.raises(InvalidInput, match=r"watch=\.\.\.\) must return \{name: number\}. Got"):
+        PrefixEncoder(4, solver=Gradient(epochs=3, watch=lambda B, A: found), init="random").fit(digits.X_train)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_refused(digits):
+    with pytest.raises(InvalidInput, match=r"device='cuda' cannot be used here: .*Use 'auto' or 'cpu'"):
+        PrefixEncoder(4, solver=Gradient(epochs=3), device="cuda").fit(digits.X_train)
 
 
 def test_a_code_as_it_was_learned_is_the_canonical_one_before_blocks_are_turned(digits):
@@ -293,8 +349,30 @@ def test_the_cost_of_a_step_on_moments_does_not_depend_on_n(digits):
     whole = PrefixEncoder(4, **kwargs).fit(digits.X_train)
     stream = PrefixEncoder(4, **kwargs).partial_fit(digits.X_train[:600]).partial_fit(digits.X_train[600:])
     np.testing.assert_allclose(stream.components_, whole.components_, atol=1e-4)  # float32 products, other blocks
-    with pytest.raises(IllegalCombination, match=r"needs the rows themselves.*fit\(X, y\)"):
-        PrefixEncoder(4, objective="classification").partial_fit(digits.X_train, digits.y_train).components_  # noqa: B018
+
+
+@pytest.mark.parametrize("kwargs", [{"objective": "classification"}, {"network": "mlp"}])
+def test_training_that_needs_rows_refuses_a_stream_at_once_and_harms_nothing(digits, kwargs):
+    X, y = digits.X_train[:300], digits.y_train[:300]
+    enc, other = (PrefixEncoder(4, solver=Gradient(epochs=1), random_state=0, **kwargs).fit(X, y) for _ in range(2))
+    before = enc.transform(X)
+    needs_rows = r"needs the rows themselves.*fit\(X, y\)"
+    with pytest.raises(IllegalCombination, match=f"partial_fit with .*{needs_rows}"):
+        enc.partial_fit(X, y)
+    with pytest.raises(IllegalCombination, match=f"merge with .*{needs_rows}"):
+        enc.merge(other)
+    np.testing.assert_array_equal(enc.transform(X), before)
+    new = PrefixEncoder(4, **kwargs)
+    assert not hasattr(new, "partial_fit")  # as scikit-learn asks
+    with pytest.raises(IllegalCombination, match=needs_rows):
+        new.partial_fit(X, y)
+    assert not hasattr(new, "n_features_in_")
+
+
+def test_training_on_pairs_refuses_a_stream_at_once(digits):
+    X = digits.X_train[:300]
+    with pytest.raises(IllegalCombination, match=r"partial_fit_pairs with .*needs the rows themselves"):
+        PrefixEncoder(4, objective="similarity", solver="gradient").partial_fit_pairs(X, X + 1)
 
 
 def test_clipping_bounds_a_step(digits):
@@ -323,6 +401,33 @@ def test_weights_count_as_repetitions(digits):
     assert enc.score(X[weight > 0], y[weight > 0]) > 0.9
 
 
+def test_rows_with_weights_are_held_out_by_weight(digits, monkeypatch):
+    """Nines weigh nothing and fives three times as much, in training and among the rows that judge it."""
+    tasks, train = [], Gradient.train
+    monkeypatch.setattr(Gradient, "train", lambda self, task, *rest: tasks.append(task) or train(self, task, *rest))
+    y = digits.y_train
+    weight = np.where(y == 9, 0.0, np.where(y == 5, 3.0, 1.0))
+    enc = PrefixEncoder(6, objective="classification", network="mlp", solver=Gradient(epochs=2), random_state=0)
+    enc.fit(digits.X_train, y, sample_weight=weight)
+    held, rows = (np.bincount(part["label"], minlength=10) for part in (tasks[0].held, tasks[0].rows))
+    given = np.bincount(y, minlength=10) - rows  # what was held out, before it was drawn by weight
+    expected = given * [1, 1, 1, 1, 1, 3, 1, 1, 1, 0]
+    assert held[9] == 0 < given[9]
+    assert held.sum() == given.sum() == round(0.1 * len(y))
+    np.testing.assert_allclose(held, expected * held.sum() / expected.sum(), atol=0.25 * held[5])
+    kinds = np.array([1, 1, 1, 1, 1, 3, 1, 1, 1, 0.0])
+    np.testing.assert_array_equal(tasks[0].weight, kinds[tasks[0].rows["label"]])
+
+
+def test_a_share_that_cannot_be_held_out_is_refused():
+    solver = Gradient(validation=0.01, patience=2)
+    with pytest.raises(InvalidInput, match=r"0.01 of 40 rows, 0 of them.*solver=Gradient\(validation=0, patience=N"):
+        PrefixEncoder(2, network="mlp", solver=solver).fit(np.random.default_rng(0).normal(size=(40, 5)))
+    few, rows = np.arange(40) < 3, np.random.default_rng(0).normal(size=(40, 5))
+    with pytest.raises(InvalidInput, match="Got 3 of them, 0 held out"):
+        PrefixEncoder(2, network="mlp", random_state=1).fit(rows, sample_weight=few)
+
+
 def test_settings_that_mean_nothing_are_refused():
     for bad, match in [
         ({"optimiser": "newton"}, "'optimiser'"),
@@ -331,6 +436,8 @@ def test_settings_that_mean_nothing_are_refused():
         ({"batch_size": "half"}, "'batch_size'"),
         ({"momentum": 1.0}, "'momentum'"),
         ({"clip": -1.0}, "'clip'"),
+        ({"trace_every": 0}, "'trace_every' .* a positive int or 'auto'"),
+        ({"patience": 3, "validation": 0}, "patience waits for a better loss of rows held out"),
         ({"resume": True}, "needs checkpoint"),
         ({"optimiser": "lbfgs", "batch_size": 10}, "same loss at every step"),
     ]:

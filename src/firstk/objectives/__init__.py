@@ -36,6 +36,7 @@ __all__ = [
     "Reconstruction",
     "Regression",
     "Similarity",
+    "gives_probabilities",
     "image_patches",
     "provides",
     "resolve",
@@ -57,6 +58,12 @@ def provides(objective: Any, part: str) -> bool:
     if isinstance(settled, Similarity):
         settled = settled.for_rows()
     return getattr(type(settled), part) is not getattr(ClosedFormObjective, part)
+
+
+def gives_probabilities(objective: Any) -> bool:
+    """Tell whether an object, or the objective of this name, has a head whose scores are log-probabilities."""
+    found = (PUBLIC | _SETTLED).get(objective, objective) if isinstance(objective, str) else objective
+    return bool(getattr(found, "probabilities", False))
 
 
 def restore(name: str, settings: dict[str, Any]) -> Objective:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +23,9 @@ SAMPLE_ROWS = 8192
 class ClosedFormObjective:
     """Defaults for an objective that is solved from moments alone, keeps no rows and reads nothing out."""
 
+    # Whether scores of the head are log-probabilities of classes, up to a constant.
+    probabilities: ClassVar[bool] = False
+
     @property
     def exact(self) -> bool:
         """The pencil's axes are the answer."""
@@ -40,6 +43,9 @@ class ClosedFormObjective:
 
     def check(self) -> None:
         """Accept: there is nothing to set."""
+
+    def check_data(self, statistics: Statistics) -> None:
+        """Accept: what cannot be solved is refused with its pencil."""
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return the pencil of these statistics."""
@@ -121,6 +127,19 @@ def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
         raise InvalidInput(
             f"{owner} needs at least two classes. Got {len(classes)} class ({str(classes[0])!r}); "
             "without classes to tell apart, use objective='reconstruction'."
+        )
+    return classes
+
+
+def check_spread_classes(moments: Moments, owner: str) -> np.ndarray:
+    """Return the classes, refusing fewer than two, and classes that are single points all of them."""
+    classes, variances = check_two_classes(moments, owner), moments.variances(within=True)
+    moments.check_digits(variances)
+    if not np.any(variances > 0):
+        raise InvalidInput(
+            f"{owner} needs variation within classes, and every class here is a single point "
+            f"({moments.rows} rows, {len(classes)} classes). Give more rows a class, or use "
+            "objective='reconstruction'."
         )
     return classes
 

@@ -10,7 +10,13 @@ import numpy as np
 from firstk._checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk.contracts import Form, NormativeLine, Pencil, Statistics, Takes
 from firstk.heads import Head
-from firstk.objectives._common import SHRINKAGES, ClosedFormObjective, check_shrinkage, rows_of
+from firstk.objectives._common import (
+    SHRINKAGES,
+    ClosedFormObjective,
+    check_shrinkage,
+    check_spread_classes,
+    rows_of,
+)
 from firstk.objectives.fisher import Fisher
 
 # Up to which length a head of its own pays (docs/decisions.md, "Heads of their own"), and logits a row they may take.
@@ -53,6 +59,7 @@ class Classification(ClosedFormObjective):
 
     name: ClassVar[str] = "classification"
     takes: ClassVar[Takes] = "labels"
+    probabilities: ClassVar[bool] = True
     form: ClassVar[Form] = "cross_entropy"
     line: ClassVar[NormativeLine] = NormativeLine("noise", "mean", False, "harmonic", "head_accuracy")
 
@@ -78,8 +85,13 @@ class Classification(ClosedFormObjective):
         wanted = min(_OWN_HEADS, _OWN_LOGITS // classes) if self.own_heads == "auto" else int(self.own_heads)
         return min(wanted, most)
 
+    def check_data(self, statistics: Statistics) -> None:
+        """Refuse less than two classes, and classes without spread."""
+        check_spread_classes(rows_of(statistics), "Classification")
+
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return Fisher's pencil."""
+        self.check_data(statistics)
         return Fisher(self.shrinkage).pencil(statistics)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_non_negative
+from firstk._checks import check_non_negative
 from firstk._linalg import shrunk
 from firstk.contracts import Form, NormativeLine, Pencil, Statistics, Takes
 from firstk.heads import Head
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_shrinkage,
-    check_two_classes,
+    check_spread_classes,
     rows_of,
     shrinkage_candidates,
 )
@@ -43,6 +43,7 @@ class Fisher(ClosedFormObjective):
 
     name: ClassVar[str] = "fisher"
     takes: ClassVar[Takes] = "labels"
+    probabilities: ClassVar[bool] = True
     form: ClassVar[Form] = "ratio_trace"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "1nn_accuracy")
 
@@ -56,18 +57,15 @@ class Fisher(ClosedFormObjective):
         """With eps on the code's side there is no optimum to be exact about."""
         return not self.code_eps
 
+    def check_data(self, statistics: Statistics) -> None:
+        """Refuse less than two classes, and classes without spread."""
+        check_spread_classes(rows_of(statistics), "Fisher")
+
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (Sb, Sw), Sb by its factor of class means."""
         moments = rows_of(statistics)
-        classes = check_two_classes(moments, "Fisher")
-        Sw = moments.Sw
-        if not np.any(np.diag(Sw) > 0):
-            raise InvalidInput(
-                "Fisher needs variation within classes, and every class here is a single point "
-                f"({moments.rows} rows, {len(classes)} classes). Give more rows a class, or use "
-                "objective='reconstruction'."
-            )
-        N = shrunk(Sw, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        classes = check_spread_classes(moments, "Fisher")
+        N = shrunk(moments.Sw, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
         return Pencil(factor=moments.between_factor[: moments.p], N=N, most=len(classes) - 1)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:

@@ -46,7 +46,7 @@ class FullPrefix(Hooks):
         if not isinstance(self.orthonormal_decoder, bool):
             raise bad_parameter("orthonormal_decoder", "FullPrefix", "True or False", self.orthonormal_decoder)
         if self.omega is not None:
-            resolve_omega(self.omega, d)
+            resolve_omega(self.omega, d, "FullPrefix")
 
     def measure(self, d: int, default: Any) -> PrefixWeights:
         """Weigh every prefix by omega."""

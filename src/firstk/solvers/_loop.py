@@ -51,6 +51,7 @@ class _Progress:
     kept: dict[str, Tensor] | None = None
     recent: list[float] = field(default_factory=list)
     trace: list[dict[str, float]] = field(default_factory=list)
+    ended: str = "done"
 
 
 def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Outcome:
@@ -82,28 +83,26 @@ class _Run:
 
     def go(self, progress: bool) -> Outcome:
         """Run to the end, and leave the best state in the model."""
-        ended = "done"
         self.task.model.train()
         with _bar(progress, self.plan, self.at.epoch) as bar:
-            while self.at.epoch < self.plan.epochs:
+            while self.at.epoch < self.plan.epochs and self.at.ended == "done":
                 loss = self._epoch()
                 self._note(loss)
                 bar.set_postfix_str(f"loss {loss:.6g}")
                 bar.update()
-                ended = self._verdict(loss)
-                if ended != "done":
-                    break
+                self.at.ended = self._verdict(loss)
+                self._keep()
         if self.at.kept is not None:
             self.task.model.load_state_dict(self.at.kept)
         self.task.model.eval()
-        if ended == "interrupted":
+        if self.at.ended == "interrupted":
             warnings.warn(
                 f"Training was interrupted at epoch {self.at.epoch} of {self.plan.epochs}; "
                 "the best state so far is kept.",
                 TrainingWarning,
                 stacklevel=2,
             )
-        return Outcome(self.at.trace, self.at.epoch, ended, self.plan)
+        return Outcome(self.at.trace, self.at.epoch, self.at.ended, self.plan)
 
     # -- one epoch: a pass over batches, or one full-batch step ------------------------------------------------
 
@@ -111,15 +110,14 @@ class _Run:
         before = _copied(self.task.model) if self.deterministic else None
         losses = [self._step(index) for index in self._batches()]
         loss = sum(losses) / len(losses)
-        self._check_finite(loss)
+        if self.at.first is None:
+            self.at.first = losses[0]  # before any update
+        self._check_finite(loss, self.at.first)
         if before is not None and loss < self.at.best:
             self.at.best, self.at.kept = loss, before
         elif self.task.held:
             self._judge(self.task.held_loss())
         self.at.epoch += 1
-        every = self.settings.checkpoint_every if self.plan.batch_size is None else 1
-        if self.settings.checkpoint is not None and self.at.epoch % every == 0:
-            self._save()
         return loss
 
     def _batches(self) -> Iterator[Tensor | None]:
@@ -203,20 +201,19 @@ class _Run:
                 return "converged"
         return "done"
 
-    def _check_finite(self, loss: float) -> None:
-        if self.at.first is None:
-            self.at.first = loss
-        if math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(self.at.first), 1.0):
+    def _check_finite(self, loss: float, first: float) -> None:
+        if math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(first), 1.0):
             return
         rate = self.plan.learning_rate
         raise TrainingDiverged(
-            f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {self.at.first:.3g} at the start. "
+            f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {first:.3g} at the start. "
             f"The learning rate {rate:g} of optimiser '{self.plan.optimiser}' is too large: try "
             f"Gradient(learning_rate={rate / 10:g}), or clip gradients with clip=1.0."
         )
 
     def _note(self, loss: float) -> None:
-        every = self.settings.trace_every if self.plan.batch_size is None else 1
+        wanted = self.settings.trace_every
+        every = (10 if self.plan.batch_size is None else 1) if wanted == "auto" else int(wanted)
         if self.at.epoch % every and self.at.epoch != 1:
             return
         entry = {"epoch": float(self.at.epoch), "loss": loss, "seconds": time.perf_counter() - self.began}
@@ -227,6 +224,12 @@ class _Run:
         self.at.trace.append(entry)
 
     # -- checkpoints -------------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Write a checkpoint where one is due: after the trace and the verdict of an epoch, which belong to it."""
+        every = self.settings.checkpoint_every if self.plan.batch_size is None else 1
+        if self.settings.checkpoint is not None and self.at.epoch % every == 0:
+            self._save()
 
     def _save(self) -> None:
         state = {
@@ -246,6 +249,8 @@ class _Run:
         if state is None:
             return
         self.at = _Progress(**state["at"])
+        if self.at.ended == "interrupted":
+            self.at.ended = "done"
         self.task.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.generator.set_state(state["generator"])

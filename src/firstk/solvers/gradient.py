@@ -35,8 +35,9 @@ class Gradient:
         "cosine" brings the learning rate to zero over the run.
     clip : float, optional
         Largest norm of a gradient.
-    patience : int, optional
-        Stop after this many epochs without a better validation loss, and keep the best state.
+    patience : int, "auto" or None
+        Stop after this many epochs without a better validation loss, and keep the best state. "auto": 5 with a network
+        that is not linear, else none. None: run to the end.
     validation : float in [0, 1) or "auto"
         Share of the rows held out for it; "auto": a tenth when there is patience, else none.
     whiten : bool or "auto"
@@ -48,8 +49,8 @@ class Gradient:
         "auto": float64 on moments, float32 on rows.
     tolerance : float
         A full-batch run stops when the loss has moved by less than this share over fifty steps.
-    trace_every : int
-        Steps (epochs, with batches) between entries of ``trace_``.
+    trace_every : int or "auto"
+        Steps (epochs, with batches) between entries of ``trace_``; "auto": 10 steps, with batches every epoch.
     watch : callable, optional
         Called for every entry of ``trace_`` with the encoder B (d, p) and the decoder or head (q, d) or None, copies in
         float64; returns {name: number} to add to the entry. For linear encoders.
@@ -61,7 +62,8 @@ class Gradient:
     checkpoint_every : int
         Steps (epochs, with batches) between checkpoints.
     resume : bool
-        Continue from the checkpoint if there is one: the result has the bytes of a run that was never stopped.
+        Continue from the checkpoint if there is one: the result has the bytes of a run that was never stopped. Needs a
+        ``random_state``, the same in both runs.
     """
 
     optimiser: str = "auto"
@@ -78,7 +80,7 @@ class Gradient:
     precondition: bool | str = "auto"
     dtype: str = "auto"
     tolerance: float = 1e-13
-    trace_every: int = 10
+    trace_every: int | str = "auto"
     watch: Callable[[Any, Any], dict[str, float]] | None = None
     canonical: bool = True
     checkpoint: str | Path | None = None
@@ -102,8 +104,8 @@ class Gradient:
         if self.watch is not None and not callable(self.watch):
             raise bad_parameter("watch", owner, "a function of encoder and decoder, or None", self.watch)
         _check_positive(self, ("learning_rate",), whole=False, auto=True)
-        _check_positive(self, ("epochs",), whole=True, auto=True)
-        _check_positive(self, ("trace_every", "checkpoint_every"), whole=True, auto=False)
+        _check_positive(self, ("epochs", "trace_every"), whole=True, auto=True)
+        _check_positive(self, ("checkpoint_every",), whole=True, auto=False)
         if self.batch_size != "full":
             _check_positive(self, ("batch_size",), whole=True, auto=True)
         if self.patience is not None:
@@ -118,6 +120,12 @@ class Gradient:
             raise bad_parameter("clip", owner, "a positive number or None", self.clip)
         if self.resume and self.checkpoint is None:
             raise InvalidInput("Gradient(resume=True) needs checkpoint, the folder to continue from. Got None.")
+        if is_int(self.patience) and self.validation == 0:
+            raise IllegalCombination(
+                f"Gradient(patience={self.patience}, validation=0)",
+                "patience waits for a better loss of rows held out, and none are held out",
+                "validation='auto' or a share such as 0.1, or patience=None",
+            )
         if self.optimiser == "lbfgs" and is_int(self.batch_size):
             raise IllegalCombination(
                 f"Gradient(optimiser='lbfgs', batch_size={self.batch_size})",

@@ -102,7 +102,7 @@ def _linear(cell: Mapping[str, Any]) -> dict[str, Any]:
     if cell["method"] != "ours":
         settings |= {"optimiser": "adam", "learning_rate": cell["learning_rate"], "schedule": "constant"}
         settings |= {"batch_size": cell["batch"], "whiten": False, "canonical": False}
-        settings["trace_every"] = max(1, cell["length"] // 200)
+        settings["trace_every"] = max(1, cell["length"] // 200) if cell["batch"] == "full" else 1
     encoder = PrefixEncoder(
         cell["d"], objective="reconstruction" if eps is None else Fisher(shrinkage=best.shrinkage),
         ordering=FullPrefix(cell["omega"]), solver=Gradient(**settings), init="random", random_state=cell["seed"],

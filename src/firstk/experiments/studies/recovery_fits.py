@@ -178,7 +178,7 @@ def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
         whiten=False,
         # Where every step reads all rows, half the bytes are half the time; 000 will have used float32 throughout.
         dtype="float32" if cell["method"] == "monotone_l1" else "auto",
-        trace_every=max(1, cell["length"] // TRACE),
+        trace_every=max(1, cell["length"] // TRACE) if cell["batch"] == "full" else 1,
         watch=losses,
         canonical=False,
     )
