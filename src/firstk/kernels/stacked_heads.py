@@ -6,6 +6,7 @@ tile by tile, and gradients are found on the way: memory does not grow with the 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -18,18 +19,19 @@ from firstk.kernels._inputs import handed_over
 _TILE = 1 << 20
 
 
+@lru_cache(maxsize=8)
+def _below(K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return which columns each head reads, (K, 1, K)."""
+    return torch.ones(K, K, dtype=dtype, device=device).tril_()[:, None]
+
+
 def _tile(z: Tensor, own: Tensor, offset: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return probabilities (rows, K, C), the place of each label in them, and the summed loss of each head."""
+    """Return log-probabilities (rows, K, C), the place of each label in them, and the summed loss of each head."""
     K, C, _ = own.shape
-    logits = torch.addmm(offset.flatten(), z, own.flatten(0, 1).t()).view(-1, K, C)
+    log_p = torch.addmm(offset.flatten(), z, own.flatten(0, 1).t()).view(-1, K, C).log_softmax(2)
     index = labels[:, None, None].expand(-1, K, 1)
-    P = logits.softmax(2)
-    # The largest probability is at least 1/C, so its logarithm gives log-sum-exp without a second exp.
-    top, target = logits.amax(2), logits.gather(2, index)[..., 0]
-    losses = (top - target) - P.amax(2).log()
-    if smoothing:
-        losses += smoothing * (target - logits.mean(2))
-    return P, index, losses.sum(0)
+    losses = (smoothing - 1) * log_p.gather(2, index)[..., 0].sum(0)
+    return log_p, index, losses - smoothing * log_p.mean(2).sum(0) if smoothing else losses
 
 
 def _sweep(
@@ -37,17 +39,17 @@ def _sweep(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the K losses and, with `grad`, the gradients of their weighted sum."""
     n, (K, C, _) = len(z), weight.shape
-    below = torch.ones(K, K, dtype=weight.dtype, device=weight.device).tril_()[:, None]
+    below = _below(K, weight.dtype, weight.device)
     own, share = weight * below, (omega / n)[:, None, None]
     shared = (own * share).flatten(0, 1)  # weights go to small factors, and probabilities stay as they are
     losses = z.new_zeros(K)
     dz, dw, db = (part.new_zeros(part.shape) if grad else part[:0] for part in (z, weight, offset))
     for start in range(0, n, rows := max(1, _TILE // (K * C))):
         tile = slice(start, start + rows)
-        P, index, found = _tile(z[tile, :K], own, offset, labels[tile], smoothing)
+        log_p, index, found = _tile(z[tile, :K], own, offset, labels[tile], smoothing)
         losses += found
         if grad:
-            residual = P.scatter_add_(2, index, P.new_full((1, 1, 1), smoothing - 1).expand_as(index))
+            residual = log_p.exp_().scatter_add_(2, index, log_p.new_full((1, 1, 1), smoothing - 1).expand_as(index))
             flat = (residual.sub_(smoothing / C) if smoothing else residual).flatten(1)
             dz[tile, :K] = flat @ shared
             dw.view(K * C, K).addmm_(flat.t(), z[tile, :K])

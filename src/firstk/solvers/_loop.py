@@ -282,8 +282,10 @@ def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
     if plan.optimiser == "sgd":
         momentum = plan.momentum
         return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)
-    kind = torch.optim.AdamW if plan.optimiser == "adamw" else torch.optim.Adam
-    return kind(parameters, lr=rate, weight_decay=decay)
+    if plan.optimiser == "adamw":
+        # One pass over each parameter: the plain loop of small operations takes a sixth of a step.
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
+    return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
 
 
 def _copied(model: Any) -> dict[str, Tensor]:
