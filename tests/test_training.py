@@ -130,7 +130,7 @@ def test_no_worse_than_a_list_from_a_random_start(against_a_list, full_prefix):
 
 
 def test_a_list_from_our_start_is_ahead_at_four_by_little(against_a_list):
-    """By 0.010, give or take what rounding changes: weight on 5, 6 and 7 costs k = 4 something (docs/decisions.md)."""
+    """By 0.011, give or take what rounding changes: weight on 5, 6 and 7 costs k = 4 something (docs/decisions.md)."""
     full, _, listed = against_a_list
     assert (full >= listed - [0.015, 0.01, 0.01, 0.01]).all(), (full, listed)
 
