@@ -25,14 +25,15 @@ class WhereStreamed:
     def __get__(self, estimator: Any, owner: Any = None) -> Any:
         if estimator is None:
             return self.method
+        bound = MethodType(self.method, estimator)
         try:
             problem = estimator._posed(pairs=False)
-        except FirstkError:  # settings that mean nothing are refused when the method is called
-            return MethodType(self.method, estimator)
+        except FirstkError:
+            return bound  # settings that mean nothing are refused when the method is called
         try:
             problem.check_streamable(self.method.__name__)
         except IllegalCombination as refusal:
             raise _NeedsRows(str(refusal)) from None
         except FirstkError:
-            pass
-        return MethodType(self.method, estimator)
+            return bound  # likewise
+        return bound
