@@ -95,7 +95,9 @@ def row_space(X: np.ndarray) -> np.ndarray:
     """
     mean = X.mean(axis=0)
     eps = np.finfo(np.float64).eps
-    Q, triangle, _ = scipy.linalg.qr((X - mean).T, mode="economic", pivoting=True, check_finite=False)
+    centred = X - mean
+    centred -= centred.mean(axis=0)  # the mean of large numbers is rounded: once more, about what it left
+    Q, triangle, _ = scipy.linalg.qr(centred.T, mode="economic", pivoting=True, check_finite=False)
     size = np.abs(np.diag(triangle))
     # Centred rows add up to zero but for the rounding of the mean, once a row: that much is no direction.
     basis = Q[:, size > 10 * len(X) * eps * max(size[0], np.linalg.norm(mean))]

@@ -14,6 +14,7 @@ import numpy as np
 
 from firstk import metrics
 from firstk._checks import InvalidInput, check_same_length
+from firstk._rows import distinct_rows
 from firstk.fitted import FittedEncoder
 from firstk.metrics.ranking import check_scores
 from firstk.metrics.tallies import ExplainedShare, MeanScore, RankAgreement, Tally
@@ -295,14 +296,16 @@ def raw_spearman(encoder: FittedEncoder, evidence: Evidence) -> float | None:
 
 def positive_recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
     """Share of partners among the ten nearest."""
-    left, right = _codes(encoder, evidence.left, "query"), _kept(encoder, evidence, evidence.right)
-    return MeanScore(metrics.positive_recall(left, right, ks=ks, per_row=True))
+    left, right = _codes(encoder, evidence.left, "query"), _plain(encoder, evidence.right)
+    first, which = distinct_rows(right)  # of the vectors: copies of a document are one candidate, as a store has them
+    stored = evidence.store(_codes(encoder, right[first])[which])
+    return MeanScore(metrics.positive_recall(left, stored, ks=ks, per_row=True))
 
 
 def raw_positive_recall(encoder: FittedEncoder, evidence: Evidence) -> float | None:
     """Share of partners among the ten nearest vectors."""
     left, right = _plain(encoder, evidence.left), _plain(encoder, evidence.right)
-    if (among := len(np.unique(right, axis=0))) <= 10:
+    if (among := len(distinct_rows(right)[0])) <= 10:
         raise InvalidInput(f"The metric 'positive_recall@10' needs more than 10 different right sides. Got {among}.")
     return float(metrics.positive_recall(left, right, ks=[encoder.p])[0])
 

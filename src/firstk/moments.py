@@ -61,8 +61,8 @@ class Moments:
         self.rows = 0
         self.p = self.q = 0
         self.eps = float(np.finfo(np.float64).eps)
-        # Precision of the numbers themselves: a column that varies by less than this is constant.
-        self.input_eps = float(np.finfo(np.float64).eps)
+        # Precision of the numbers themselves, of rows and of targets: what varies by less is constant.
+        self.input_eps = self.target_eps = float(np.finfo(np.float64).eps)
         self.labelled = False
         self.group_labels: np.ndarray = NO_LABEL[:0]
         self.group_weight: np.ndarray = np.zeros(0)
@@ -94,8 +94,7 @@ class Moments:
         made.rows, made.p, made.q = batch.X.shape[0], batch.p, batch.width - batch.p
         made.labelled = batch.y is not None
         made.eps = float(np.finfo(batch.dtype).eps)
-        if batch.X.dtype.kind == "f":
-            made.input_eps = float(np.finfo(batch.X.dtype).eps)
+        made.input_eps, made.target_eps = _precision_of(batch.X), _precision_of(batch.targets)
         made.group_labels, made.group_weight = groups.labels, groups.weight
         made.group_mean, made.within = means, within
         return made
@@ -113,6 +112,10 @@ class Moments:
             X, y = batch if isinstance(batch, tuple) else (batch, None)
             moments.update(X, y)
         return moments
+
+    def shift(self, offset: np.ndarray) -> None:
+        """Add `offset`, shape (p,), to every row that was seen."""
+        self.group_mean[:, : self.p] += offset
 
     def lifted(self, basis: np.ndarray) -> Moments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
@@ -160,6 +163,7 @@ class Moments:
         self.rows += other.rows
         self.eps = max(self.eps, other.eps)
         self.input_eps = max(self.input_eps, other.input_eps)
+        self.target_eps = max(self.target_eps, other.target_eps)
         return self
 
     def _slots_for(self, labels: np.ndarray) -> np.ndarray:
@@ -186,7 +190,7 @@ class Moments:
         return {
             "precision": np.array([self.precision]),
             "counts": np.array([self.rows, self.p, self.q, self.labelled], dtype=np.int64),
-            "eps": np.array([self.eps, self.input_eps]),
+            "eps": np.array([self.eps, self.input_eps, self.target_eps]),
             **{name: getattr(self, name) for name in _STATE},
         }
 
@@ -197,7 +201,7 @@ class Moments:
             made = cls(str(arrays["precision"][0]))
             rows, made.p, made.q, labelled = (int(count) for count in arrays["counts"])
             made.rows, made.labelled = rows, bool(labelled)
-            made.eps, made.input_eps = (float(value) for value in arrays["eps"])
+            made.eps, made.input_eps, made.target_eps = (float(value) for value in arrays["eps"])
             for name in _STATE:
                 setattr(made, name, np.array(arrays[name]))
         except (KeyError, ValueError, IndexError) as error:
@@ -252,8 +256,9 @@ class Moments:
         return ((self.group_mean - self._joint_mean) * np.sqrt(self.class_shares)[:, None]).T
 
     def _constant(self, variances: np.ndarray) -> np.ndarray:
-        """Tell which columns vary by no more than ten roundings of their numbers."""
-        return np.sqrt(np.maximum(variances, 0.0)) <= 10 * self.input_eps * np.abs(self._joint_mean)
+        """Tell which columns and targets vary by no more than ten roundings of their own numbers."""
+        eps = np.repeat([self.input_eps, self.target_eps], [self.p, self.q])
+        return np.sqrt(np.maximum(variances, 0.0)) <= 10 * eps * np.abs(self._joint_mean)
 
     def _joint(self, scatter: np.ndarray) -> np.ndarray:
         """Set rows and columns of numerically constant columns to exactly zero."""
@@ -316,3 +321,9 @@ class Moments:
     def Syy(self) -> np.ndarray:
         """Scatter of the targets divided by n, shape (q, q)."""
         return self._total[self.p :, self.p :]
+
+
+def _precision_of(numbers: Any) -> float:
+    """Return the relative precision in which numbers were given; whole numbers are exact."""
+    kind = np.float64 if numbers is None or numbers.dtype.kind != "f" else numbers.dtype
+    return float(np.finfo(kind).eps)

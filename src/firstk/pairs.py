@@ -29,7 +29,7 @@ class PairMoments:
     Attributes
     ----------
     joint : Moments
-        Of the rows (left, right, score), 2 p + 1 columns.
+        Of the rows (left, right), 2 p columns, with the score as target.
     with_scores : bool or None
         Whether pairs came with scores; None before any pair.
     third : ndarray of shape (p, p)
@@ -55,10 +55,9 @@ class PairMoments:
         block = PairMoments(self.joint.precision)
         block.with_scores = scores is not None
         s = np.ones(len(left)) if scores is None else scores
-        block.joint.update(np.hstack([left, right, s[:, None].astype(left.dtype)]))
-        p, mean = left.shape[1], block.joint.mean
-        weighted = (left - mean[:p]) * (s - mean[-1])[:, None]
-        block.third = weighted.T @ (right - mean[p:-1])
+        block.joint.update(np.hstack([left, right]), targets=s)
+        weighted = (left - block.left_mean) * (s - block.joint.target_mean)[:, None]
+        block.third = weighted.T @ (right - block.right_mean)
         return self.merge(block)
 
     def merge(self, other: PairMoments) -> PairMoments:
@@ -77,15 +76,18 @@ class PairMoments:
             )
         before = Moments(self.joint.precision).merge(self.joint)
         self.joint.merge(other.joint)
-        centre = self.joint.mean
-        self.third = _shifted(self.third, before, centre) + _shifted(other.third, other.joint, centre)
+        self.third = _about(self.joint, self.third, before) + _about(self.joint, other.third, other.joint)
         return self
+
+    def shift(self, offset: np.ndarray) -> None:
+        """Add `offset`, shape (p,), to both sides of every pair that was seen."""
+        self.joint.shift(np.concatenate([offset, offset]))
 
     def lifted(self, basis: np.ndarray) -> PairMoments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
         full = PairMoments(self.joint.precision)
         full.with_scores = self.with_scores
-        full.joint = self.joint.lifted(block_diag(basis, basis, 1.0))
+        full.joint = self.joint.lifted(block_diag(basis, basis))
         full.third = basis @ self.third @ basis.T
         return full
 
@@ -111,7 +113,7 @@ class PairMoments:
     @property
     def p(self) -> int:
         """Width of a side."""
-        return (self.joint.p - 1) // 2
+        return self.joint.p // 2
 
     @property
     def rows(self) -> int:
@@ -136,23 +138,23 @@ class PairMoments:
     @property
     def right_mean(self) -> np.ndarray:
         """Mean of the right sides (documents)."""
-        return self.joint.mean[self.p : -1]
+        return self.joint.mean[self.p :]
 
     @property
     def scored(self) -> bool:
         """Whether the scores differ at all; equal scores say no more than that the pairs are positives."""
-        return bool(self.joint.St[-1, -1] > 0)
+        return bool(self.joint.Syy[0, 0] > 0)
 
     @property
     def St(self) -> np.ndarray:
         """Scatter averaged over both sides, each centred by its own mean, shape (p, p)."""
         S, p = self.joint.St, self.p
-        return (S[:p, :p] + S[p:-1, p:-1]) / 2
+        return (S[:p, :p] + S[p:, p:]) / 2
 
     @property
     def positive(self) -> np.ndarray:
         """``sym E[x x'^T]``, each side centred by its own mean: random negatives cancel under this centring."""
-        return symmetrised(self.joint.St[: self.p, self.p : -1])
+        return symmetrised(self.joint.St[: self.p, self.p :])
 
     @property
     def agreement(self) -> np.ndarray:
@@ -175,14 +177,14 @@ def check_pairs(left: Any, right: Any, scores: Any, owner: str) -> tuple[np.ndar
     return left, right, check_matrix(scores[:, None], owner, "scores")[:, 0].astype(np.float64)
 
 
-def _shifted(third: np.ndarray, joint: Moments, centre: np.ndarray) -> np.ndarray:
-    """Third co-moment about another centre.
+def _about(whole: Moments, third: np.ndarray, part: Moments) -> np.ndarray:
+    """Third co-moment of the pairs behind `part` about the means of `whole`.
 
     With ds, dx, dx' about the old means and a, u, v the old means less the new,
     sum (ds + a)(dx + u)(dx' + v)^T = third + a Cxx' + Csx v^T + u Csx'^T + n a u v^T.
     """
-    p, n = (joint.p - 1) // 2, joint.n
-    shift = joint.mean - centre
-    u, v, a = shift[:p], shift[p:-1], shift[-1]
-    S = joint.St * n
-    return third + a * S[:p, p:-1] + np.outer(S[:p, -1], v) + np.outer(u, S[p:-1, -1]) + n * a * np.outer(u, v)
+    p, n = part.p // 2, part.n
+    u, v = np.split(part.mean - whole.mean, 2)
+    a = float((part.target_mean - whole.target_mean)[0])
+    S, s = part.St * n, part.Sxy[:, 0] * n
+    return third + a * S[:p, p:] + np.outer(s[:p], v) + np.outer(u, s[p:]) + n * a * np.outer(u, v)

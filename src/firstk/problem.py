@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from firstk import __version__, objectives, orderings, selection, solvers
 from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, check_matrix, require
 from firstk._linalg import row_space
+from firstk._rows import as_dense, projected
 from firstk.bodies import MLP
 from firstk.contracts import Objective, Pencil, Solution, Statistics, settings_of
 from firstk.fingerprint import Fingerprint
@@ -86,21 +86,26 @@ class Problem:
 
     def fit(self, rows: dict[str, Any]) -> tuple[FittedEncoder, Statistics]:
         """Fit data that are at hand as a whole; with fewer rows than columns, in a basis of the row space."""
-        basis = self._row_basis(rows)
-        if basis is None:
+        within = self._row_basis(rows)
+        if within is None:
             statistics = self.measure(rows)
             if self.ranks is not None:
                 statistics = self.ranks.merged(statistics)
             return self.solve(statistics, rows), statistics
-        inside = {name: part @ basis if name in VECTORS else part for name, part in rows.items()}
-        statistics = self.measure(inside, ambient=len(basis))
+        basis, centre = within
+        vectors = {name: part for name, part in rows.items() if name in VECTORS}
+        # Moments are taken of centred rows and get their means back: projected with a large offset, rows lose digits.
+        statistics = self.measure(rows | projected(vectors, basis, centre), ambient=len(basis))
+        statistics.moments.shift(centre @ basis)
+        inside = rows | projected(vectors, basis)
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         statistics.fingerprint = Fingerprint.of(rows)
         statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).written_in(basis)
         statistics.basis = basis
         return self.solve(statistics, inside).lifted(basis), statistics
 
-    def _row_basis(self, rows: dict[str, Any]) -> np.ndarray | None:
+    def _row_basis(self, rows: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return a basis of the row space and the mean of the rows; None where the columns are used as they are."""
         sides = [rows[name] for name in VECTORS if name in rows]
         count, p = sum(part.shape[0] for part in sides), sides[0].shape[1]
         # Networks that are not linear, orderings that weigh weights, and those who watch see the coordinates they gave.
@@ -108,8 +113,8 @@ class Problem:
             return None
         if getattr(self.solver, "watch", None) is not None:
             return None
-        dense = [part.toarray() if sparse.issparse(part) else part for part in sides]
-        return row_space(check_matrix(np.vstack(dense), "fit").astype(np.float64))
+        X = check_matrix(np.vstack([as_dense(part) for part in sides]), "fit").astype(np.float64)
+        return row_space(X), X.mean(axis=0)
 
     def solve(self, statistics: Statistics, rows: dict[str, Any] | None = None) -> FittedEncoder:
         """Settle what is "auto", solve the pencil or train from it, and build the encoder."""

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from firstk._arrays import under, within
 from firstk._checks import CorruptModel
+from firstk._rows import projected
 from firstk.fingerprint import mixed, numbers
 
 _FIRST_PASS = 4096
@@ -105,7 +106,8 @@ class RowSample:
         """Return the sample with its vectors in the coordinates of a basis, in the order that it has."""
         turned = RowSample(self.capacity)
         turned.priority = self.priority
-        turned.columns = {name: part @ basis if name in VECTORS else part for name, part in self.columns.items()}
+        vectors = {name: part for name, part in self.columns.items() if name in VECTORS}
+        turned.columns = self.columns | projected(vectors, basis)
         return turned
 
     def _keep_lowest(self, priority: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import InvalidInput
+from firstk._rows import distinct_rows
 from firstk.contracts import Objective, Statistics
 from firstk.evaluation import Evidence, prefix_scores, settled_metric
 from firstk.fitted import FittedEncoder
@@ -118,13 +119,13 @@ def _folds(number: np.ndarray) -> Folds:
 
 def _documents(right: np.ndarray) -> np.ndarray:
     """Return a number for each pair's document, by first appearance in the sample, whose order is a hash."""
-    _, first, document = np.unique(right, axis=0, return_index=True, return_inverse=True)
+    first, document = distinct_rows(right)
     if len(first) < N_FOLDS:
         raise InvalidInput(
             f"Choosing 'auto' settings holds documents out and needs at least {N_FOLDS} different right sides. "
             f"Got {len(first)}: set shrinkage and neighbours to numbers."
         )
-    return np.argsort(np.argsort(first))[document.ravel()]
+    return document
 
 
 def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> Evidence:

@@ -2,11 +2,16 @@
 
 The similarity at k is that at k - 1 plus the part of coordinate k (docs/theory.md, 4.5 and 4.6), so all d
 prefixes cost d rank-one updates of a block that stays in the cache, instead of d matrix products.
+
+BLAS rounds differently on every processor, and even in every lane of one. So fast similarities only screen: where
+several references are nearer than rounding can tell apart, they are compared again in float64 in a fixed order of
+summation, and those that the precision of the codes cannot tell apart are ties, which go to the lowest row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,19 +25,108 @@ BLOCK_BYTES = 1 << 21
 LANES = 64
 # Prefixes up to this length are compared in float64.
 FINE = 8
+# Codes are good to a few roundings: references whose angle or distance to a query differs by no more are ties.
+_CODE_ROUNDINGS = 4.0
+# Relative difference below which two similarities summed in float64 are equal.
+_EXACT_TIE = 1e-12
+# More candidates than this beyond those wanted are taken for exact ties, and not compared again.
+_MOST_CONTESTED = 64
 
 
 class _Similarity(Protocol):
-    """How a block of similarities grows by coordinates, and how it is read at a prefix."""
+    """How a block of similarities grows by coordinates, how it is read at a prefix, and how close calls are decided."""
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None: ...
 
     def read(self, S: np.ndarray, T: np.ndarray, rows: slice, i: int) -> None: ...
 
+    def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
+        """Return the similarities of pairs in float64, to the same last bit on every processor."""
+
+    def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
+        """Return how far a fast similarity near `best` may be from the exact one, for each query."""
+
+    def tie(self, queries: np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
+        """Return the difference to `best` that the precision of the codes cannot tell from none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Similarities of a block of queries to all references at one prefix length.
+
+    Attributes
+    ----------
+    rows : slice
+        The queries of this block.
+    i : int
+        Position of the prefix length in `ks`.
+    k : int
+        That prefix length.
+    T : ndarray of shape (len(rows), w), w >= n
+        Larger is nearer, comparable along a row only. Columns from n on are padding and hold -inf. The next
+        step overwrites it.
+    """
+
+    rows: slice
+    i: int
+    k: int
+    T: np.ndarray
+    kind: _Similarity
+
+    def nearest(self, n: int) -> np.ndarray:
+        """Return the n nearest references of each query, nearest first; ties go to the lowest row.
+
+        Two references tie when the nearer of them leads by no more than the codes' own rounding. A group of ties is
+        led by its nearest member: whoever is within the rounding of the leader belongs to it.
+        """
+        found, lowest, closest = _first(self.T) if n == 1 else _leading(self.T, n)
+        margin = 2.0 * self.kind.rounding(self.rows, self.k, lowest)
+        contested = np.flatnonzero((closest <= margin) & (margin > 0))
+        if len(contested):
+            found[contested] = self._decided(contested, (lowest - margin)[contested], margin[contested], n)
+        return found
+
+    def _decided(self, queries: np.ndarray, bound: np.ndarray, margin: np.ndarray, n: int) -> np.ndarray:
+        """Rank again, exactly, what reaches `bound`."""
+        row, column = np.nonzero(self.T[queries] >= bound[:, None])
+        counts = np.bincount(row, minlength=len(queries))
+        found = np.empty((len(queries), n), dtype=np.intp)
+        few = counts <= n + _MOST_CONTESTED
+        for chosen in (np.flatnonzero(few), np.flatnonzero(~few)):
+            # In parts, so that rows with thousands of ties do not fill the memory.
+            for part in np.array_split(chosen, max(1, int(counts[chosen].sum()) // 1_000_000)):
+                if len(part):
+                    inside = np.isin(row, part)
+                    found[part] = self._ranked(
+                        queries[part], np.searchsorted(part, row[inside]), column[inside], margin[part], n
+                    )
+        return found
+
+    def _ranked(
+        self, queries: np.ndarray, row: np.ndarray, column: np.ndarray, margin: np.ndarray, n: int
+    ) -> np.ndarray:
+        """Return the n nearest of each query's candidates: pairs of a position in `queries` and a reference."""
+        asked = self.rows.start + queries
+        counts = np.bincount(row, minlength=len(queries))
+        exact = bool(counts.max() <= n + _MOST_CONTESTED)
+        values = np.full((len(queries), int(counts.max())), -np.inf)
+        columns = np.zeros(values.shape, dtype=np.intp)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        values[row, place] = self.kind.exact(asked[row], column, self.k) if exact else self.T[queries[row], column]
+        columns[row, place] = column
+        group = np.full(values.shape, n)
+        for number in range(n):  # each round takes at least one candidate of every query that has any left
+            left = np.where(group == n, values, -np.inf)
+            best = left.max(axis=1)
+            tie = self.kind.tie(asked, self.k, best) if exact else margin
+            group[np.isfinite(left) & (left >= (best - tie)[:, None])] = number
+        order = np.lexsort((columns, group), axis=1)[:, :n]
+        return np.take_along_axis(columns, order, axis=1)
+
 
 def sweep(
     Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, similarity: str, exclude: np.ndarray | None = None
-) -> Iterator[tuple[slice, int, np.ndarray]]:
+) -> Iterator[Block]:
     """Yield the similarities of blocks of queries to all references, at every prefix length in `ks`.
 
     Parameters
@@ -48,33 +142,25 @@ def sweep(
 
     Yields
     ------
-    rows : slice
-        The queries of this block.
-    i : int
-        Position in `ks`.
-    T : ndarray of shape (len(rows), w), w >= n
-        Larger is nearer, comparable along a row only. Columns from n on are padding and hold -inf. The next
-        step overwrites it.
+    Block
     """
     # Cosines of float32 tell angles apart down to 3e-4, which short codes of many rows do not respect.
     fine = int(np.searchsorted(ks, FINE, side="right")) if similarity == "cosine" and Z.dtype == np.float32 else 0
+    resolution = _CODE_ROUNDINGS * float(np.finfo(Z.dtype).eps)
     if fine:
         short = Z_ref[:, :FINE].astype(np.float64), Z[:, :FINE].astype(np.float64)
-        yield from _sweep(*short, ks[:fine], similarity, exclude)
+        yield from _sweep(SIMILARITIES[similarity](*short, ks[:fine], resolution), len(Z_ref), len(Z), exclude)
     if fine < len(ks):
-        for rows, i, T in _sweep(Z_ref, Z, ks[fine:], similarity, exclude):
-            yield rows, i + fine, T
+        for block in _sweep(SIMILARITIES[similarity](Z_ref, Z, ks[fine:], resolution), len(Z_ref), len(Z), exclude):
+            yield replace(block, i=block.i + fine) if fine else block
 
 
-def _sweep(
-    Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, similarity: str, exclude: np.ndarray | None
-) -> Iterator[tuple[slice, int, np.ndarray]]:
+def _sweep(kind: Any, n: int, m: int, exclude: np.ndarray | None) -> Iterator[Block]:
     """Do the work of `sweep` in the precision of the codes."""
-    n, m = len(Z_ref), len(Z)
-    kind = SIMILARITIES[similarity](Z_ref, Z, ks)
+    ks, dtype = kind.ks, kind.R.dtype
     w = _padded(n)
-    size = max(1, min(m, BLOCK_BYTES // (w * Z.itemsize)))
-    S_all, T_all = np.empty((2, size, w), dtype=Z.dtype)
+    size = max(1, min(m, BLOCK_BYTES // (w * dtype.itemsize)))
+    S_all, T_all = np.empty((2, size, w), dtype=dtype)
     starts = np.concatenate([[0], ks[:-1]])
     for first in range(0, m, size):
         rows = slice(first, min(first + size, m))
@@ -87,11 +173,32 @@ def _sweep(
             T[:, n:] = -np.inf
             if exclude is not None:
                 T[np.arange(count), exclude[rows]] = -np.inf
-            yield rows, i, T
+            yield Block(rows, i, stop, T, kind)
+
+
+def _first(T: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Column of the largest entry of each row, as one column, that entry, and its lead over the second."""
+    rows, best = np.arange(len(T)), T.argmax(axis=1)
+    value = T[rows, best].astype(np.float64)
+    T[rows, best] = -np.inf
+    lead = value - T.max(axis=1)
+    T[rows, best] = value
+    return best[:, None], value, lead
+
+
+def _leading(T: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns of the n largest entries of each row, the n-th of them, and the smallest gap down to the one after it."""
+    more = min(n + 1, T.shape[1])
+    order = largest(T, more)
+    values = np.take_along_axis(T, order, axis=1).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # padding less padding
+        gaps = np.nan_to_num(values[:, :-1] - values[:, 1:], nan=np.inf, posinf=np.inf)
+    closest = gaps.min(axis=1) if gaps.shape[1] else np.full(len(T), np.inf)
+    return order[:, :n], values[:, n - 1], closest
 
 
 def largest(T: np.ndarray, n: int) -> np.ndarray:
-    """Columns of the n largest entries of each row, largest first; ties go to the lowest column.
+    """Columns of the n largest entries of each row, largest first; equal entries in order of columns.
 
     Groups of columns are first reduced to their maxima: the n-th largest maximum is a lower bound of the n-th
     largest entry, and few entries exceed it, so only those are sorted.
@@ -111,10 +218,10 @@ def largest(T: np.ndarray, n: int) -> np.ndarray:
 class _Cosine:
     """Running dot products over the norms of reference prefixes; a query's own norm changes no order."""
 
-    def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray):
+    def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, resolution: float):
         self.R = _transposed(_balanced(Z_ref))
         self.Q = np.ascontiguousarray(_balanced(Z).T)
-        self.ks = ks
+        self.ks, self.resolution = ks, resolution
         self.inverse_norms = _inverse_norms(self.R, ks)
         self.ger, self.gemm = blas.get_blas_funcs(("ger", "gemm"), dtype=Z.dtype)
 
@@ -133,13 +240,33 @@ class _Cosine:
         else:
             np.multiply(S, self.inverse_norms[i], out=T)
 
+    def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
+        q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
+        norms = np.sqrt((r * r).sum(axis=1))
+        return np.divide((q * r).sum(axis=1), norms, out=np.zeros(len(q)), where=norms > 0)
+
+    def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
+        if k == 1:
+            return np.zeros(len(best))
+        return _sum_rounding(k, self.R.dtype) * self._query_norms(rows, k)
+
+    def tie(self, queries: np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
+        # Turning a reference by the resolution moves the cosine by at most resolution times sine, in first order.
+        norms = self._query_norms(queries, k)
+        sine = np.sqrt(np.maximum(norms**2 - best**2, 0.0))
+        return self.resolution * sine + (self.resolution**2 / 2 + _EXACT_TIE) * norms
+
+    def _query_norms(self, queries: Any, k: int) -> np.ndarray:
+        return np.sqrt(np.square(self.Q[:k, queries], dtype=np.float64).sum(axis=0))
+
 
 class _Euclidean:
     """Running sums of squared differences: no subtraction of large norms, so near neighbours stay exact."""
 
-    def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray):
+    def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, resolution: float):
         self.R = _transposed(Z_ref)
         self.Q = np.ascontiguousarray(Z.T)
+        self.ks, self.resolution = ks, resolution
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
         for j in range(start, stop):
@@ -150,8 +277,32 @@ class _Euclidean:
     def read(self, S: np.ndarray, T: np.ndarray, rows: slice, i: int) -> None:
         np.copyto(T, S)
 
+    def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
+        q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
+        return -np.square(q - r).sum(axis=1)
 
-SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], _Similarity]] = {
+    def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
+        return _sum_rounding(k, self.R.dtype) * np.abs(best) + self.tie(rows, k, best)
+
+    def tie(self, queries: Any, k: int, best: np.ndarray) -> np.ndarray:
+        # Moving a reference by the resolution of its own size changes the distance by that much.
+        distance = np.sqrt(np.maximum(-best, 0.0))
+        size = np.sqrt(np.square(self.Q[:k, queries], dtype=np.float64).sum(axis=0)) + distance
+        step = self.resolution * size
+        return (2.0 * distance + step) * step + _EXACT_TIE * distance**2
+
+
+def _sum_rounding(k: int, dtype: Any) -> float:
+    """Relative error of a sum of k products in any order, with a margin above what is seen."""
+    return (4.0 + np.sqrt(k)) * float(np.finfo(dtype).eps)
+
+
+def _pairs_of(columns: np.ndarray, places: np.ndarray, k: int) -> np.ndarray:
+    """Return the first k coordinates of the given vectors as rows of float64: sums along them have one order."""
+    return np.ascontiguousarray(columns[:k, places].T, dtype=np.float64)
+
+
+SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, float], _Similarity]] = {
     "cosine": _Cosine,
     "euclidean": _Euclidean,
 }

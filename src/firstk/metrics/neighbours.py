@@ -1,7 +1,8 @@
 """Nearest neighbours at every prefix length: 1-NN accuracy, and recall of known neighbours or partners.
 
 All of them read the same sweep over the coordinates, so a whole curve costs one encode and little more than
-a few evaluations at full width. Ties go to the lowest reference row.
+a few evaluations at full width. References that the precision of the codes cannot tell apart are ties, and ties go
+to the lowest reference row.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import InvalidInput, check_same_length
+from firstk._rows import distinct_rows
 from firstk.metrics._inputs import check_codes, check_count, check_label_pair, check_lengths, check_rows
-from firstk.metrics._sweep import check_similarity, largest, sweep
+from firstk.metrics._sweep import check_similarity, sweep
 
 # Rows of a block, position of the prefix length, hits of each row.
 Hits = Iterator[tuple[slice, int, np.ndarray]]
@@ -61,7 +63,7 @@ def nearest_neighbour_accuracy(
     y_ref, y = check_label_pair(y_ref, y, (len(Z_ref), len(Z)), owner, ("y_ref", "y"))
     ks = check_lengths(ks, Z.shape[1], owner)
     blocks = sweep(Z_ref, Z, ks, check_similarity(similarity, owner))
-    hits = ((rows, i, y_ref[T.argmax(axis=1)] == y[rows]) for rows, i, T in blocks)
+    hits = ((block.rows, block.i, y_ref[block.nearest(1)[:, 0]] == y[block.rows]) for block in blocks)
     return _by_row(hits, (len(Z), len(ks)), bool) if per_row else _totals(hits, len(ks)) / len(Z)
 
 
@@ -101,8 +103,8 @@ def nearest_neighbours(
     n = check_count(n_neighbours, "n_neighbours", owner, most=len(Z_ref) - (exclude is not None))
     found = np.empty((len(Z), n), dtype=np.int64)
     ks = np.array([Z.shape[1]])
-    for rows, _, T in sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude):
-        found[rows] = largest(T, n)
+    for block in sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude):
+        found[block.rows] = block.nearest(n)
     return found
 
 
@@ -152,7 +154,10 @@ def neighbour_recall(
     at = truth.shape[1] if at is None else check_count(at, "at", owner)
     at = min(at, len(Z_ref) - (exclude is not None))
     blocks = sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude)
-    hits = ((rows, i, (largest(T, at)[:, :, None] == truth[rows, None, :]).sum(axis=(1, 2))) for rows, i, T in blocks)
+    hits = (
+        (block.rows, block.i, (block.nearest(at)[:, :, None] == truth[block.rows, None, :]).sum(axis=(1, 2)))
+        for block in blocks
+    )
     return _by_row(hits, (len(Z), len(ks)), np.int32) if per_row else _totals(hits, len(ks)) / truth.size
 
 
@@ -189,8 +194,8 @@ def positive_recall(
     Z_left, Z_right = check_codes(Z_left, Z_right, owner, ("Z_left", "Z_right"))
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     at = check_count(at, "at", owner)
-    distinct, own = _distinct_rows(Z_right)
-    return neighbour_recall(distinct, Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
+    first, own = distinct_rows(Z_right)
+    return neighbour_recall(Z_right[first], Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
 
 
 def _totals(hits: Hits, n_lengths: int) -> np.ndarray:
@@ -207,17 +212,6 @@ def _by_row(hits: Hits, shape: tuple[int, int], dtype: Any) -> np.ndarray:
     for rows, i, found in hits:
         table[rows, i] = found
     return table
-
-
-def _distinct_rows(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that differ, in order of first appearance, and for every row which of them it is."""
-    # Adding 0.0 makes -0.0 and 0.0 the same bytes; rows are then compared as one item of bytes each.
-    keys = np.ascontiguousarray(Z + 0.0).view(np.dtype((np.void, Z.shape[1] * Z.itemsize))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return Z[first[order]], place[inverse]
 
 
 def _excluded(exclude_self: Any, n: int, m: int, owner: str) -> np.ndarray | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from firstk._checks import InvalidInput, check_finite, check_same_length
 from firstk.metrics._inputs import check_codes, check_count, check_lengths, check_rows
-from firstk.metrics._sweep import largest, sweep
+from firstk.metrics._sweep import sweep
 
 
 def pair_spearman(Z_left: Any, Z_right: Any, scores: Any, *, ks: Any = None) -> np.ndarray:
@@ -180,11 +180,12 @@ def ndcg_per_query(
     ideal = _ideal(keys // len(Z_docs), gains, judged, at)
     shown = min(at, len(Z_docs))
     values = np.zeros((len(judged), len(ks)))
-    for rows, i, T in sweep(Z_docs, Z_queries[judged], ks, "cosine"):
-        wanted = judged[rows, None] * len(Z_docs) + largest(T, shown)
+    for block in sweep(Z_docs, Z_queries[judged], ks, "cosine"):
+        rows = block.rows
+        wanted = judged[rows, None] * len(Z_docs) + block.nearest(shown)
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         found = np.where(keys[place] == wanted, gains[place], 0.0)
-        values[rows, i] = found @ _discounts(shown)
+        values[rows, block.i] = found @ _discounts(shown)
     return judged, np.divide(values, ideal[:, None], out=values, where=ideal[:, None] > 0)
 
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, is_real
 from firstk._linalg import shrunk, symmetrised
+from firstk._rows import distinct_rows
+from firstk.metrics import nearest_neighbours
 from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
 from firstk.objectives._common import (
     SAMPLE_ROWS,
@@ -216,23 +218,18 @@ def mined_agreement(X: np.ndarray) -> np.ndarray:
 
     Rows that stand more than once are taken once: a copy of a row says nothing of what it resembles.
     """
-    X = _distinct(np.asarray(X, dtype=np.float64))[:SAMPLE_ROWS]
+    X = np.asarray(X, dtype=np.float64)
+    X = X[distinct_rows(X)[0][:SAMPLE_ROWS]]
     if len(X) < 3:
         raise InvalidInput(f"Mining neighbours needs at least three distinct rows. Got {len(X)}.")
     return PairMoments().update(X, X[nearest_other(X)]).positive
 
 
 def nearest_other(X: np.ndarray) -> np.ndarray:
-    """Index of the nearest other row by cosine, for each row, in blocks."""
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    unit = (X / np.where(norms > 0, norms, 1.0)).astype(np.float32)
-    nearest = np.empty(len(X), dtype=np.intp)
-    for start in range(0, len(X), 1024):
-        cosines = unit[start : start + 1024] @ unit.T
-        rows = np.arange(len(cosines))
-        cosines[rows, start + rows] = -np.inf
-        nearest[start : start + 1024] = cosines.argmax(axis=1)
-    return nearest
+    """Index of the nearest other row by cosine, for each row; of rows that tie, the first."""
+    size = np.abs(X).max(axis=1, keepdims=True)  # so that no row is too large or too small for float32
+    short = (X / np.where(size > 0, size, 1.0)).astype(np.float32)
+    return nearest_neighbours(short, short, 1, exclude_self=True)[:, 0]
 
 
 def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -250,12 +247,6 @@ def _standardised(values: np.ndarray, among: np.ndarray, least: float = 0.0) -> 
 def _both_sides(statistics: Statistics) -> np.ndarray:
     left, right = statistics.sample["left"], statistics.sample["right"]
     return np.stack([left, right], axis=1).reshape(-1, left.shape[1])  # left, right, left, right, ...
-
-
-def _distinct(X: np.ndarray) -> np.ndarray:
-    """Rows that differ, in order of first appearance."""
-    _, first = np.unique(X, axis=0, return_index=True)
-    return X[np.sort(first)]
 
 
 def _unit(M: np.ndarray) -> np.ndarray:
