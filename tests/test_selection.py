@@ -17,11 +17,12 @@ def plain_choice(unseen, seen, *, scores=None, monkeypatch):
     sample = RowSample(1000).update(columns)
     calls = []
 
-    def mean_scores(self, candidates, folds):
+    def scores(self, candidates, folds):
         calls.append(folds)
-        return np.array([(unseen, seen)[len(calls) - 1][each.shrinkage] for each in candidates])
+        means = np.array([(unseen, seen)[len(calls) - 1][each.shrinkage] for each in candidates])
+        return np.tile(means, (len(folds), 1))
 
-    monkeypatch.setattr(selection._Trial, "mean_scores", mean_scores)
+    monkeypatch.setattr(selection._Trial, "scores", scores)
     choice = selection.choose(Pairs("auto", 0.0), sample, None, None)
     return choice.objective.shrinkage, calls, sample
 
@@ -72,16 +73,67 @@ def slow_score(X, y, shrinkage):
             KNeighborsClassifier(1, metric="cosine").fit(Z[:, :k], y[kept]).score(Q[:, :k], y[held]) for k in (2, 4, 5)
         ]
         folds.append(np.average(judge, weights=(2, 2, 1)))
-    return np.mean(folds)
+    return np.array(folds)
 
 
-def test_rows_take_the_best_cross_validated_shrinkage():
+def test_rows_take_the_most_shrinkage_within_a_standard_error_of_the_best():
     rng = np.random.default_rng(2)
     y = np.arange(6).repeat(10)
     X = (rng.normal(size=(6, 30)) * 0.5)[y] + rng.normal(size=(60, 30)) * np.geomspace(2, 0.3, 30)
     enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
     sample = RowSample(1000).update({"X": X, "y": y})
     slow = {a: slow_score(sample["X"], sample["y"], a) for a in (0.1, 0.3, 0.5, 0.7, 0.9)}
-    assert {trial["shrinkage"]: trial["score"] for trial in enc.encoder_.config["auto"]} == pytest.approx(slow)
-    assert enc.objective_.shrinkage == max(slow, key=slow.get)
-    assert len(set(slow.values())) > 1
+    means = {a: folds.mean() for a, folds in slow.items()}
+    assert {trial["shrinkage"]: trial["score"] for trial in enc.encoder_.config["auto"]} == pytest.approx(means)
+    best = slow[max(means, key=means.get)]
+    losses = {a: best - folds for a, folds in slow.items()}
+    tied = [a for a, loss in losses.items() if loss.mean() <= max(5e-4, loss.std(ddof=1) / np.sqrt(5))]
+    assert enc.objective_.shrinkage == max(tied)
+    assert len(set(means.values())) > 1
+
+
+def table(*means, spread=0.0):
+    """Five folds of scores that differ by `spread` between folds, alike for all candidates but the first."""
+    folds = np.tile(np.array(means), (5, 1))
+    folds[:, 0] += spread * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    return folds
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (table(0.8, 0.8 + 1e-16, 0.8 - 1e-16), 0.5),  # equal but for the last digit: the most shrinkage
+        (table(0.8, 0.8004, 0.7), 0.3),
+        (table(0.8, 0.79, 0.7), 0.1),
+        (table(0.8, 0.79, 0.7, spread=0.02), 0.3),  # 0.01 is less than the standard error of the difference, 0.014
+    ],
+)
+def test_ties_go_to_the_most_shrinkage(scores, expected):
+    candidates = [Fisher(a) for a in (0.1, 0.3, 0.5)]
+    assert selection._best(candidates, scores).shrinkage == expected
+    order = np.array([2, 0, 1])
+    assert selection._best([candidates[i] for i in order], scores[:, order]).shrinkage == expected
+
+
+def test_of_equal_shrinkage_the_better_weight_of_neighbours_wins_and_the_larger_of_equals():
+    candidates = [Pairs(a, w) for w in (0.0, 0.25, 0.5) for a in (0.1, 0.9)]
+    scores = np.tile([0.70, 0.70, 0.70, 0.704, 0.70, 0.704 - 1e-12], (5, 1))
+    assert selection._best(candidates, scores, selection.TIE) == Pairs(0.9, 0.5)
+
+
+def test_copies_of_a_row_share_a_fold(monkeypatch):
+    """A held-out row whose copy is fitted on would be its own answer."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)).repeat(3, axis=0)
+    seen = []
+
+    def scores(self, candidates, folds):
+        seen.append(folds)
+        return np.zeros((5, len(candidates)))
+
+    monkeypatch.setattr(selection._Trial, "scores", scores)
+    sample = RowSample(1000).update({"X": X, "y": np.arange(120)})
+    selection.choose(Fisher("auto"), sample, None, None)
+    rows = [row.tobytes() for row in sample["X"]]
+    for kept, held in seen[0]:
+        assert not {rows[i] for i in kept} & {rows[i] for i in held}

@@ -38,7 +38,9 @@ def as_dense(part: Any) -> np.ndarray:
     return part.toarray() if sparse.issparse(part) else np.asarray(part)
 
 
-def projected(columns: Mapping[str, Any], matrix: np.ndarray, centre: np.ndarray | None = None) -> dict[str, np.ndarray]:
+def projected(
+    columns: Mapping[str, Any], matrix: np.ndarray, centre: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """Return ``(X - centre) @ matrix`` for several sets of rows; rows that are equal, in one set or two, stay equal."""
     parts = {name: as_dense(part) for name, part in columns.items()}
     if not parts:

@@ -92,12 +92,20 @@ class FittedEncoder:
         Z, dtype = self._coordinates(X, k, side, owner)
         return (_unit_rows(Z) if self.normalised else Z).astype(dtype, copy=False)
 
-    def coordinates(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
-        """Return the code before any normalisation; float32 in, float32 out."""
-        Z, dtype = self._coordinates(X, k, side, owner)
+    def coordinates(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        side: str = "document",
+        owner: str = "encode",
+        exact: bool = False,
+    ) -> np.ndarray:
+        """Return the code before any normalisation; float32 in, float32 out. `exact` sums in float64 in between."""
+        Z, dtype = self._coordinates(X, k, side, owner, exact)
         return Z.astype(dtype, copy=False)
 
-    def _coordinates(self, X: Any, k: int | None, side: str, owner: str) -> tuple[np.ndarray, Any]:
+    def _coordinates(self, X: Any, k: int | None, side: str, owner: str, exact: bool = False) -> tuple[np.ndarray, Any]:
         """Return the code, centred and multiplied block by block, and the precision that is due.
 
         Centring comes before the product because it keeps digits where offsets are large. Codes that are divided by
@@ -106,7 +114,7 @@ class FittedEncoder:
         k = check_prefix(k, self.d, owner)
         X = self._checked(X, owner)
         due = np.float32 if X.dtype == np.float32 else np.float64
-        dtype = np.float64 if self.normalised else due
+        dtype = np.float64 if self.normalised or exact else due
         B, mean = (
             self.components[:k].T.astype(dtype),
             (self.query_mean if side == "query" else self.mean).astype(dtype),

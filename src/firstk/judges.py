@@ -71,8 +71,12 @@ Judge = Callable[[FittedEncoder, Evidence, np.ndarray], Tally]
 
 
 def _codes(encoder: FittedEncoder, X: Any, side: str = "document") -> np.ndarray:
-    """Codes at full width, not normalised: metrics that take cosines do so after each truncation."""
-    return encoder.coordinates(X, side=side, owner="curve")
+    """Codes at full width, not normalised: metrics that take cosines do so after each truncation.
+
+    Summed in float64 and then rounded to the precision that is due: sums in float32 would give copies of a row codes
+    of other last digits, and copies would no longer tie.
+    """
+    return encoder.coordinates(X, side=side, owner="curve", exact=True)
 
 
 def _kept(encoder: FittedEncoder, evidence: Evidence, X: Any) -> np.ndarray:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +16,20 @@ from torch import Tensor, nn
 
 from firstk._checks import CorruptModel, InvalidInput
 from firstk.bodies import MLP, Layers
+
+_GLOBAL_GENERATOR = threading.RLock()
+
+
+@contextmanager
+def global_seed(seed: int) -> Iterator[None]:
+    """Seed torch's global generator, from which modules draw first weights and dropout, and give it back afterwards.
+
+    There is one for all threads, so fits of networks in several threads take turns: each then draws what its own
+    random_state says.
+    """
+    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 class LinearEncoder(nn.Module):

@@ -28,6 +28,10 @@ UNSEEN_LOSS = 0.02
 FEWEST_SEEN = 10
 # Mean correlations of scored pairs that differ by less are the luck of the folds.
 TIE = 0.005
+# Mean scores that differ by less are equal: a neighbour found on one processor and not on another changes as much.
+ROUNDING = 5e-4
+# Standard errors, of the paired difference over folds, by which a setting must lose to count as worse than the best.
+SURE = 1.0
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
 Measure = Callable[[dict[str, np.ndarray]], Statistics]
@@ -47,10 +51,11 @@ def choose(
 ) -> Choice:
     """Return the best of the objective's candidates.
 
-    Rows and scored pairs are judged by cross-validation, pairs on documents that none of the training pairs has, and
-    the best mean score wins; of scored pairs' settings that tie with it, the one that shrinks most. Positives answer to
-    two kinds of queries, for documents that no pair names and for those that one does: of the settings that lose little
-    on the first, the best on the second wins.
+    Rows and scored pairs are evaluated by cross-validation, pairs on documents that none of the training pairs has, and
+    the best mean score wins. Positives answer to two kinds of queries, for documents that no pair names and for those
+    that one does: of the settings that lose little on the first, the best on the second wins. Settings that tie with
+    the best, losing no more than a standard error over folds, lose to the one among them that shrinks most; of equal
+    shrinkage, to the better one. So the choice hangs neither on the order of candidates nor on the last digit.
 
     Parameters
     ----------
@@ -73,23 +78,43 @@ def choose(
         )
     candidates = objective.candidates()
     trial = _Trial(sample, measure, solve, objective.line.omega if omega is None else omega, progress)
-    by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
+    # The order of a sample is a hash, so these are random folds. Copies of a row share a fold: else they would be
+    # their own answers.
     if objective.takes != "pairs":
-        means = trial.mean_scores(candidates, by_row)
-        return Choice(candidates[int(means.argmax())], tuple(zip(candidates, means.tolist(), strict=True)))
+        table = trial.scores(candidates, _folds(distinct_rows(sample["X"][:n])[1] % N_FOLDS))
+        return _choice(candidates, table, _best(candidates, table))
+    by_row = _folds(np.arange(n) % N_FOLDS)
     document = _documents(sample["right"][:n])
-    means = trial.mean_scores(candidates, _folds(document % N_FOLDS))
-    chosen = max(_near(candidates, means, TIE), key=lambda each: getattr(each, "shrinkage", None) or 0.0)
+    table = trial.scores(candidates, _folds(document % N_FOLDS))
+    chosen = _best(candidates, table, TIE)
     again = [(kept, held[np.isin(document[held], document[kept])]) for kept, held in by_row]
     if "scores" not in sample and min(len(held) for _, held in again) >= FEWEST_SEEN:
-        good = _near(candidates, means, UNSEEN_LOSS)
-        chosen = good[int(trial.mean_scores(good, again).argmax())]
-    return Choice(chosen, tuple(zip(candidates, means.tolist(), strict=True)))
+        good = _near(candidates, table.mean(axis=0), UNSEEN_LOSS)
+        chosen = _best(good, trial.scores(good, again))
+    return _choice(candidates, table, chosen)
+
+
+def _choice(candidates: Sequence[Objective], table: np.ndarray, chosen: Objective) -> Choice:
+    return Choice(chosen, tuple(zip(candidates, table.mean(axis=0).tolist(), strict=True)))
 
 
 def _near(candidates: Sequence[Objective], means: np.ndarray, loss: float) -> list[Objective]:
-    """Return the candidates whose score is within `loss` of the best, best first."""
-    return [candidates[i] for i in np.argsort(-means, kind="stable") if means[i] >= means.max() - loss]
+    """Return the candidates whose score is within `loss` of the best, in their order."""
+    return [each for each, mean in zip(candidates, means, strict=True) if mean >= means.max() - loss]
+
+
+def _best(candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUNDING) -> Objective:
+    """Return the candidate with the best mean over folds (rows of `table`); of those that tie with it, by rule."""
+    means = table.mean(axis=0)
+    loss = table[:, [int(means.argmax())]] - table
+    error = loss.std(axis=0, ddof=1) / np.sqrt(len(table))
+    tied = loss.mean(axis=0) <= np.maximum(tie, SURE * error)
+    shrinkage, weight = (
+        np.array([getattr(each, name, None) or 0.0 for each in candidates]) for name in ("shrinkage", "neighbours")
+    )
+    tied &= shrinkage == shrinkage[tied].max()
+    tied &= means >= means[tied].max() - ROUNDING
+    return candidates[int(np.flatnonzero(tied)[weight[tied].argmax()])]
 
 
 @dataclass(frozen=True)
@@ -102,14 +127,17 @@ class _Trial:
     omega: Any
     progress: Any
 
-    def mean_scores(self, candidates: Sequence[Objective], folds: Folds) -> np.ndarray:
-        """Mean over folds of every candidate's score; a fold is the rows to fit on and the rows to judge on."""
+    def scores(self, candidates: Sequence[Objective], folds: Folds) -> np.ndarray:
+        """Every candidate's score on every fold, shape (folds, candidates).
+
+        A fold is the rows to fit on and the rows to evaluate on.
+        """
         table = np.empty((len(folds), len(candidates)))
         for f, (kept, held) in enumerate(self.progress(folds)):
             fit, judge = self.sample.take(kept), self.sample.take(held)
             statistics, evidence = self.measure(fit), _evidence(fit, judge)
             table[f] = [_score(self.solve(each, statistics), evidence, self.omega) for each in candidates]
-        return table.mean(axis=0)
+        return table
 
 
 def _folds(number: np.ndarray) -> Folds:

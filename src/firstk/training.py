@@ -25,7 +25,7 @@ from firstk.kernels.halves.base import Measure
 from firstk.kernels.ranks import Alone
 from firstk.metrics import axis_distance, subspace_distance
 from firstk.moments import Moments
-from firstk.networks import LinearEncoder, Model, build_mlp, check_width
+from firstk.networks import LinearEncoder, Model, build_mlp, check_width, global_seed
 from firstk.omega import PrefixWeights
 from firstk.pairs import PairMoments
 from firstk.solvers._task import Task
@@ -323,8 +323,7 @@ def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, co
     if request.linear:
         return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R), constant)
     if isinstance(request.network, MLP):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(request.seed)
+        with global_seed(request.seed):
             return build_mlp(request.network, request.statistics.ambient, d).to(tensor(0.0).dtype)
     return copy.deepcopy(request.network).to(tensor(0.0).dtype)  # the user's own stays as it was given
 

@@ -78,7 +78,8 @@ def test_auto_settles_a_shrinkage_that_can_be_read(data):
     assert enc.objective_.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
     tried = enc.encoder_.config["auto"]
     assert [row["shrinkage"] for row in tried] == [0.1, 0.3, 0.5, 0.7, 0.9]
-    assert max(tried, key=lambda row: row["score"])["shrinkage"] == enc.objective_.shrinkage
+    chosen = next(row for row in tried if row["shrinkage"] == enc.objective_.shrinkage)
+    assert chosen["score"] >= max(row["score"] for row in tried) - 0.02  # within a standard error of the best
     again = PrefixEncoder(objective=Fisher(shrinkage=enc.objective_.shrinkage)).fit(X, y)
     np.testing.assert_array_equal(again.components_, enc.components_)
 

@@ -16,8 +16,8 @@ import numpy as np
 from firstk._checks import InvalidInput, bad_parameter, check_choice, is_real
 from firstk._linalg import shrunk, symmetrised
 from firstk._rows import distinct_rows
-from firstk.metrics import nearest_neighbours
 from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
+from firstk.metrics import nearest_neighbours
 from firstk.objectives._common import (
     SAMPLE_ROWS,
     SHRINKAGES,

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from firstk._checks import TrainingDiverged, TrainingWarning
 from firstk._interrupts import interruptible
+from firstk.networks import LinearEncoder, global_seed
 from firstk.solvers import _checkpoint
 from firstk.solvers._plan import Plan, settled
 from firstk.solvers._task import Task
@@ -57,10 +58,8 @@ class _Progress:
 def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Outcome:
     """Train `task.model` in place and return what happened."""
     plan = settled(task, settings)
-    # Dropout draws from torch's global generator: it is set for the run and given back afterwards.
-    together = task.ranks.normalising(task.model)
-    with torch.random.fork_rng(devices=[]), interruptible() as interrupted, together:
-        torch.manual_seed(seed + task.ranks.rank)
+    seeded = global_seed(seed + task.ranks.rank) if _draws_globally(task) else nullcontext()
+    with seeded, interruptible() as interrupted, task.ranks.normalising(task.model):
         return _Run(task, plan, settings, seed, interrupted).go(progress)
 
 
@@ -254,8 +253,15 @@ class _Run:
         self.task.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.generator.set_state(state["generator"])
-        if len(state["global"]) == ranks.size:  # of another number of ranks: dropout goes on with other draws
+        if (
+            _draws_globally(self.task) and len(state["global"]) == ranks.size
+        ):  # of another number of ranks: dropout goes on with other draws
             torch.set_rng_state(state["global"][ranks.rank])
+
+
+def _draws_globally(task: Task) -> bool:
+    """Tell whether the model may draw from torch's global generator, as dropout does; a linear encoder does not."""
+    return not isinstance(task.model.encoder, LinearEncoder)
 
 
 def _mark(task: Task, plan: Plan, seed: int) -> str:

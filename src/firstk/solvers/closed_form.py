@@ -61,14 +61,17 @@ class ClosedForm:
         pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
         available = pinned if R is None else R.shape[1]
         d = _chosen_width(n_components, pinned, available)
-        if d > pinned and np.any(gamma < -tolerance):
-            _warn_indefinite(pinned)
-        elif d > pinned:
-            assert R is not None
-            U = np.hstack([U[:, :pinned], _continuation(U[:, :pinned], R)])
-            gamma = np.append(gamma[:pinned], np.zeros(U.shape[1] - pinned))
-        vectors = U[:, :d] if R is None else R @ U[:, :d]
-        components = np.ascontiguousarray(vectors.T)
+        vectors = U if R is None else R @ U
+        if d > pinned:
+            assert R is not None and pencil.N is not None
+            lowering = gamma < -tolerance
+            if np.any(lowering):
+                _warn_indefinite(pinned)
+            raising = np.arange(len(gamma)) < pinned
+            free = _indifferent(pencil.N, R, vectors[:, raising | lowering])
+            vectors = np.hstack([vectors[:, raising], free, vectors[:, lowering]])
+            gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
+        components = np.ascontiguousarray(vectors[:, :d].T)
         return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
 
 
@@ -115,15 +118,17 @@ def _warn_indefinite(pinned: int) -> None:
     )
 
 
-def _continuation(pinned: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Complete the axes in whitened coordinates, by descending v^T N v / v^T v with v = R u.
+def _indifferent(N: np.ndarray, R: np.ndarray, decided: np.ndarray) -> np.ndarray:
+    """Axes N-orthogonal to the `decided` ones, by descending v^T N v / v^T v, with v^T N v = 1, as columns.
 
-    Past the rank of M the objective is indifferent (Fisher beyond C - 1). These axes stay N-orthogonal to the pinned
-    ones and carry the most of N that is left. As |u| = 1 makes v^T N v = 1, they are the eigenvectors of R^T R
-    on the complement, smallest first.
+    Where the objective is indifferent (Fisher beyond C - 1, pairs where gamma is zero), axes stay N-orthogonal to those
+    it decides and carry the most of N that is left. They are eigenvectors of N on the complement of N times the decided
+    ones, largest first: the smallest of R^T R would be the same, but for all digits that a nearly constant column
+    costs them.
     """
-    r, m = pinned.shape
-    complement = np.linalg.qr(pinned, mode="complete")[0][:, m:] if m else np.eye(r)
-    within = R @ complement
-    _, W = ordered_eigh(within.T @ within)
-    return complement @ W[:, ::-1]
+    E = np.eye(len(N)) if R.shape[1] == len(N) else np.linalg.qr(R)[0]
+    if decided.shape[1]:
+        E = E @ np.linalg.qr(E.T @ (N @ decided), mode="complete")[0][:, decided.shape[1] :]
+    V = E @ ordered_eigh(symmetrised(E.T @ N @ E))[1]
+    norms = np.sqrt(np.maximum(((N @ V) * V).sum(axis=0), np.finfo(float).tiny))
+    return V / norms

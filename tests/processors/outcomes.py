@@ -1,0 +1,83 @@
+"""Fit and decide on four data sets, and print what came out as JSON: run once for each kind of processor.
+
+Decisions (ranks, settings left to "auto", recommended lengths, neighbour lists) must be the same everywhere; numbers
+must agree as far as the gaps in the spectrum allow. `compare.py` says what that means.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from firstk import Fisher, PrefixEncoder, Similarity
+from firstk.data import load_banking77, load_digits, two_blocks
+from firstk.metrics import nearest_neighbours
+
+OUT, DATA = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None
+ROWS, HELD = 3000, 600
+
+
+def low_rank(seed: int = 5, n: int = 400, p: int = 60):
+    """Rows of rank 20 with copies, an offset and three classes: ranks and ties are known."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    # Of whole numbers, so that the rows are the same to the last bit, whatever makes the product.
+    X = (rng.integers(-3, 4, (n, 20)) @ rng.integers(-3, 4, (20, p)) + rng.integers(-9, 9, (3, p))[y] + 100).astype(
+        float
+    )
+    X[n // 2 : n // 2 + 50] = X[:50]
+    return X, y
+
+
+def data_sets():
+    digits = load_digits()
+    yield "digits", np.vstack([digits.X_train, digits.X_test]), np.concatenate([digits.y_train, digits.y_test])
+    blocks = two_blocks(random_state=0)
+    yield "two_blocks", blocks.X[:ROWS], blocks.y[:ROWS]
+    yield "low_rank", *low_rank()
+    if DATA:
+        banking = load_banking77(DATA)
+        yield "banking77", banking.X_train[:ROWS], banking.y_train[:ROWS]
+
+
+def encoders(X):
+    d = min(64, X.shape[1])
+    yield "reconstruction", PrefixEncoder(None)
+    yield "fisher", PrefixEncoder(None, objective="fisher")
+    yield "fisher auto", PrefixEncoder(None, objective=Fisher(shrinkage="auto"))
+    yield "neighbours auto", PrefixEncoder(d, objective=Similarity(shrinkage="auto"))
+    yield "dot products", PrefixEncoder(d, objective=Similarity(keep="dot_products"))
+
+
+def main() -> None:
+    arrays = {}
+    for name, X, y in data_sets():
+        for kind in (np.float64, np.float32):
+            rows = X.astype(kind)
+            order = np.random.default_rng(0).permutation(len(rows))
+            held, kept = order[: min(HELD, len(rows) // 4)], order[min(HELD, len(rows) // 4) :]
+            key = f"{name}|{kind.__name__}"
+            for similarity in ("cosine", "euclidean"):
+                found = nearest_neighbours(rows[kept], rows[held], 10, similarity=similarity)
+                arrays[f"{key}|raw {similarity}|decision:neighbours"] = found
+            for label, enc in encoders(rows):
+                if label.startswith("fisher") and name == "banking77":
+                    enc.set_params(n_components=64)
+                enc.fit(rows[kept], y[kept])
+                stem = f"{key}|{label}"
+                curve = enc.curve(rows[held], y[held], reference=(rows[kept], y[kept]), metric="1nn_accuracy")
+                arrays[f"{stem}|decision:width"] = np.array([enc.n_components_])
+                arrays[f"{stem}|decision:k"] = np.array([curve.smallest(keep=share) for share in (0.9, 0.95, 0.99)])
+                arrays[f"{stem}|decision:shrinkage"] = np.array([getattr(enc.objective_, "shrinkage", None) or 0.0])
+                arrays[f"{stem}|components"] = enc.components_.astype(np.float64)
+                arrays[f"{stem}|spectrum"] = enc.spectrum_.astype(np.float64)
+                arrays[f"{stem}|scores"] = np.array(curve.score)
+                if kind is np.float64:
+                    codes = [enc.transform(rows[part]) for part in (kept, held)]
+                    arrays[f"{stem}|decision:neighbours of codes"] = nearest_neighbours(*codes, 10)
+    np.savez(OUT, **arrays)
+
+
+main()
