@@ -152,6 +152,7 @@ NONSENSE = {
     "text for numbers": changed("moments.within", lambda part: part.astype(str)),
     "integers for numbers": changed("moments.within", lambda part: part.astype(np.int64)),
     "another width": changed("counts", lambda part: part + np.uint64(1)),
+    "a negative fingerprint": changed("counts", np.array([4, 60, -5])),
     "no counts": changed("counts", np.array(["a", "b", "c"])),
     "counts of one": changed("moments.counts", np.array(3)),
     "a negative width": changed("moments.counts", lambda part: -part),

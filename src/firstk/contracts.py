@@ -156,6 +156,8 @@ def _misfit(made: Statistics) -> str:
     moments, sample = made.moments, made.sample
     if made.ambient < 1 or moments.rows < 0 or (moments.rows and moments.p != made.ambient):
         return f"{moments.rows} rows of width {moments.p} in a space of {made.ambient} dimensions"
+    if made.fingerprint.rows < 0 or made.fingerprint.total < 0:
+        return f"a fingerprint of {made.fingerprint.rows} rows"
     if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
         return f"{len(sample)} rows in a sample of {sample.capacity}"
     return ""
