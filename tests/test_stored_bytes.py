@@ -18,9 +18,10 @@ from firstk import FunnelIndex, PrefixEncoder, _arrays
 from firstk._checks import CorruptModel, InvalidInput
 from firstk.accumulating import Gathered
 from firstk.checkpoints import Checkpoint
-from firstk.contracts import Statistics
+from firstk.contracts import Pencil, Statistics
 from firstk.engines import parts
 from firstk.retrieval import _file
+from firstk.solvers.closed_form import ClosedForm
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) * [4.0, 3.0, 2.0, 1.0]
@@ -174,6 +175,15 @@ def test_statistics_that_make_no_sense_are_refused(name, objective):
         Statistics.from_arrays(_arrays.from_bytes(payload)[0])
     with pytest.raises(CorruptModel, match=r"Part 0.*Measure the partition again"):
         parts.finish(PrefixEncoder(objective=objective), [payload])
+
+
+@pytest.mark.parametrize(
+    "pencil", [Pencil(M=np.full((2, 2), np.inf)), Pencil(factor=np.full((2, 2), np.nan), N=np.eye(2))]
+)
+def test_numbers_that_no_solver_can_take_get_an_error_message(pencil):
+    """Moments from a file may be finite, and their products not."""
+    with pytest.raises(InvalidInput, match=r"too large to be solved .*the largest is .*measure them again"):
+        ClosedForm().solve(pencil, 2, 1e-16)
 
 
 @pytest.mark.parametrize(

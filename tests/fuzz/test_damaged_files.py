@@ -93,8 +93,14 @@ def write_model(home):
 def read_model(home):
     enc = PrefixEncoder.load(home / "model")
     found = [enc.transform(X), enc.encode_query(X, 1), enc.spectrum_, enc.encoder_.read_out(X, 1)]
-    facts = (enc.get_params(), enc.predict(X).tolist(), dict(enc.encoder_.config), str(model_info(home / "model")))
-    return [part.tobytes() for part in found], repr(facts), Study.from_json(read_extra(home / "model", "study.json"))
+    told = [line for line in str(model_info(home / "model")).splitlines() if "size on disk" not in line]
+    facts = (enc.predict(X).tolist(), dict(enc.encoder_.config), told)
+    return (
+        [part.tobytes() for part in found],
+        repr(enc.get_params()),
+        facts,
+        Study.from_json(read_extra(home / "model", "study.json")),
+    )
 
 
 def write_index(home):
