@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 
 import numpy as np
@@ -25,6 +26,7 @@ from firstk import (
     PrefixEncoder,
     Regression,
     Similarity,
+    _whole_file,
 )
 from firstk._checks import InvalidInput
 from slow_reference import correlated, frozen, residual
@@ -320,30 +322,30 @@ def test_saving_replaces_an_older_model(fitted, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("moment", ["open", "rename"])
+@pytest.mark.parametrize("moment", ["write", "exchange", "second rename"])
 def test_a_failure_while_saving_leaves_the_old_model(fitted, tmp_path, monkeypatch, moment):
-    target = tmp_path / "model"
+    target, failed = tmp_path / "model", []
     fitted["fisher"].save(target)
-    from pathlib import Path
+    rename = os.rename
 
-    original = getattr(Path, moment)
-
-    def full_disk(self, *arguments, **keywords):
-        if moment == "open" and arguments != ("wb",):
-            return original(self, *arguments, **keywords)
-        if moment == "rename" and (self == target or str(arguments[0]) != str(target)):
-            return original(self, *arguments, **keywords)  # only the step that puts the new one in place fails
-        if moment == "rename" and full_disk.failed:
-            return original(self, *arguments, **keywords)
-        full_disk.failed = True
+    def full_disk(*_):
+        failed.append(moment)
         raise OSError(28, "No space left on device")
 
-    full_disk.failed = False
+    def renamed(old, new):
+        if new == target and not target.exists() and not failed:
+            full_disk()  # only the step that puts the new one in place fails
+        return rename(old, new)
+
     with monkeypatch.context() as patch:
-        patch.setattr(Path, moment, full_disk)
+        if moment == "write":
+            patch.setattr(os, "fsync", full_disk)
+        else:
+            patch.setattr(_whole_file, "_exchange", full_disk if moment == "exchange" else lambda *_: False)
+            patch.setattr(os, "rename", renamed)
         with pytest.raises(InvalidInput, match=r"No space left on device. Nothing was changed"):
             fitted["reconstruction"].save(target)
-        assert full_disk.failed
+    assert failed
     assert PrefixEncoder.load(target).encoder_.config["objective"] == "fisher"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 

@@ -126,3 +126,36 @@ def test_any_change_of_the_text_is_read_or_refused(data):
         Study.from_json(changed)
     except FirstkError:
         return
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("axes", "variance", 1), -0.4),
+        (("axes", "magnitude", 0), -1.0),
+        (("axes", "pinned"), -1),
+        (("axes", "pinned"), 3),
+        (("axes", "pinned"), True),
+        (("axes", "chance"), 10**400),
+        (("rows",), True),
+        (("rows",), 10**30),
+        (("comparisons", 0, "ours", "k"), [1, 4, 2]),
+        (("comparisons", 0, "ours", "k"), [-1, 2, 4]),
+        (("comparisons", 0, "ours", "k"), [1, 2, 10**30]),
+        (("comparisons", 0, "ours", "score"), [0.1, 0.5]),
+        (("comparisons", 0, "ours", "n_evaluated"), 10**400),
+        (("images", "shape"), [3, 2, 2]),
+        (("images", "codes", "shape"), [2, 10**30]),
+        (("precisions", "offers", 0, "k"), -1),
+        (("precisions", "offers", 0, "bytes"), 10**400),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(path, value):
+    values = json.loads(study().to_json())
+    *inner, last = path
+    at = values
+    for key in inner:
+        at = at[key]
+    at[last] = value
+    with pytest.raises(InvalidInput):
+        Study.from_json(json.dumps(values))

@@ -14,6 +14,9 @@ from typing import Any
 
 from firstk._checks import InvalidInput, bad_parameter, is_int, is_real
 
+# Counts and lengths are below it: no machine holds more of anything, and other libraries take no larger ints.
+LIMIT = 2**63
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -37,7 +40,7 @@ class Fields:
         ks = self.items(values, name, allowed)
         if not ks or not all(is_int(k) for k in ks) or ks[0] < 1:
             raise self.wrong(name, allowed, values)
-        if any(b <= a for a, b in pairwise(ks)):
+        if any(b <= a for a, b in pairwise(ks)) or ks[-1] >= LIMIT:
             raise self.wrong(name, allowed, values)
         return tuple(int(k) for k in ks)
 
@@ -71,7 +74,7 @@ class Fields:
         """Return an int of at least 1, or None."""
         if value is None:
             return None
-        if not is_int(value) or value < 1:
+        if not is_int(value) or not 1 <= value < LIMIT:
             raise self.wrong(name, "an int of at least 1, or None", value)
         return int(value)
 

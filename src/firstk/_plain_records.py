@@ -46,7 +46,8 @@ def from_plain(kind: Any, value: Any) -> Any:
         return {name: from_plain(inner[1], item) for name, item in value.items()}
     if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    if isinstance(kind, type) and isinstance(value, kind):
+    # True is an int to Python, and is no count.
+    if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     raise InvalidInput(f"This is no record of firstk: {value!r:.100} stands where {kind} should. Make it again.")
 

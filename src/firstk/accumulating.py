@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from firstk._arrays import under, within
-from firstk._checks import CorruptModel, InvalidInput
+from firstk._checks import CorruptModel, InvalidInput, is_int
 from firstk._interrupts import interruptible
 from firstk._overlap import cores, mapped
 from firstk.batches import half_as_single, measured
@@ -177,14 +177,16 @@ class Gathered:
         """Undo `to_arrays` and `counts`."""
         statistics = within(arrays, "statistics")
         try:
-            return cls(
-                Statistics.from_arrays(statistics) if statistics else None,
-                within(arrays, "held"),
-                within(arrays, "reference"),
-                **{name: int(counts[name]) for name in ("end", "read", "rows")},
-            )
+            end, read, rows = (counts[name] for name in ("end", "read", "rows"))
+            if not all(is_int(count) and count >= 0 for count in (end, read, rows)) or rows > read:
+                raise ValueError(f"{rows!r} rows of {read!r} up to {end!r}")
+            held, reference = within(arrays, "held"), within(arrays, "reference")
+            if any(len({len(part) for part in columns.values()}) > 1 for columns in (held, reference)):
+                raise ValueError("columns of unequal length")
+            found = Statistics.from_arrays(statistics) if statistics else None
+            return cls(found, held, reference, end, read, rows)
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptModel(f"The checkpoint cannot be read ({error!r}). Remove it to start again.") from None
+            raise CorruptModel(f"The checkpoint cannot be read ({error}). Remove it to start again.") from None
 
 
 def joined(first: Columns, second: Columns) -> Columns:

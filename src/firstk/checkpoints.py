@@ -23,7 +23,7 @@ class Checkpoint:
     Attributes
     ----------
     path : path
-        Written under another name and renamed, so that it is whole whenever it exists.
+        Written atomically, so that it is complete whenever it exists.
     job : mapping
         What is computed from what, in facts that JSON can hold; the stream adds its own.
     resume : bool
@@ -60,8 +60,9 @@ class Checkpoint:
         return arrays, facts["state"]
 
     def write(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any], job: Mapping[str, Any]) -> None:
-        """Write the file, whole or not at all."""
-        _arrays.write(self.path, arrays, {"job": _plain(dict(self.job) | dict(job)), "state": dict(state)})
+        """Write the file in one atomic step."""
+        facts = {"job": _plain(dict(self.job) | dict(job)), "state": dict(state)}
+        _arrays.write(self.path, arrays, facts, "A checkpoint")
 
     def remove(self) -> None:
         """Remove the file: the work is done."""

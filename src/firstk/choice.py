@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction, is_int, is_real
-from firstk._fields import Fields, plain
+from firstk._fields import LIMIT, Fields, plain
 from firstk.precision import PRECISIONS
 from firstk.records import PrefixCurve
 
@@ -44,7 +44,7 @@ class Offer:
     def __post_init__(self) -> None:
         check = Fields("Offer")
         for name in ("k", "bytes"):
-            if not is_int(getattr(self, name)) or getattr(self, name) < 1:
+            if not is_int(getattr(self, name)) or not 1 <= getattr(self, name) < LIMIT:
                 raise check.wrong(name, "an int of at least 1", getattr(self, name))
         check_choice(self.precision, PRECISIONS, "precision", "Offer")
         object.__setattr__(self, "score", check.number(self.score, "score", "a finite number"))

@@ -103,19 +103,64 @@ class Statistics:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Statistics:
         """Undo ``to_arrays``."""
-        moments, counts = within(arrays, "moments"), arrays.get("counts")
-        if counts is None or counts.shape != (3,):
-            raise CorruptModel("These are not the arrays of statistics.")
-        ambient, rows, total = (int(count) for count in counts)
-        kind: Any = PairMoments if "third" in moments else Moments
-        sample = RowSample.from_arrays(within(arrays, "sample"))
-        return cls(kind.from_arrays(moments), sample, ambient, fingerprint=Fingerprint(rows, total))
+        try:
+            ambient, rows, total = (int(count) for count in arrays["counts"])
+            moments = within(arrays, "moments")
+            kind: Any = PairMoments if "third" in moments else Moments
+            made = cls(kind.from_arrays(moments), RowSample.from_arrays(within(arrays, "sample")), ambient)
+            made.fingerprint = Fingerprint(rows, total)
+            wrong = _nonsense(arrays) or _misfit(made)
+        except CorruptModel:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            raise CorruptModel(f"These are not the arrays of statistics ({error!r:.200}).") from None
+        if wrong:
+            raise CorruptModel(f"These are not the arrays of statistics: {wrong}.")
+        return made
 
     def once(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return a derived quantity, computed the first time it is asked for."""
         if key not in self.derived:
             self.derived[key] = compute()
         return self.derived[key]
+
+
+# Counts and flags are whole numbers, and what stands beside a sampled row may be anything; all else has fractions.
+_WHOLE = (
+    "counts",
+    "moments.counts",
+    "moments.joint.counts",
+    "moments.with_scores",
+    "sample.capacity",
+    "sample.priority",
+)
+_FREE = ("sample.columns.", "moments.group_labels", "moments.joint.group_labels")
+_TEXT = ("moments.precision", "moments.joint.precision")
+
+
+def _nonsense(arrays: Mapping[str, np.ndarray]) -> str:
+    """Say which array cannot be one of statistics; nothing where all can."""
+    for name, part in arrays.items():
+        kinds = "iu" if name in _WHOLE else "UO" if name in _TEXT else "biufUO" if name.startswith(_FREE) else "f"
+        if part.dtype.kind not in kinds or not part.ndim:
+            return f"'{name}' holds {part.dtype} of shape {part.shape}"
+        if part.dtype.kind == "f" and not np.isfinite(part).all():
+            return f"'{name}' holds NaN or infinity"
+        if name.endswith("group_weight") and (part < 0).any():
+            return f"'{name}' holds a negative weight"
+    return ""
+
+
+def _misfit(made: Statistics) -> str:
+    """Say which parts of statistics do not fit together; nothing where all do."""
+    moments, sample = made.moments, made.sample
+    if made.ambient < 1 or moments.rows < 0 or (moments.rows and moments.p != made.ambient):
+        return f"{moments.rows} rows of width {moments.p} in a space of {made.ambient} dimensions"
+    if made.fingerprint.rows < 0 or made.fingerprint.total < 0:
+        return f"a fingerprint of {made.fingerprint.rows} rows"
+    if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
+        return f"{len(sample)} rows in a sample of {sample.capacity}"
+    return ""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from firstk._checks import (
 )
 from firstk._facts import check_facts
 from firstk._linalg import signed
-from firstk._storage import read_model, write_model
+from firstk._storage import model_files, parse_model, read_model, write_model
 from firstk.bodies import Body, restore_layers
 from firstk.heads import Head
 from firstk.records import PrefixCurve
@@ -209,6 +209,18 @@ class FittedEncoder:
         extra : mapping of str, optional
             Texts of further files by name; :func:`firstk._storage.read_extra` reads them.
         """
+        config, arrays = self._stored(curve, source_model)
+        return write_model(path, config, arrays, card=model_card(config), extra=extra)
+
+    def files(self) -> dict[str, bytes]:
+        """Return what the files that `save` writes hold, by name; `from_files` reads them."""
+        config, arrays = self._stored(None, None)
+        return model_files(config, arrays, card=model_card(config))
+
+    def _stored(
+        self, curve: PrefixCurve | None, source_model: str | None
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the facts and the arrays to save."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         config = dict(self.config) | {
             "d": self.d,
@@ -224,12 +236,22 @@ class FittedEncoder:
         if self.body is not None:
             arrays |= self.body.arrays()
             config |= self.body.config()
-        return write_model(path, config, arrays, card=model_card(config), extra=extra)
+        return config, arrays
 
     @classmethod
     def load(cls, path: str | Path, module: Any = None) -> FittedEncoder:
         """Read a model folder, checking format, checksum, shapes and numbers; `module` is a custom network's."""
-        config, arrays = read_model(path)
+        return cls._restored(*read_model(path), path, module)
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], where: str, module: Any = None) -> FittedEncoder:
+        """Do what `load` does with files that are in memory; an error message calls their place `where`."""
+        return cls._restored(*parse_model(files, where), where, module)
+
+    @classmethod
+    def _restored(
+        cls, config: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path, module: Any
+    ) -> FittedEncoder:
         try:
             check_facts(config, path)
             body = _restored_body(config, arrays, module, path)

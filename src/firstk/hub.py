@@ -12,6 +12,7 @@ from typing import Any
 
 from firstk._checks import InvalidInput, require
 from firstk._manifest import CARD, CONFIG, TENSORS
+from firstk._whole_file import current
 
 FILES = (CONFIG, TENSORS, CARD)
 _OFFLINE = "Without a network, copy the folder of the model here and pass its path."
@@ -29,7 +30,7 @@ def local_folder(name_or_path: Any, **options: Any) -> Path:
         revision, cache_dir, token, local_files_only; of ``huggingface_hub.snapshot_download``.
     """
     try:
-        path = Path(os.fspath(name_or_path))
+        path = current(Path(os.fspath(name_or_path)))
         if path.is_dir():
             return path
     except (TypeError, ValueError, OSError):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import InvalidInput, is_int, is_real
-from firstk._fields import strict_json
+from firstk._fields import LIMIT, strict_json
 from firstk._plain_records import from_plain, to_plain
 from firstk.choice import PrecisionTable
 from firstk.records import PrefixCurve
@@ -127,6 +127,11 @@ class AxisStatistics:
         for name in ("spectrum", "magnitude", "variance"):
             object.__setattr__(self, name, _series(getattr(self, name), name, d))
         object.__setattr__(self, "usefulness", _series(self.usefulness, "usefulness", d if self.usefulness else 0))
+        for name in ("magnitude", "variance"):
+            if min(getattr(self, name), default=0.0) < 0:
+                raise _damaged(f"'{name}' is negative")
+        if not is_int(self.pinned) or not 0 <= self.pinned <= d:
+            raise _damaged(f"'pinned' is {self.pinned!r:.40}, and there are {d} axes")
         for name in ("chance", "rank_correlation"):
             _optional_number(getattr(self, name), name)
 
@@ -216,7 +221,7 @@ class Study:
         object.__setattr__(self, "facts", dict(self.facts))
         object.__setattr__(self, "comparisons", tuple(self.comparisons))
         object.__setattr__(self, "notes", tuple(self.notes))
-        if not all(is_int(n) and n > 0 for n in (self.rows, self.columns, self.itemsize)):
+        if not all(is_int(n) and 0 < n < LIMIT for n in (self.rows, self.columns, self.itemsize)):
             raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
         if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts)):
             raise _damaged("its sentences are text")

@@ -84,7 +84,7 @@ def test_pairs_and_their_sample_travel():
 def test_bad_parts_get_a_sentence():
     part = measure(PrefixEncoder(), [X])
     with pytest.raises(InvalidInput, match="No partition had a row"):
-        finish(PrefixEncoder(), [b"", b""])
+        finish(PrefixEncoder(), [measure(PrefixEncoder(), []), merge([])])
     with pytest.raises(CorruptModel, match="Part 1 cannot be read"):
         finish(PrefixEncoder(), [part, part[:-20]])
     with pytest.raises(InvalidInput, match="objective 'reconstruction', and the encoder has 'fisher'"):

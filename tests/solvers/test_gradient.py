@@ -195,7 +195,7 @@ def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
     with pytest.raises(InvalidInput, match=r"belongs to another run.*another folder"):
         classified(digits, Gradient(epochs=2, checkpoint=tmp_path, resume=True))
     (tmp_path / _checkpoint.FILE).write_bytes(b"nothing")
-    with pytest.raises(ValueError, match="not a readable checkpoint"):
+    with pytest.raises(ValueError, match="cannot be read"):
         classified(digits, Gradient(epochs=1, checkpoint=tmp_path, resume=True))
 
 

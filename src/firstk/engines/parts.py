@@ -2,7 +2,8 @@
 
 Any engine that can apply a function to partitions and collect what it returns can fit an encoder: `measure` on the
 workers, `finish` where the results are collected. What travels is bounded by the width of the vectors, whatever the
-number of rows, and nothing is pickled by firstk. docs/scale.md has the few lines for each engine.
+number of rows, and nothing is pickled by firstk. A checksum tells a damaged part; a partition without rows gives a part
+too, so that a lost one is noticed. docs/scale.md has the few lines for each engine.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from firstk import _arrays
-from firstk._checks import InvalidInput
+from firstk._checks import CorruptModel, InvalidInput
 from firstk.batches import measured
 from firstk.contracts import Statistics
 from firstk.problem import Problem
@@ -29,19 +30,19 @@ def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = Fal
         With the settings of the fit; it is not changed.
     batches : iterable
         Each an X, an (X, y), an (X, y, weight) or a mapping of those names; with `pairs`, (left, right),
-        (left, right, scores) or a mapping. They are taken one at a time. None at all gives empty bytes.
+        (left, right, scores) or a mapping. They are taken one at a time. None at all gives bytes that say so.
     pairs : bool
     """
     problem, found = _problem(encoder, pairs), None
     for batch in batches:
         found = _joined(found, measured(problem, batch))
-    return b"" if found is None else _arrays.to_bytes(found.to_arrays(), {"objective": problem.objective.name})
+    return _part(found, {"objective": problem.objective.name})
 
 
 def merge(parts: Iterable[bytes]) -> bytes:
     """Return the statistics of several partitions as those of one: for engines that reduce in a tree."""
     found, facts = _merged(parts)
-    return b"" if found is None else _arrays.to_bytes(found.to_arrays(), facts)
+    return _part(found, facts)
 
 
 def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
@@ -73,14 +74,33 @@ def _joined(first: Statistics | None, second: Statistics | None) -> Statistics |
     return first.merge(second)
 
 
+def _part(found: Statistics | None, facts: dict[str, Any]) -> bytes:
+    """Return statistics as bytes; without a row they have no arrays, and are not empty."""
+    return _arrays.to_bytes({} if found is None else found.to_arrays(), facts)
+
+
+def _read(payload: Any, number: int) -> tuple[Statistics | None, dict[str, Any]]:
+    """Undo `_part`."""
+    what, again = f"Part {number}", "Measure the partition again with this firstk."
+    if not isinstance(payload, (bytes, bytearray, memoryview)):
+        raise InvalidInput(f"{what} is a {type(payload).__name__}, and measure and merge return bytes. {again}")
+    if not len(payload):
+        raise InvalidInput(
+            f"{what} has 0 bytes, so that it was lost: a partition without rows gives bytes that say so. {again}"
+        )
+    arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
+    try:
+        return (Statistics.from_arrays(arrays) if arrays else None), facts
+    except CorruptModel as error:
+        raise CorruptModel(f"{what} cannot be used: {error} {again}") from None
+
+
 def _merged(parts: Iterable[bytes]) -> tuple[Statistics | None, dict[str, Any]]:
     found: Statistics | None = None
     about: dict[str, Any] = {}
     for number, payload in enumerate(parts):
-        if not len(payload):
-            continue
-        arrays, facts = _arrays.from_bytes(bytes(payload), f"Part {number}")
-        if about and facts != about:
+        statistics, facts = _read(payload, number)
+        if about and facts and facts != about:
             raise InvalidInput(f"Part {number} is of objective '{facts.get('objective')}', others are of another.")
-        found, about = _joined(found, Statistics.from_arrays(arrays)), facts
+        found, about = _joined(found, statistics), facts or about
     return found, about

@@ -1,4 +1,4 @@
-"""An index on disk: one safetensors file whose header holds the facts as JSON, written whole or not at all.
+"""An index on disk: one safetensors file whose header holds the facts as JSON, written atomically.
 
 Nothing is ever unpickled. A checksum over facts and arrays is checked before anything is used. An encoder travels as
 the files that it saves itself as.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from firstk import _tensors
 from firstk._checks import CorruptModel
 from firstk._fields import strict_json
 from firstk._whole_file import whole_file
@@ -25,13 +25,11 @@ _ENCODER = "encoder/"
 
 
 def write_index(path: str | Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
-    """Write a file, whole or not at all."""
-    from safetensors.numpy import save_file
-
+    """Write a file in one atomic step."""
     text = json.dumps(dict(facts), sort_keys=True, allow_nan=False)
     header = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "facts": text, "sha256": _digest(text, arrays)}
-    with whole_file(path, "An index", durable=True) as draft:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft, header)
+    with whole_file(path, "An index", durable=True) as temporary, temporary.open("wb") as file:
+        file.writelines(_tensors.pieces(arrays, header))
     return Path(path).resolve()
 
 
@@ -80,23 +78,12 @@ def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 def pack_encoder(encoder: FittedEncoder) -> dict[str, np.ndarray]:
     """Return the files of a saved encoder as arrays of bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        saved = encoder.save(Path(folder) / "encoder")
-        return {
-            _ENCODER + file.name: np.frombuffer(file.read_bytes() or b" ", np.uint8) for file in sorted(saved.iterdir())
-        }
+    return {_ENCODER + name: np.frombuffer(payload or b" ", np.uint8) for name, payload in encoder.files().items()}
 
 
-def unpack_encoder(arrays: Mapping[str, np.ndarray], module: Any = None) -> FittedEncoder | None:
-    """Return the encoder that was packed, or None; `module` is a custom network's."""
+def unpack_encoder(arrays: Mapping[str, np.ndarray], where: str, module: Any = None) -> FittedEncoder | None:
+    """Return the encoder that was packed, or None; an error message calls its place `where`, `module` is a network."""
     files = {name.removeprefix(_ENCODER): array for name, array in arrays.items() if name.startswith(_ENCODER)}
     if not files:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "encoder"
-        home.mkdir()
-        for name, array in files.items():
-            if Path(name).name != name:
-                raise CorruptModel(f"The encoder of this index holds a file of no plain name, '{name}'.")
-            (home / name).write_bytes(array.tobytes())
-        return FittedEncoder.load(home, module=module)
+    return FittedEncoder.from_files({name: array.tobytes() for name, array in files.items()}, where, module)

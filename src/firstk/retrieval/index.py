@@ -283,23 +283,29 @@ class FunnelIndex:
         """Read a saved index, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         facts, arrays = read_index(path)
         try:
-            check_stored(arrays["codes"], arrays["ids"], int(facts["d"]), f"'{path}'")
-            schedule = Schedule.from_dict(facts["schedule"])
-            index = cls(
+            store, metric = (
                 Store(arrays["codes"], arrays["ids"]),
+                check_choice(facts["metric"], METRICS, "metric", "FunnelIndex"),
+            )
+            check_stored(store.rows, store.ids, facts["d"], facts["next_id"], metric, f"'{path}'")
+            schedule = Schedule.from_dict(facts["schedule"])
+            check_schedule(schedule, store.d)
+            encoder = unpack_encoder(arrays, f"{path}/encoder", module)
+            if encoder is not None and encoder.d != store.d:
+                raise InvalidInput(f"its encoder gives codes of width {encoder.d}, and its own are of {store.d}")
+            return cls(
+                store,
                 schedule,
-                metric=check_choice(facts["metric"], METRICS, "metric", "FunnelIndex"),
+                metric=metric,
                 first_stage=check_choice(facts["first_stage"], FIRST_STAGES, "first_stage", "FunnelIndex"),
                 engine=check_choice(facts["engine"], ENGINES, "engine", "FunnelIndex"),
-                encoder=unpack_encoder(arrays, module),
-                next_id=int(facts["next_id"]),
+                encoder=encoder,
+                next_id=facts["next_id"],
             )
-            check_schedule(schedule, index.d)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, FirstkError) and not isinstance(error, InvalidInput):
                 raise
             raise CorruptModel(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
-        return index
 
 
 def _fitted_encoder(encoder: Any) -> FittedEncoder | None:

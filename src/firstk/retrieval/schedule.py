@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from firstk._checks import InvalidInput, bad_parameter, is_int
+from firstk._checks import InvalidInput, bad_parameter, is_int, is_real
 
 
 class OrderWarning(UserWarning):
@@ -66,8 +66,8 @@ class Schedule:
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Schedule:
-        """Rebuild a schedule from `to_dict`."""
-        return cls(**dict(facts) | {"stages": tuple(Stage(int(k), int(size)) for k, size in facts["stages"])})
+        """Rebuild a schedule from `to_dict`; `check_schedule` tells whether it makes sense."""
+        return cls(**dict(facts) | {"stages": tuple(Stage(k, size) for k, size in facts["stages"])})
 
     def __str__(self) -> str:
         return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)
@@ -91,10 +91,19 @@ def given_schedule(stages: Any, d: int, rows: int, n_neighbours: int) -> Schedul
 
 
 def check_schedule(schedule: Schedule, d: int) -> None:
-    """Refuse a schedule read from a file that does not fit codes of width d."""
+    """Refuse a schedule read from a file that makes no sense, or does not fit codes of width d."""
+    counts = {name: getattr(schedule, name) for name in ("rows", "n_neighbours", "exact_k")}
+    counts["size"] = schedule.stages[0].size if schedule.stages else 0  # the largest
+    for name, count in counts.items():
+        if not is_int(count) or not 1 <= count < 2**63:
+            raise InvalidInput(f"a schedule with {name}={count!r:.40}")
     given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbours)
-    if not 1 <= schedule.exact_k <= d or not 0 <= schedule.remainder_cosine <= 1 or schedule.rows < 1:
+    if schedule.exact_k > d:
         raise InvalidInput(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
+    shares = {name: getattr(schedule, name) for name in ("remainder_cosine", "recall", "measured_recall")}
+    for name, share in shares.items():
+        if not (share is None and name != "remainder_cosine") and not (is_real(share) and 0 <= share <= 1):
+            raise InvalidInput(f"a schedule with {name}={share!r:.40}")
 
 
 def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: Any) -> Schedule:

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_finite, check_matrix
+from firstk._checks import InvalidInput, check_finite, check_matrix, is_int
 
 # Squares and sums of squares of such norms stay finite in float32.
 _LARGEST_NORM = 1e18
+# How far from one the norm of a unit vector may be: far more than the rounding of float32, whatever the width.
+_UNIT_TOLERANCE = 1e-3
 METRICS: Collection[str] = ("cosine", "inner_product", "l2")
 
 
 def as_codes(Z: Any, metric: str, owner: str, name: str, width: int | None = None) -> np.ndarray:
     """Return codes as float32 rows, of unit norm for "cosine"; refuse what has no distance."""
     Z = check_matrix(Z, owner, name, width=width)
-    norms = np.sqrt(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
+    norms = _norms(Z)
     if (large := np.flatnonzero(~(norms < _LARGEST_NORM))).size:
         raise InvalidInput(
             f"{owner} computes in float32; row {large[0]} of '{name}' has norm {norms[large[0]]:.1e}, too large for "
@@ -122,11 +124,20 @@ def as_ids(ids: Any, owner: str) -> np.ndarray:
     return ids.astype(np.int64)
 
 
-def check_stored(rows: np.ndarray, ids: np.ndarray, d: int, owner: str) -> None:
-    """Refuse arrays of a file that cannot be a store."""
-    if rows.ndim != 2 or rows.shape[1] != d or rows.dtype != np.float32:
-        raise InvalidInput(f"{owner}: codes are {rows.dtype}{rows.shape}, and float32 of width {d} was expected.")
+def check_stored(rows: np.ndarray, ids: np.ndarray, d: Any, next_id: Any, metric: str, owner: str) -> None:
+    """Refuse what a file holds if it cannot be a store."""
+    if not is_int(d) or rows.ndim != 2 or rows.shape[1] != d or rows.dtype != np.float32 or not rows.shape[1]:
+        raise InvalidInput(f"{owner}: codes are {rows.dtype}{rows.shape}, and float32 of width {d!r} was expected.")
     if ids.shape != (len(rows),) or ids.dtype != np.int64 or len(np.unique(ids)) != len(ids):
         raise InvalidInput(f"{owner}: ids are not one distinct int64 for each row.")
+    if not is_int(next_id) or abs(next_id) > 2**63 or (ids.size and next_id <= int(ids.max())):
+        raise InvalidInput(f"{owner}: the next id, {next_id!r:.40}, is not above all ids.")
     if rows.size:
         check_finite(rows, owner, "codes")
+        norms = _norms(rows)
+        if not norms.max() < _LARGEST_NORM or (metric == "cosine" and np.abs(norms - 1).max() > _UNIT_TOLERANCE):
+            raise InvalidInput(f"{owner}: codes have norms from {norms.min():.3g} to {norms.max():.3g}.")
+
+
+def _norms(Z: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))

@@ -1,45 +1,53 @@
 """Checkpoints: one file that holds everything a run needs to go on as if it had never stopped.
 
-Tensors go into safetensors, everything else into its header as JSON; nothing is pickled. The file is written under
-another name and renamed, so that it is whole whenever it exists.
+Tensors become arrays, everything else facts as JSON, and both are stored as moments are: nothing is pickled, the write
+is atomic, and a checksum over all of it is checked before anything is used.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from firstk import _arrays
 from firstk._checks import CorruptModel, InvalidInput
-from firstk._whole_file import whole_file
 
 FILE = "checkpoint.safetensors"
+# Types that numpy has too; tensors of others are stored as bytes.
+_SHARED = (torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+           torch.bool)  # fmt: skip
 
 
-def flattened(tree: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """Return a tree of JSON values with tensors moved to `tensors` and replaced by their names."""
+def flattened(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a tree of JSON values with tensors moved to `arrays` and replaced by their names."""
     if isinstance(tree, Tensor):
-        tensors[path] = tree.detach().cpu().clone(memory_format=torch.contiguous_format)
-        return {"tensor": path}
+        part = tree.detach().cpu().contiguous()
+        if part.dtype in _SHARED:
+            arrays[path] = part.numpy()
+            return {"tensor": path}
+        arrays[path] = part.reshape(-1).view(torch.uint8).numpy()
+        return {"tensor": path, "dtype": str(part.dtype).removeprefix("torch."), "shape": list(part.shape)}
     if isinstance(tree, dict):
-        return {"dict": [[key, flattened(value, f"{path}.{key}", tensors)] for key, value in tree.items()]}
+        return {"dict": [[key, flattened(value, f"{path}.{key}", arrays)] for key, value in tree.items()]}
     if isinstance(tree, (list, tuple)):
-        return {"list": [flattened(value, f"{path}.{i}", tensors) for i, value in enumerate(tree)]}
+        return {"list": [flattened(value, f"{path}.{i}", arrays) for i, value in enumerate(tree)]}
     return {"value": tree}
 
 
-def unflattened(tree: Any, tensors: dict[str, Tensor]) -> Any:
+def unflattened(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Undo `flattened`."""
     if "tensor" in tree:
-        return tensors[tree["tensor"]]
+        part = torch.from_numpy(np.array(arrays[tree["tensor"]]))  # a copy: what was read cannot be written to
+        return part.view(getattr(torch, tree["dtype"])).reshape(tree["shape"]) if "dtype" in tree else part
     if "dict" in tree:
-        return {key: unflattened(value, tensors) for key, value in tree["dict"]}
+        return {key: unflattened(value, arrays) for key, value in tree["dict"]}
     if "list" in tree:
-        return [unflattened(value, tensors) for value in tree["list"]]
+        return [unflattened(value, arrays) for value in tree["list"]]
     return tree["value"]
 
 
@@ -53,33 +61,33 @@ def fingerprint(plan: Any, seed: int, tensors: dict[str, Tensor]) -> str:
 
 
 def write(folder: str | Path, state: dict[str, Any], mark: str) -> None:
-    """Write a checkpoint, whole or not at all."""
-    from safetensors.torch import save
-
-    tensors: dict[str, Tensor] = {}
-    tree = flattened(state, "state", tensors)
-    payload = save(tensors, metadata={"state": json.dumps(tree), "mark": mark})
-    with whole_file(Path(folder) / FILE, "A checkpoint", durable=True) as draft:
-        draft.write_bytes(payload)
+    """Write a checkpoint in one atomic step."""
+    arrays: dict[str, np.ndarray] = {}
+    tree = flattened(state, "state", arrays)
+    _arrays.write(Path(folder) / FILE, arrays, {"state": tree, "mark": mark}, "A checkpoint")
 
 
 def read(folder: str | Path, mark: str) -> dict[str, Any] | None:
     """Read the checkpoint in a folder; None when there is none. One of another run is refused."""
-    from safetensors import SafetensorError, safe_open
-
     file = Path(folder) / FILE
     if not file.exists():
         return None
-    try:
-        with safe_open(str(file), framework="pt") as opened:
-            metadata = opened.metadata()
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        tree, found = json.loads(metadata["state"]), metadata["mark"]
-    except (SafetensorError, ValueError, KeyError, TypeError, OSError) as error:
-        raise CorruptModel(f"'{file}' is not a readable checkpoint ({error}). Remove it to start again.") from None
-    if found != mark:
+    arrays, facts = _arrays.read(file)
+    if facts.get("mark") != mark:
         raise InvalidInput(
             f"'{file}' belongs to another run: data, settings, seed or start differ. "
             "Use another folder, or resume=False."
         )
-    return unflattened(tree, tensors)
+    try:
+        state = unflattened(facts["state"], arrays)
+        if not isinstance(state, dict):
+            raise TypeError("no mapping")
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise misfit(folder, error) from None
+    return state
+
+
+def misfit(folder: str | Path, error: Exception) -> CorruptModel:
+    """Build the error for a checkpoint whose content is no state of the run."""
+    why = str(error).partition("\n")[0][:200]
+    return CorruptModel(f"'{Path(folder) / FILE}' does not fit this run ({why}). Remove it to start again.")

@@ -247,6 +247,13 @@ class _Run:
         state = ranks.first_says(None if ranks.rank else _checkpoint.read(folder, self.mark))
         if state is None:
             return
+        try:
+            self._adopt(state)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+            raise _checkpoint.misfit(folder, error) from None
+
+    def _adopt(self, state: dict[str, Any]) -> None:
+        ranks = self.task.ranks
         self.at = _Progress(**state["at"])
         if self.at.ended == "interrupted":
             self.at.ended = "done"

@@ -55,8 +55,7 @@ class ClosedForm:
         Solution
             Axes orthonormal in N (as they stand when N is the identity), gamma descending, signs by rule.
         """
-        R = None if pencil.N is None else whitener(pencil.N, eps)
-        U, gamma = _whitened_axes(pencil, R)
+        R, U, gamma = _diagonalised(pencil, eps)
         tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
         pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
         available = pinned if R is None else R.shape[1]
@@ -73,6 +72,22 @@ class ClosedForm:
             gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
         components = np.ascontiguousarray(vectors[:, :d].T)
         return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
+
+
+def _diagonalised(pencil: Pencil, eps: float) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    """Whiten in N and diagonalise M; statistics read from a file may hold numbers whose products overflow."""
+    given = [part for part in (pencil.M, pencil.N, pencil.factor) if part is not None]
+    try:
+        if not all(np.isfinite(part).all() for part in given):
+            raise np.linalg.LinAlgError("their products overflow")
+        R = None if pencil.N is None else whitener(pencil.N, eps)
+        return R, *_whitened_axes(pencil, R)
+    except np.linalg.LinAlgError as error:
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in given)
+        raise InvalidInput(
+            f"These numbers are too large to be solved ({error}): the largest is {largest:.3g}. Scale the columns down "
+            "first, and measure them again."
+        ) from None
 
 
 def _whitened_axes(pencil: Pencil, R: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -371,9 +371,8 @@ def draft_of(path, node=None, process=None):
 @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".safetensors"])
 def test_no_space_left_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch, ending):
     path = tmp_path / f"a{ending}"
-    monkeypatch.setattr(_whole_file.secrets, "token_hex", lambda size: "0")
+    monkeypatch.setattr(_whole_file, "_new_file", lambda temporary: temporary.symlink_to("/dev/full"))
     path.write_text("what was there before")
-    draft_of(path).symlink_to("/dev/full")
     with pytest.raises(InvalidInput, match=r"there is no space left on the device\. Nothing was left half-written"):
         write_vectors(path, rows(20_000, 20))
     assert os.listdir(tmp_path) == [path.name]

@@ -150,7 +150,9 @@ class TensorWriter:
 
     def close(self) -> None:
         """Write the other columns, and fill in the header."""
-        facts: dict[str, Any] = {"__metadata__": dict(self._layout.metadata)} if self._layout.metadata else {}
+        facts: dict[str, Any] = (
+            {"__metadata__": dict(sorted(self._layout.metadata.items()))} if self._layout.metadata else {}
+        )
         end = self._rows * self._layout.width * self._dtype.itemsize
         facts[self._layout.vectors] = _fact(self._dtype, (self._rows, self._layout.width), 0, end)
         for name, parts in self._columns.items():
