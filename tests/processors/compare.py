@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -50,7 +51,7 @@ def blocks(spectrum: np.ndarray, kind: str) -> list[tuple[int, int]]:
     apart = np.maximum(APART * np.abs(spectrum[:-1]), FLOOR[kind] * np.abs(spectrum).max())
     gaps = spectrum[:-1] - spectrum[1:] > apart
     edges = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(spectrum)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))
 
 
 def _projectors_apart(a: np.ndarray, b: np.ndarray) -> float:

@@ -62,7 +62,8 @@ class ClosedForm:
         d = _chosen_width(n_components, pinned, available)
         vectors = U if R is None else R @ U
         if d > pinned:
-            assert R is not None and pencil.N is not None
+            assert R is not None
+            assert pencil.N is not None
             lowering = gamma < -tolerance
             if np.any(lowering):
                 _warn_indefinite(pinned)
