@@ -215,6 +215,16 @@ def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> N
         raise InvalidInput(f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}.")
 
 
+def check_no_nul(values: Any, owner: str) -> None:
+    """Raise InvalidInput for text that ends in a NUL character, which numpy drops: two labels would become one."""
+    for i, value in enumerate(values):
+        if isinstance(value, str) and value.endswith("\0"):
+            raise InvalidInput(
+                f"{owner} takes text that does not end in a NUL character, which numpy would drop. Got {value!r:.60} "
+                f"at row {i}. Replace such characters first."
+            )
+
+
 def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
     """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
     if weights is None:

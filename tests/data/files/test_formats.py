@@ -72,14 +72,6 @@ def test_batches_of_any_size_are_the_file_in_order(tmp_path, ending, n, p, size)
         np.testing.assert_array_equal(np.concatenate([batch.columns[name] for batch in batches]), column)
 
 
-@pytest.mark.parametrize("ending", [".npy", ".safetensors", ".arrow"])
-def test_unpacked_formats_are_views_of_the_file(tmp_path, ending):
-    write_vectors(tmp_path / f"a{ending}", rows())
-    batch = next(open_vectors(tmp_path / f"a{ending}").batches(10))
-    assert not batch.vectors.flags.owndata
-    assert not batch.vectors.flags.writeable
-
-
 def test_foreign_files_are_read(tmp_path):
     """What other programs write: lists of any kind, streams, packed archives, Fortran order, lists in cells."""
     X = rows(20, 3)
