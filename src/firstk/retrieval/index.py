@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,8 @@ from firstk._checks import (
     check_choice,
     check_fraction,
     is_int,
-    require,
+    numba_may_compile,
+    require_compiled,
 )
 from firstk.fitted import FittedEncoder
 from firstk.retrieval import _plain
@@ -31,7 +31,7 @@ from firstk.retrieval.planning import choose_schedule
 from firstk.retrieval.prefixes import FIRST_STAGES
 from firstk.retrieval.results import SearchResult
 from firstk.retrieval.schedule import Schedule, check_request, check_schedule, given_schedule
-from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, known_ids, new_ids
+from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, checked_next_id, known_ids, new_ids
 
 ENGINES = ("auto", "compiled", "numpy")
 # Rows from which the compiled operations are worth loading.
@@ -252,11 +252,11 @@ class FunnelIndex:
     def _operations(self) -> ModuleType:
         wanted = self.engine
         if wanted == "auto":
-            compiled = len(self) >= _LARGE and importlib.util.find_spec("numba") is not None
+            compiled = len(self) >= _LARGE and numba_may_compile()
             wanted = "compiled" if compiled else "numpy"
         if wanted == "numpy":
             return _plain
-        require("numba", "search", "A compiled search")
+        require_compiled("search", "A compiled search", "engine='numpy'")
         from firstk.retrieval import _compiled
 
         return _compiled
@@ -292,10 +292,10 @@ class FunnelIndex:
                 first_stage=check_choice(facts["first_stage"], FIRST_STAGES, "first_stage", "FunnelIndex"),
                 engine=check_choice(facts["engine"], ENGINES, "engine", "FunnelIndex"),
                 encoder=unpack_encoder(arrays, module),
-                next_id=int(facts["next_id"]),
+                next_id=checked_next_id(facts["next_id"], arrays["ids"]),
             )
             check_schedule(schedule, index.d)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, FirstkError) and not isinstance(error, InvalidInput):
                 raise
             raise CorruptModel(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_type_hints
 
-from firstk._checks import InvalidInput, bad_parameter, is_int
+from firstk._checks import InvalidInput, bad_parameter, is_int, is_real
+from firstk._plain_records import from_plain
 
 
 class OrderWarning(UserWarning):
@@ -66,8 +67,10 @@ class Schedule:
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Schedule:
-        """Rebuild a schedule from `to_dict`."""
-        return cls(**dict(facts) | {"stages": tuple(Stage(int(k), int(size)) for k, size in facts["stages"])})
+        """Rebuild a schedule from `to_dict`; raise InvalidInput for a field of another type."""
+        hints = get_type_hints(cls)
+        plain = dict(facts) | {"stages": [{"k": k, "size": size} for k, size in facts["stages"]]}
+        return cls(**{name: from_plain(hints[name], value) for name, value in plain.items()})
 
     def __str__(self) -> str:
         return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)
@@ -93,8 +96,12 @@ def given_schedule(stages: Any, d: int, rows: int, n_neighbours: int) -> Schedul
 def check_schedule(schedule: Schedule, d: int) -> None:
     """Refuse a schedule read from a file that does not fit codes of width d."""
     given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbours)
-    if not 1 <= schedule.exact_k <= d or not 0 <= schedule.remainder_cosine <= 1 or schedule.rows < 1:
-        raise InvalidInput(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
+    counts = (schedule.rows, schedule.n_neighbours, schedule.exact_k)
+    if not all(is_int(count) and count >= 1 for count in counts) or schedule.exact_k > d:
+        raise InvalidInput(f"a schedule of rows, n_neighbours and exact_k {counts} for codes of width {d}")
+    shares = (schedule.remainder_cosine, schedule.recall, schedule.measured_recall)
+    if not all(share is None or (is_real(share) and 0 <= share <= 1) for share in shares):
+        raise InvalidInput(f"a schedule of cosine, recall and measured recall {shares}")
 
 
 def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: Any) -> Schedule:

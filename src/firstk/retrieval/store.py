@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_finite, check_matrix
+from firstk._checks import InvalidInput, check_finite, check_matrix, is_int
 
 # Squares and sums of squares of such norms stay finite in float32.
 _LARGEST_NORM = 1e18
@@ -86,7 +86,9 @@ def _enlarged(array: np.ndarray, used: int, capacity: int) -> np.ndarray:
 def new_ids(ids: Any, count: int, next_id: int, present: np.ndarray, owner: str) -> np.ndarray:
     """Return one id per new row: those given, checked, or the next free numbers."""
     if ids is None:
-        return np.arange(next_id, next_id + count, dtype=np.int64)
+        if next_id + count > 2**63:
+            raise InvalidInput(f"{owner} takes ids below 2^63, and the next free one is {next_id}. Give 'ids'.")
+        return np.arange(count, dtype=np.int64) + np.int64(next_id)
     ids = as_ids(ids, owner)
     if len(ids) != count:
         raise InvalidInput(f"{owner} needs as many ids as rows. Got {len(ids)} and {count}.")
@@ -120,6 +122,13 @@ def as_ids(ids: Any, owner: str) -> np.ndarray:
     if ids.size and ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
         raise InvalidInput(f"{owner} takes ids below 2^63. Got {ids.max()}.")
     return ids.astype(np.int64)
+
+
+def checked_next_id(next_id: Any, ids: np.ndarray) -> int:
+    """Return the next free id of a file; one that is taken would be given away twice."""
+    if not is_int(next_id) or not int(ids.max(initial=-(2**63))) < next_id <= 2**63:
+        raise InvalidInput(f"the next id is {next_id!r:.40}, which is taken or no id")
+    return int(next_id)
 
 
 def check_stored(rows: np.ndarray, ids: np.ndarray, d: int, owner: str) -> None:
