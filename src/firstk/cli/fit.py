@@ -79,6 +79,7 @@ def fit(
     from firstk.checkpoints import Checkpoint
     from firstk.cli._settings import image_of
     from firstk.cli._streams import Place
+    from firstk.data.files.shards import beside
 
     given = (shrinkage, lam, noise, keep, neighbours, fidelity)
     shown = looked_at(quiet or as_json)
@@ -87,7 +88,7 @@ def fit(
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
     place = Place(source, vectors, label, labels, pairs, nan)
-    kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
+    kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
     _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
     with _warnings_as_notes():
         found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)

@@ -47,7 +47,7 @@ class ShardLog:
     @classmethod
     def begin(cls, target: Path, job: Mapping[str, Any], *, resume: bool) -> ShardLog:
         """Start a folder, or go on with one; refuse one that is of another job, or in the way."""
-        log = cls(target.absolute() if target.name else target.resolve(), job)  # '.' has no name of its own
+        log = cls(target, job)
         for folder, complete in ((log.target, True), (log.draft, False)):
             if not folder.exists() or (folder.is_dir() and not _names(folder, hidden=complete)):
                 continue
@@ -62,7 +62,7 @@ class ShardLog:
     @property
     def draft(self) -> Path:
         """Return the name of the folder until it is complete."""
-        return self.target.with_name(self.target.name + _UNFINISHED)
+        return beside(self.target, _UNFINISHED)
 
     @property
     def folder(self) -> Path:
@@ -73,10 +73,10 @@ class ShardLog:
         try:
             check_regular(folder / RECORD)
             held = strict_json((folder / RECORD).read_bytes())
-            job, learned, done = (dict(held[key]) for key in ("job", "learned", "done"))
-            if not all(isinstance(entry, dict) for entry in done.values()):
+            job, learned, done = held["job"], held["learned"], held["done"]
+            if not all(isinstance(part, dict) for part in (job, learned, done, *done.values())):
                 raise TypeError
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise InvalidInput(
                 f"'{folder}' has no readable {RECORD}, so it is not known what its files are. Remove it, or choose "
                 "another name."
@@ -120,6 +120,18 @@ class ShardLog:
                     self.target.rmdir()  # it was empty
                 os.replace(self.draft, self.target)
             self.complete = True
+
+
+def beside(path: Path, ending: str) -> Path:
+    """Return a path with `ending` after its name; '.' and '..' have none of their own, and get the folder's.
+
+    Examples
+    --------
+    >>> beside(Path("out"), ".partial").name
+    'out.partial'
+    """
+    named = path if path.name not in ("", "..") else path.resolve()
+    return named.parent / f"{named.name}{ending}"
 
 
 def shard_names(paths: Sequence[Path]) -> list[str]:
