@@ -329,6 +329,10 @@ CASES = {
         )
         for scale, objective in ((1e-160, "reconstruction"), (1e-300, "reconstruction"), (1e-300, "fisher"))
     },
+    "numbers of 1e-300 in a stream": (
+        lambda: PrefixEncoder().partial_fit(X * 1e-300).components_,
+        r"numbers too small for their precision: scale the columns up first. The largest is \d.\de-\d+",
+    ),
     "weights of 1e-300": (
         lambda: PrefixEncoder().fit(X, sample_weight=np.full(N, 1e-300)),
         "weights too small for their precision: the largest is 1.0e-300. Divide all weights by it",

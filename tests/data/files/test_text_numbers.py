@@ -7,7 +7,7 @@ import pytest
 
 from firstk._checks import InvalidInput
 from firstk.cli._inputs import open_labelled, read_rows
-from firstk.data.files import open_vectors
+from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 
 
@@ -100,3 +100,9 @@ def test_a_nul_character_is_refused(tmp_path):
     (tmp_path / "y.txt").write_bytes(b"a\na\0\n")
     with pytest.raises(InvalidInput, match=r"does not end in a NUL character.*'a\\x00' at row 1"):
         open_column(tmp_path / "y.txt").whole()
+    with pytest.raises(InvalidInput, match=r"write_vectors takes text that does not end in a NUL character"):
+        write_vectors(path, np.ones((2, 2)), {"label": ["a", "a\0"]})
+    pa = pytest.importorskip("pyarrow", reason="tables in memory need pyarrow")
+    table = open_vectors(pa.table({"x0": [1.0, 2.0], "x1": [3.0, 4.0], "label": ["a", "a\0"]}), beside=("label",))
+    with pytest.raises(InvalidInput, match=r"A column of text takes text that does not end in a NUL character"):
+        table.read()
