@@ -323,7 +323,7 @@ CASES = {
         "must be X or .X, y.",
     ),
     **{
-        f"numbers of {scale}": (
+        f"numbers of {scale}, {objective}": (
             lambda scale=scale, objective=objective: PrefixEncoder(objective=objective).fit(X * scale, Y),
             r"numbers too small for their precision: scale the columns up first. The largest is \d.\de-\d+",
         )
