@@ -291,6 +291,25 @@ CASES = {
         lambda: PrefixEncoder(objective="fisher").fit(X, Y).curve(X, Y, metric="r2"),
         "this encoder learned labels",
     ),
+    **{
+        f"labels of bytes, {kind}": (
+            fit(X, np.array([b"a", b"b"], dtype=kind)[Y % 2], objective="fisher"),
+            r"takes labels that are text or numbers, and 'y' holds bytes .* Decode them first",
+        )
+        for kind in ("S1", object)
+    },
+    **{
+        f"labels that end in NUL, {type(kind([])).__name__}": (
+            fit(X, kind([("a", "a\0")[label % 2] for label in Y]), objective="fisher"),
+            r"text that does not end in a NUL character, which numpy would drop. Got 'a\\x00' at row \d+",
+        )
+        for kind in (list, lambda labels: np.array(labels, dtype=object))
+    },
+    "labels of 100 bits": (
+        fit(X, np.array([10**30 + int(label) for label in Y], dtype=object), objective="fisher"),
+        r"whole numbers of 64 bits, and 'y' holds others \(Unknown label type: int\)",
+    ),
+    "complex labels": (fit(X, Y * 1j, objective="fisher"), "Complex data not supported: give real parts"),
     "labels of two kinds": (
         lambda: PrefixEncoder(objective="fisher").fit(X, np.array(["a", 1] * len(X), dtype=object)[: len(X)]),
         "labels of one kind",
@@ -303,7 +322,21 @@ CASES = {
         lambda: PrefixEncoder(objective="fisher").fit(X, Y).curve(X, Y, reference=(X, Y, Y)),
         "must be X or .X, y.",
     ),
-    "numbers too small for float64": (lambda: PrefixEncoder().fit(X * 1e-160), "too small for their precision"),
+    **{
+        f"numbers of {scale}, {objective}": (
+            lambda scale=scale, objective=objective: PrefixEncoder(objective=objective).fit(X * scale, Y),
+            r"numbers too small for their precision: scale the columns up first. The largest is \d.\de-\d+",
+        )
+        for scale, objective in ((1e-160, "reconstruction"), (1e-300, "reconstruction"), (1e-300, "fisher"))
+    },
+    "numbers of 1e-300 in a stream": (
+        lambda: PrefixEncoder().partial_fit(X * 1e-300).components_,
+        r"numbers too small for their precision: scale the columns up first. The largest is \d.\de-\d+",
+    ),
+    "weights of 1e-300": (
+        lambda: PrefixEncoder().fit(X, sample_weight=np.full(N, 1e-300)),
+        "weights too small for their precision: the largest is 1.0e-300. Divide all weights by it",
+    ),
 }
 
 
@@ -363,6 +396,15 @@ def test_fewer_rows_than_columns_are_cut_to_the_rank():
     with pytest.warns(RankWarning, match="the data have numerical rank 3: 3 components are kept"):
         enc = PrefixEncoder(5).fit(X[:4])
     assert enc.n_components_ == 3
+
+
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_objects_that_are_numbers_are_numbers(kind):
+    """A column of whole numbers with holes comes as objects, also when its holes have been dropped."""
+    labels = np.array([kind(label % 2) for label in Y], dtype=object)
+    encoder = PrefixEncoder(objective="fisher").fit(X, labels)
+    assert encoder.classes_.tolist() == [kind(0), kind(1)]
+    assert encoder.classes_.dtype.kind == np.dtype(kind).kind
 
 
 def test_a_class_of_one_is_a_class():

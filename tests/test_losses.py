@@ -199,6 +199,16 @@ def test_without_numba(monkeypatch):
         cross_entropy(Z, HEAD, LABELS, backend="compiled")
 
 
+def test_without_compilation(monkeypatch):
+    """NUMBA_DISABLE_JIT=1: the kernels run compiled or not at all."""
+    numba = pytest.importorskip("numba", reason="the compiled path needs numba")
+    wanted = cross_entropy(Z, HEAD, LABELS, backend="torch")
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert torch.equal(cross_entropy(Z, HEAD, LABELS), wanted)
+    with pytest.raises(InvalidInput, match=r"NUMBA_DISABLE_JIT=1 .* use backend='torch'"):
+        cross_entropy(Z, HEAD, LABELS, backend="compiled")
+
+
 def test_without_torch():
     code = (
         "import sys; sys.modules['torch'] = None\n"

@@ -16,6 +16,7 @@ import numpy as np
 
 from firstk import _tensors
 from firstk._checks import CorruptModel, InvalidInput
+from firstk._input_file import check_regular
 from firstk._whole_file import whole_file
 
 # Version 1 had no checksum, and is refused.
@@ -101,6 +102,7 @@ def write(
 def read(path: str | Path, again: str = "Remove it to start again.") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read a file that `write` wrote."""
     try:
+        check_regular(path)
         payload = Path(path).read_bytes()
     except OSError as error:
         raise InvalidInput(f"Cannot read '{path}': {error.strerror}. Check the path and its permissions.") from None

@@ -7,12 +7,19 @@ the same mistake reads the same wherever it is made.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import numbers
-from collections.abc import Collection, Mapping
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+# Squares of smaller numbers are short of digits in float64.
+_SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
 
 class FirstkError(Exception):
@@ -215,6 +222,41 @@ def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> N
         raise InvalidInput(f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}.")
 
 
+def largest_of(X: Any) -> float:
+    """Return the largest magnitude in an array, dense or sparse; 0 where there is none."""
+    X = getattr(X, "data", X) if hasattr(X, "tocsr") else np.asarray(X)
+    return float(max(X.max(initial=0.0), -X.min(initial=0.0)))
+
+
+def too_small(largest: float, owner: str) -> InvalidInput:
+    """Build the error for numbers whose squares are short of digits, or zero."""
+    return InvalidInput(
+        f"{owner} met numbers too small for their precision: scale the columns up first. The largest is {largest:.1e}, "
+        "and its square has not all of its digits: divide all numbers by it."
+    )
+
+
+@contextmanager
+def explaining_small_numbers(X: Any, owner: str = "fit") -> Iterator[None]:
+    """Name the cause where a fit fails because squares of its numbers are zero: that looks as if nothing varied."""
+    try:
+        yield
+    except InvalidInput:
+        if 0 < (largest := largest_of(X)) < _SMALLEST:
+            raise too_small(largest, owner) from None
+        raise
+
+
+def check_no_nul(values: Any, owner: str) -> None:
+    """Raise InvalidInput for text that ends in a NUL character, which numpy drops: two labels would become one."""
+    for i, value in enumerate(values):
+        if isinstance(value, str) and value.endswith("\0"):
+            raise InvalidInput(
+                f"{owner} takes text that does not end in a NUL character, which numpy would drop. Got {value!r:.60} "
+                f"at row {i}. Replace such characters first."
+            )
+
+
 def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
     """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
     if weights is None:
@@ -241,6 +283,25 @@ def _wrong_weights(w: np.ndarray, n: int) -> str:
     if len(bad):
         return f"{w[bad[0]]:g} at row {bad[0]}"
     return "" if w.any() else f"{n} zeros"
+
+
+def numba_may_compile() -> bool:
+    """Tell whether numba is installed and not told to leave Python as it is: our kernels run compiled or not at all."""
+    numba = sys.modules.get("numba")
+    if numba is not None:
+        return not numba.config.DISABLE_JIT
+    switched_off = os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
+    return importlib.util.find_spec("numba") is not None and not switched_off
+
+
+def require_compiled(extra: str, purpose: str, instead: str) -> None:
+    """Raise an error unless numba is there and may compile; `instead` is the way without it."""
+    require("numba", extra, purpose)
+    if not numba_may_compile():
+        raise InvalidInput(
+            f"{purpose} needs numba to compile, and NUMBA_DISABLE_JIT=1 tells it not to. Unset that variable, or use "
+            f"{instead}."
+        )
 
 
 def require(package: str, extra: str, purpose: str) -> ModuleType:

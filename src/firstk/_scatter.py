@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from firstk._checks import InvalidInput, check_matrix, check_same_length, check_weights
+from firstk._checks import InvalidInput, check_matrix, check_same_length, check_weights, largest_of, too_small
 
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
 _BLOCK_ENTRIES = 3_200_000
@@ -142,8 +142,18 @@ def batch_scatter(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
         groups, means, scatter = _centred_sums(batch)
         variation, floor = np.diag(scatter), _smallest_square(batch)
     if 0 < variation.max() < floor:
-        raise InvalidInput(f"{batch.owner} met numbers too small for their precision: scale the columns up first.")
+        raise _too_small(batch)
     return groups, means, scatter
+
+
+def _too_small(batch: Batch) -> InvalidInput:
+    """Build the error for values or weights whose products are short of digits."""
+    if batch.weights is not None and (weight := batch.weights.max()) < min(1.0, largest_of(batch.X)):
+        return InvalidInput(
+            f"{batch.owner} met weights too small for their precision: the largest is {weight:.1e}. Divide all weights "
+            "by it: only their ratios matter."
+        )
+    return too_small(largest_of(batch.X), batch.owner)
 
 
 def _smallest_square(batch: Batch) -> float:

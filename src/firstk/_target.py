@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from firstk._checks import InvalidInput, check_same_length
+from firstk._checks import InvalidInput, check_no_nul, check_same_length
 from firstk.contracts import Objective
 
 
@@ -19,7 +20,7 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
         raise InvalidInput(
             f"{owner} requires y to be passed, but the target y is None: it learns from {objective.takes}."
         )
-    y = np.asarray(y)
+    y = as_labels(y, owner)
     if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
         y = _checked_labels(y, owner)
     else:
@@ -27,6 +28,33 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     check_same_length(range(n), y, "X", "y", owner)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InvalidInput(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
+    return y
+
+
+def as_labels(y: Any, owner: str) -> np.ndarray:
+    """Return labels or targets as an array: no two labels become one, and objects that are numbers become numbers."""
+    found = np.asarray(y)
+    if found.dtype.kind in "UOT" and not (isinstance(y, np.ndarray) and y.dtype.kind == "U"):
+        check_no_nul(np.asarray(y, dtype=object).flat, owner)
+    if found.dtype.kind == "S" or (found.dtype.kind == "O" and any(isinstance(label, bytes) for label in found.flat)):
+        raise InvalidInput(
+            f"{owner} takes labels that are text or numbers, and 'y' holds bytes ({found.flat[0]!r:.40}, ...). Decode "
+            "them first: [label.decode() for label in y]."
+        )
+    if np.iscomplexobj(found):
+        raise InvalidInput(f"{owner} takes text or real numbers as 'y'. Complex data not supported: give real parts.")
+    return _plain_numbers(found) if found.dtype.kind == "O" and found.size else found
+
+
+def _plain_numbers(y: np.ndarray) -> np.ndarray:
+    """Return objects that are all of one kind of number as an array of that kind."""
+    kinds = ((bool, (bool, np.bool_)), (np.int64, numbers.Integral), (np.float64, numbers.Real))
+    for dtype, kind in kinds:
+        if all(isinstance(label, kind) for label in y.flat):
+            try:
+                return y.astype(dtype)
+            except OverflowError:
+                break  # more than 64 bits: floats would make two labels one
     return y
 
 
@@ -46,7 +74,12 @@ def _checked_labels(y: np.ndarray, owner: str) -> np.ndarray:
     try:
         with np.errstate(invalid="ignore"):
             check_classification_targets(y)
-    except ValueError:
+    except (ValueError, TypeError):
+        if y.dtype.kind != "f":
+            raise InvalidInput(
+                f"{owner} takes labels that are text or whole numbers of 64 bits, and 'y' holds others (Unknown label "
+                f"type: {type(y.flat[0]).__name__}). Turn them into text."
+            ) from None
         raise InvalidInput(
             f"{owner} takes labels, and 'y' holds numbers with fractions (Unknown label type: continuous). Use the "
             "objective 'regression' for targets, or turn them into classes."

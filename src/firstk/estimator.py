@@ -23,6 +23,7 @@ from firstk._checks import (
     bad_parameter,
     check_choice,
     check_weights,
+    explaining_small_numbers,
     is_int,
 )
 from firstk._exports import Exports
@@ -37,6 +38,11 @@ from firstk.engines import engine_of
 from firstk.fitted import FittedEncoder
 from firstk.pairs import check_pairs
 from firstk.problem import Problem, pose
+
+
+def _solved(problem: Problem, statistics: Statistics) -> FittedEncoder:
+    with explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
+        return problem.solve(statistics)
 
 
 def _frame_side(side: Any) -> tuple[Any, Any]:
@@ -154,7 +160,8 @@ class PrefixEncoder(
         if measured is not None:
             return self._solved(problem, measured)
         rows = self._checked_rows(problem, X, y, sample_weight, reset=True)
-        self._encoder, self._statistics = problem.fit(rows)
+        with explaining_small_numbers(rows["X"]):
+            self._encoder, self._statistics = problem.fit(rows)
         return self
 
     @WhereStreamed
@@ -282,7 +289,7 @@ class PrefixEncoder(
 
     def _solved(self, problem: Problem, statistics: Statistics) -> PrefixEncoder:
         """Take the statistics of all rows for one's own, and solve them."""
-        self._encoder, self._statistics = problem.solve(statistics), statistics
+        self._encoder, self._statistics = _solved(problem, statistics), statistics
         return self
 
     def _take_in(self, statistics: Statistics) -> None:
@@ -340,7 +347,7 @@ class PrefixEncoder(
                     "This PrefixEncoder has seen no data yet: call fit, partial_fit or fit_pairs first."
                 )
             problem = self._pose(pairs=self._pairs)
-            self._encoder = problem.solve(self._statistics)
+            self._encoder = _solved(problem, self._statistics)
         return self._encoder
 
     @property

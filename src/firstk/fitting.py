@@ -200,18 +200,10 @@ def pieces_of(
         firsts = np.cumsum([0, *(part.rows for part in parts[:-1])])
         return [(int(first), Pieces(reading(part))) for first, part in zip(firsts, parts, strict=True)]
 
-    files = [[str(shard.path), *_stamp(shard.path)] for shard in table.shards]
+    stamps = [(0, 0) if shard.stamp is None else (shard.stamp.size, shard.stamp.modified) for shard in table.shards]
+    files = [[str(shard.path), *stamp] for shard, stamp in zip(table.shards, stamps, strict=True)]
     job = {"files": files, "vectors": table.vectors, "columns": list(columns), "nan": table.nan, "rows a piece": size}
     return Pieces(reading(table), job=job, files=apart)
-
-
-def _stamp(path: Any) -> tuple[int, int]:
-    """Return size and time of a file; zeros for a table in memory."""
-    try:
-        found = Path(path).stat()
-    except (OSError, TypeError):
-        return 0, 0
-    return found.st_size, found.st_mtime_ns
 
 
 def fit_files(

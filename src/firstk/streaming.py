@@ -257,16 +257,19 @@ def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> N
     else:
         work.learn(table)
         log.learned = work.encoding.precision.record()
+        log.write()  # before the first shard: without it nobody knows what the folder is
     names = shard_names([shard.path for shard in table.shards])
     for name, (path, part) in zip(names, table.parts(), strict=True):
-        if log.finished(name, path):
+        stamp = part.shards[0].stamp
+        assert stamp is not None
+        if log.finished(name, stamp):
             work.progress(part.rows)
             continue
         if log.complete:
             raise InvalidInput(
                 f"'{target}' is complete, and '{path}' is new or was changed since. Choose another name."
             )
-        log.add(name, path, work.write(part, log.folder / name))
+        log.add(name, stamp, work.write(part, log.folder / name))
     log.finish()
 
 

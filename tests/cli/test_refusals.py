@@ -1,5 +1,7 @@
 """What would destroy files, and labels that cannot be learned from: one sentence each, and nothing is changed."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,19 @@ def test_csv_with_a_slip(tmp_path):
     (tmp_path / "slip.csv").write_text("x0,x1,x2\n" + "1,2,3\n" * 20 + "1,2,oops\n")
     with pytest.raises(InvalidInput, match="row 20 of column 'x2' holds 'oops'"):
         open_vectors(tmp_path / "slip.csv")
+
+
+def test_the_folder_itself_is_no_name(tmp_path, monkeypatch):
+    write_vectors(tmp_path / "a.npy", X)
+    PrefixEncoder(2).fit(X).save(tmp_path / "m")
+    monkeypatch.chdir(tmp_path)
+    for name in (".", "..", "/"):
+        with pytest.raises(
+            InvalidInput, match=r"holds something that is not a firstk model. Choose an empty or new one"
+        ):
+            fit("a.npy", Path(name), quiet=True)
+        with pytest.raises(InvalidInput, match=f"'{name}' is there already. Choose another name"):
+            transform(Path("m"), "*.npy", Path(name), quiet=True)
 
 
 def test_an_extra_can_be_installed_from_a_clone():

@@ -386,6 +386,41 @@ def test_killed_in_the_middle_of_a_folder_and_resumed(shards, encoder, number):
     assert not [name for name in os.listdir(shards / "out") if name.endswith(".partial")]
 
 
+@pytest.mark.parametrize("when", ["in the first shard", "in the record"])
+def test_killed_before_a_shard_is_there_and_resumed(shards, when):
+    """Exit as SIGKILL does, without any cleaning up: in the first shard, or while the record is written before it."""
+    code = (
+        "import os, pathlib, sys\n"
+        "from firstk.fitted import FittedEncoder\n"
+        "from firstk.streaming import transform_file\n"
+        "if sys.argv[1] == 'in the record':\n"
+        "    pathlib.Path.write_text = lambda path, *_, **__: (path.touch(), os._exit(9))\n"
+        "encoder = FittedEncoder.load('model')\n"
+        "transform_file(encoder, 'in', 'out', k=4, progress=lambda rows: os._exit(9))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, when], cwd=shards, check=False).returncode == 9
+    left = os.listdir(shards / "out.partial")
+    assert any(name.startswith(".") for name in left)
+    if when == "in the first shard":
+        assert "_firstk.json" in left
+        said = refused("transform", "model", "in", "-k", 4, "-o", "out", cwd=shards)
+        assert "Go on with it by resume=True (--resume), or remove it" in said
+    outcome = json.loads(done("transform", "model", "in", "-k", 4, "-o", "out", "--resume", "--json", cwd=shards))
+    assert (outcome["files"], outcome["finished_before"]) == (6, 0)
+    assert sorted(os.listdir(shards / "out")) == ["_firstk.json", *(f"part-{i}.npy" for i in range(6))]
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["[]", '{"job": [], "learned": {}, "done": {}}', '{"job": {}, "learned": {}, "done": {"part-0.npy": 3}}', "["],
+)
+def test_a_record_that_is_none(shards, record):
+    (shards / "out.partial").mkdir()
+    (shards / "out.partial" / "_firstk.json").write_text(record)
+    said = refused("transform", "model", "in", "-k", 4, "-o", "out", "--resume", cwd=shards)
+    assert "has no readable _firstk.json, so it is not known what its files are. Remove it" in said
+
+
 def test_resuming_what_is_complete(shards, digits):
     run = ("transform", "model", "in", "-k", 4, "-o", "out")
     done(*run, cwd=shards)

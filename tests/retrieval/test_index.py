@@ -1,5 +1,7 @@
 """An index over its life: rows come and go, it is saved and read, and bad requests get a sentence."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -229,6 +231,32 @@ UNFIT = {
     "an exact prefix past the width": _changed(
         {"schedule": {"stages": [[3, 60]], "rows": 300, "n_neighbours": 10, "exact_k": 99}}
     ),
+    "a next id that is taken": _changed({"next_id": 299}),
+    "a next id that is none": _changed({"next_id": 2**64}),
+} | {
+    f"a schedule with {field} {value!r}": _changed(
+        {"schedule": {"stages": [[3, 60]], "rows": 300, "n_neighbours": 10, "exact_k": 3} | {field: value}}
+    )
+    for field, value in (
+        ("rows", 300.5),
+        ("rows", 0),
+        ("rows", True),
+        ("n_neighbours", 10.0),
+        ("n_neighbours", 0),
+        ("exact_k", 3.0),
+        ("exact_k", "3"),
+        ("stages", [[3.5, 60]]),
+        ("stages", [[3, "60"]]),
+        ("stages", [["9" * 5000, 60]]),
+        ("stages", []),
+        ("stages", 3),
+        ("remainder_cosine", "0"),
+        ("remainder_cosine", None),
+        ("recall", "high"),
+        ("recall", 10**400),
+        ("measured_recall", [1]),
+        ("other", 1),
+    )
 }
 
 
@@ -238,6 +266,30 @@ def test_parts_that_do_not_fit_are_refused(tmp_path, name):
     UNFIT[name](path)
     with pytest.raises(CorruptModel, match="damaged firstk index"):
         FunnelIndex.load(path)
+
+
+def test_a_pipe_is_no_index(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="it is a pipe, and a regular file is needed"):
+        FunnelIndex.load(tmp_path / "pipe")
+
+
+def test_without_compilation(monkeypatch):
+    """NUMBA_DISABLE_JIT=1 leaves the numpy path; where the compiled one was asked for, the error names the variable."""
+    numba = pytest.importorskip("numba", reason="the compiled path needs numba")
+    found = FunnelIndex.fit(Z, schedule=STAGES, engine="numpy").search(Z[:5])
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    monkeypatch.setattr("firstk.retrieval.index._LARGE", 10)
+    assert (FunnelIndex.fit(Z, schedule=STAGES).search(Z[:5]).ids == found.ids).all()
+    with pytest.raises(InvalidInput, match=r"NUMBA_DISABLE_JIT=1 .* use engine='numpy'"):
+        FunnelIndex.fit(Z, schedule=STAGES, engine="compiled").search(Z[:5])
+
+
+def test_ids_run_out(tmp_path):
+    index = FunnelIndex.fit(Z[:20], ids=np.arange(20) + (2**63 - 20))
+    again = FunnelIndex.load(index.save(tmp_path / "index"))
+    with pytest.raises(InvalidInput, match=r"takes ids below 2\^63"):
+        again.add(Z[20:21])
 
 
 def test_a_folder_is_not_written_over(tmp_path):

@@ -76,7 +76,6 @@ def fit(
     be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
     is stopped while it trains leaves nothing, and starts again.
     """
-    from firstk.checkpoints import Checkpoint
     from firstk.cli._settings import image_of
     from firstk.cli._streams import Place
 
@@ -87,11 +86,18 @@ def fit(
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
     place = Place(source, vectors, label, labels, pairs, nan)
-    kept = Checkpoint(checkpoint or out.with_name(out.name + ".checkpoint"), resume=resume)
+    kept = _checkpoint(checkpoint, out, resume)
     _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
     with _warnings_as_notes():
         found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
+
+
+def _checkpoint(file: Path | None, out: Path, resume: bool) -> Checkpoint:
+    from firstk.checkpoints import Checkpoint
+    from firstk.data.files.shards import beside
+
+    return Checkpoint(file or beside(out, ".checkpoint"), resume=resume)
 
 
 def _posed(

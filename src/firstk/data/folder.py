@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from firstk._checks import InvalidInput, MissingData, bad_parameter
+from firstk.data.files.npy import read_header
 
 VARIABLE = "FIRSTK_DATA"
 
@@ -153,6 +154,10 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def _read_npy(content: bytes) -> np.ndarray:
+    stream = io.BytesIO(content)
+    header = read_header(stream)
+    if not header.dtype.hasobject and stream.tell() + math.prod(header.shape) * header.dtype.itemsize > len(content):
+        raise ValueError("an array ends before its rows do")
     return np.load(io.BytesIO(content), allow_pickle=False)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from firstk._checks import InvalidInput, check_matrix, check_same_length
 from firstk._linalg import row_space
 from firstk._scatter import NO_LABEL
+from firstk._target import as_labels
 from firstk.diagnosis.axes import Axes
 from firstk.diagnosis.vectors import RowSums
 from firstk.moments import Moments
@@ -235,15 +236,15 @@ def checked_target(y: Any, kind: Kind, n: int, start: int = 0) -> np.ndarray | N
         return None
     if y is None:
         raise InvalidInput(f"{OWNER} was told of {kind} and got none.")
-    y = np.asarray(y)
+    y = as_labels(y, OWNER)
     check_same_length(range(n), y, "X", "y", OWNER)
     if kind == "targets":
         return _numbers(y, start)
     if y.ndim != 1:
         raise InvalidInput(f"{OWNER} takes one label a row. Got labels of shape {y.shape}.")
-    gaps = np.array([label is None or label != label for label in y]) if y.dtype.kind in "fO" else np.zeros(n, bool)
+    gaps = np.array([label is None or label != label for label in y]) if y.dtype.kind in "fOT" else np.zeros(n, bool)
     _refuse_gaps(gaps, "labels", start)
-    return y.astype(str) if y.dtype.kind == "O" else y
+    return np.array([str(label) for label in y]) if y.dtype.kind in "OT" else y
 
 
 def _numbers(y: np.ndarray, start: int) -> np.ndarray:

@@ -28,6 +28,7 @@ from firstk._checks import (
     check_same_length,
     require,
 )
+from firstk._input_file import check_regular
 from firstk._whole_file import whole_file
 from firstk.integrations._codes import Codes
 from firstk.integrations._documents import Documents
@@ -152,7 +153,9 @@ def load(path: str | Path) -> Any:
     """Read an index that :func:`save` or ``faiss.write_index`` wrote, or say in a sentence why it is none."""
     faiss = require("faiss", "search", "A faiss index")
     file = Path(path)
-    if not file.is_file():
+    if file.exists():
+        check_regular(file)
+    else:
         raise CorruptModel(f"'{file}' is no faiss index: there is no such file.")
     _check_seal(file)
     try:

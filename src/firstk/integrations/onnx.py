@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from firstk._checks import CorruptModel, InvalidInput, check_choice, check_matrix, check_prefix, require
+from firstk._input_file import check_regular
 from firstk._whole_file import whole_file
 from firstk.bodies import Layers
 from firstk.fitted import FittedEncoder
@@ -77,7 +78,9 @@ def load(path: str | Path) -> OnnxEncoder:
     onnx = require("onnx", "onnx", "Reading an ONNX model")
     runtime = require("onnxruntime", "onnx", "Running an ONNX model")
     file = Path(path)
-    if not file.is_file():
+    if file.exists():
+        check_regular(file)
+    else:
         raise CorruptModel(f"'{file}' is no ONNX model: there is no such file.")
     payload = file.read_bytes()
     try:

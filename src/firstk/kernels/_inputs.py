@@ -14,7 +14,15 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from firstk._checks import IllegalCombination, InvalidInput, MissingExtra, bad_parameter, check_choice
+from firstk._checks import (
+    IllegalCombination,
+    InvalidInput,
+    MissingExtra,
+    bad_parameter,
+    check_choice,
+    numba_may_compile,
+    require_compiled,
+)
 from firstk.omega import OmegaLike, PrefixWeights, resolve_omega
 
 ESTIMATORS = ("exact", "sampled")
@@ -149,13 +157,14 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
     if backend == "compiled":
         if not HAS_NUMBA:
             raise MissingExtra("numba", "torch", f"{owner} with backend='compiled'")
+        require_compiled("torch", f"{owner} with backend='compiled'", "backend='torch'")
         if not possible:
             raise IllegalCombination(
                 f"{owner} with backend='compiled'",
                 f"the compiled path runs on the CPU and the tensors are on {z.device}",
                 "backend='torch'",
             )
-    return possible and HAS_NUMBA
+    return possible and HAS_NUMBA and numba_may_compile()
 
 
 def few_prefixes(omega: Tensor, compiled: bool) -> bool:

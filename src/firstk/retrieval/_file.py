@@ -17,6 +17,7 @@ import numpy as np
 from firstk import _tensors
 from firstk._checks import CorruptModel
 from firstk._fields import strict_json
+from firstk._input_file import check_regular
 from firstk._whole_file import whole_file
 from firstk.fitted import FittedEncoder
 
@@ -38,7 +39,9 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     from safetensors import SafetensorError, safe_open
 
     file = Path(path)
-    if not file.is_file():
+    if file.exists():
+        check_regular(file)
+    else:
         raise CorruptModel(f"'{file}' is no firstk index: there is no such file.")
     try:
         with safe_open(file, framework="numpy") as content:

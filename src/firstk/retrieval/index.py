@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,8 @@ from firstk._checks import (
     check_choice,
     check_fraction,
     is_int,
-    require,
+    numba_may_compile,
+    require_compiled,
 )
 from firstk.fitted import FittedEncoder
 from firstk.retrieval import _plain
@@ -252,11 +252,11 @@ class FunnelIndex:
     def _operations(self) -> ModuleType:
         wanted = self.engine
         if wanted == "auto":
-            compiled = len(self) >= _LARGE and importlib.util.find_spec("numba") is not None
+            compiled = len(self) >= _LARGE and numba_may_compile()
             wanted = "compiled" if compiled else "numpy"
         if wanted == "numpy":
             return _plain
-        require("numba", "search", "A compiled search")
+        require_compiled("search", "A compiled search", "engine='numpy'")
         from firstk.retrieval import _compiled
 
         return _compiled

@@ -88,7 +88,9 @@ def _enlarged(array: np.ndarray, used: int, capacity: int) -> np.ndarray:
 def new_ids(ids: Any, count: int, next_id: int, present: np.ndarray, owner: str) -> np.ndarray:
     """Return one id per new row: those given, checked, or the next free numbers."""
     if ids is None:
-        return np.arange(next_id, next_id + count, dtype=np.int64)
+        if next_id + count > 2**63:
+            raise InvalidInput(f"{owner} takes ids below 2^63, and the next free one is {next_id}. Give 'ids'.")
+        return np.arange(count, dtype=np.int64) + np.int64(next_id)
     ids = as_ids(ids, owner)
     if len(ids) != count:
         raise InvalidInput(f"{owner} needs as many ids as rows. Got {len(ids)} and {count}.")

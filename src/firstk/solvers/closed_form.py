@@ -143,6 +143,7 @@ def _indifferent(N: np.ndarray, R: np.ndarray, decided: np.ndarray) -> np.ndarra
     costs them.
     """
     E = np.eye(len(N)) if R.shape[1] == len(N) else np.linalg.qr(R)[0]
+    E[~R.any(axis=1)] = 0.0  # constant columns stay out, to the last bit
     if decided.shape[1]:
         E = E @ np.linalg.qr(E.T @ (N @ decided), mode="complete")[0][:, decided.shape[1] :]
     V = E @ ordered_eigh(symmetrised(E.T @ N @ E))[1]

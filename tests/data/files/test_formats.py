@@ -3,6 +3,7 @@
 import csv
 import os
 import platform
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from firstk import _whole_file
 from firstk._checks import FirstkError, InvalidInput, MissingExtra
 from firstk.data.files import open_vectors, write_vectors
+from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.formats import FORMATS
 from firstk.data.files.opening import rows_with_nan
 
@@ -70,14 +72,6 @@ def test_batches_of_any_size_are_the_file_in_order(tmp_path, ending, n, p, size)
     assert [batch.start for batch in batches] == np.cumsum([0, *map(len, batches)])[:-1].tolist()
     for name, column in columns.items():
         np.testing.assert_array_equal(np.concatenate([batch.columns[name] for batch in batches]), column)
-
-
-@pytest.mark.parametrize("ending", [".npy", ".safetensors", ".arrow"])
-def test_unpacked_formats_are_views_of_the_file(tmp_path, ending):
-    write_vectors(tmp_path / f"a{ending}", rows())
-    batch = next(open_vectors(tmp_path / f"a{ending}").batches(10))
-    assert not batch.vectors.flags.owndata
-    assert not batch.vectors.flags.writeable
 
 
 def test_foreign_files_are_read(tmp_path):
@@ -213,6 +207,59 @@ def test_any_damage_is_noticed_or_harmless(tmp_path, ending):
         except FirstkError:
             sentences += 1
     assert sentences >= 20
+
+
+def npy(header, content=bytes(80)):
+    """Return an npy file with a header of one's own."""
+    header = header.encode("latin1") if isinstance(header, str) else header
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
+
+
+HEADERS = {
+    "no end": "{'descr': '<f8', 'fortran_order': False, 'shape': (5, 2",
+    "a string without an end": "{'descr': '<f8, 'fortran_order': False, 'shape': (5, 2), }",
+    "an indent": "{'descr': '<f8',\n  'shape': (5, 2)}\n    \n  x",
+    "deep": "[" * 9000,
+    "deep signs": "-" * 9000 + "1",
+    "not text": bytes(range(256)),
+    "no type": "{'descr': 'zz', 'fortran_order': False, 'shape': (5, 2), }",
+    "a negative shape": "{'descr': '<f8', 'fortran_order': False, 'shape': (-5, 2), }",
+    "a shape of True": "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 2), }",
+    "more than there is": "{'descr': '<f8', 'fortran_order': False, 'shape': (50, 2), }",
+    "more than any memory": "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 9223372036854775807), }",
+    "more than 64 bits": "{'descr': '<f8', 'fortran_order': False, 'shape': (5, " + "9" * 99 + "), }",
+    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (5, 2), }",
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_damaged_headers_of_numpy(tmp_path, name):
+    (tmp_path / "a.npy").write_bytes(npy(HEADERS[name]))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("a.npy", npy(HEADERS[name]))
+    for ending in (".npy", ".npz"):
+        for reads in (open_vectors, lambda path: open_column(path).whole()):
+            with pytest.raises(InvalidInput, match=f"a{ending}"):
+                reads(tmp_path / f"a{ending}")
+
+
+def test_a_flipped_bit_in_a_page_of_parquet_is_noticed(tmp_path):
+    X = rows(400, 8)
+    path = write_vectors(tmp_path / "a.parquet", X, {"label": np.arange(400)}, name="e")
+    whole, bits = path.read_bytes(), np.random.default_rng(0)
+    start = whole.index(X[0].tobytes())  # floats are stored as they are
+    for at in bits.integers(start, start + X.nbytes, 20):
+        broken = bytearray(whole)
+        broken[at] ^= 1 << int(bits.integers(8))
+        path.write_bytes(broken)
+        for reads in (lambda: open_vectors(path).read(), lambda: load_columns(path)["e"]):
+            with pytest.raises(InvalidInput, match=r"(?i)crc|checksum"):
+                reads()
+
+
+def test_parquet_without_checksums_is_read(tmp_path):
+    pq.write_table(pa.table({"e": pa.array(rows(9, 3).tolist())}), tmp_path / "a.parquet", write_page_checksum=False)
+    assert open_vectors(tmp_path / "a.parquet").rows == 9
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

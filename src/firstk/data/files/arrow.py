@@ -1,4 +1,7 @@
-"""Arrow files: the IPC file format (also called feather) and the IPC stream, memory-mapped."""
+"""Arrow files: the IPC file format (also called feather) and the IPC stream.
+
+A file may be one record batch, so it is mapped; blocks of rows are copied out of the map.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _MAPPED = 1 << 26
 
 def _broken() -> tuple[type[BaseException], ...]:
     pa = arrow("Reading Arrow files")
-    return (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError)
+    return (pa.ArrowException, OSError, ValueError, KeyError, TypeError, NotImplementedError)
 
 
 def _open(path: Path, columns: Sequence[str] | None = None) -> Any:
@@ -48,6 +51,15 @@ def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
         yield batch
 
 
+def _copied(batch: Any) -> Any:
+    """Return rows in memory of their own: pages of a file that was cut off since cannot be touched any more."""
+    pa = arrow("Reading Arrow files")
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, batch.schema) as stream:
+        stream.write_batch(batch)
+    return pa.ipc.open_stream(out.getvalue()).read_next_batch()
+
+
 def load(path: Path) -> Loaded:
     """Return the columns of a file."""
     pa = arrow("Reading Arrow files")
@@ -58,7 +70,7 @@ def load(path: Path) -> Loaded:
         with reading(path, "Arrow", _broken()):
             table = pa.Table.from_batches(_record_batches(path, [name]))
             table.validate(full=True)
-            return as_numpy(table.column(name))
+            return np.array(as_numpy(table.column(name)))
 
     return Loaded(names, one)
 
@@ -78,13 +90,13 @@ class ArrowReader:
             return sum(len(batch) for batch in _record_batches(self.path, self.facts.members[:1]))
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
-        """Yield vectors and other columns of at most `size` rows at a time, views of the file if it is not packed."""
+        """Yield vectors and other columns of at most `size` rows at a time."""
         start = 0
         with reading(self.path, "Arrow", _broken()):
             for whole in _record_batches(self.path, [*self.facts.members, *columns]):
                 whole.validate(full=True)  # offsets of a damaged file would lead outside of it
                 for at in range(0, len(whole), size):
-                    batch = whole.slice(at, size)
+                    batch = _copied(whole.slice(at, size))
                     yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
                     start += len(batch)
 

@@ -1,7 +1,8 @@
 """Columns that stand in a file of their own, beside the vectors: labels, targets, pairs.
 
 Such a file need not hold vectors. It has any of the formats, or is plain text with an entry a line (``.txt``). Columns
-are held in memory, but for those of npy files, whose rows are read as they are asked for.
+are held in memory, but for those of npy files, whose rows are read as they are asked for. A file that changes between
+two columns is refused, as their entries would not belong together.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput
+from firstk._checks import InvalidInput, check_no_nul
+from firstk._input_file import Stamp
 from firstk.data.files.choosing import PLAIN_NAME, missing_column
-from firstk.data.files.contract import Loaded, reading
+from firstk.data.files.contract import Loaded, reading, reading_unchanged
+from firstk.data.files.file_array import FileArray
 from firstk.data.files.formats import format_of
-from firstk.data.files.npy import fresh_view
 from firstk.data.files.opening import find_files
 
 
@@ -25,19 +27,19 @@ from firstk.data.files.opening import find_files
 class ColumnParts:
     """A column in one or more parts, a file each, of which some rows are taken at a time."""
 
-    parts: Sequence[np.ndarray]
+    parts: Sequence[np.ndarray | FileArray]
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Return the entries of the given rows, ascending; of mapped files no page stays with the process."""
+        """Return the entries of the given rows, ascending."""
         found, first = [], 0
         for part in self.parts:
             own = rows[slice(*np.searchsorted(rows, (first, first + len(part))))] - first
             first += len(part)
             if len(own):
-                found.append(fresh_view(part, int(own[0]), int(own[-1] - own[0]) + 1)[own - own[0]])
+                found.append(part[int(own[0]) : int(own[-1]) + 1][own - own[0]])
         return np.concatenate(found) if found else np.asarray(self.parts[0][:0])
 
     def whole(self) -> np.ndarray:
@@ -62,12 +64,31 @@ def open_column(path: Any, name: str | None = None) -> ColumnParts:
         name = held[0]
     if name not in held:
         raise missing_column(path, name, held)
-    return ColumnParts([part[name] for part in parts])
+    return ColumnParts(_of_one_kind([part[name] for part in parts]))
 
 
-def _load(path: Path) -> Mapping[str, np.ndarray]:
-    if path.suffix.lower() == ".txt":
-        with reading(path, "text", (OSError, ValueError)):
-            lines = np.array(path.read_text(encoding="utf-8-sig").splitlines())
-        return Loaded((PLAIN_NAME,), lambda _: lines)
-    return format_of(path).load(path)
+def _of_one_kind(parts: Sequence[np.ndarray | FileArray]) -> Sequence[np.ndarray | FileArray]:
+    """Return parts of which all are text if one is: whole numbers of csv files are text where one would be changed."""
+    kinds = {part.dtype.kind for part in parts}
+    if "U" not in kinds or not kinds & set("iu"):
+        return parts
+    return [np.asarray(part).astype(str) if part.dtype.kind in "iu" else part for part in parts]
+
+
+def _load(path: Path) -> Loaded:
+    stamp = Stamp.of(path)
+    with reading_unchanged(path, stamp):
+        held = _loaded_text(path) if path.suffix.lower() == ".txt" else format_of(path).load(path)
+
+    def one(name: str) -> Any:
+        with reading_unchanged(path, stamp):
+            return held[name]
+
+    return Loaded(tuple(held), one)
+
+
+def _loaded_text(path: Path) -> Loaded:
+    with reading(path, "text", (OSError, ValueError)):
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    check_no_nul(lines, f"'{path}'")
+    return Loaded((PLAIN_NAME,), lambda _: np.array(lines, dtype=str))

@@ -20,7 +20,7 @@ _NO_COORDINATES = {
     *("id", "ids", "idx", "index", "row", "row_id", "rowid", "", "unnamed: 0", "__index_level_0__"),
     *("label", "labels", "target", "targets", "class", "classes", "y", "score", "weight", "part", "split", "fold"),
 }
-_NUMBERED = re.compile(r"(.*?)[_.\- ]?(\d+)$")
+_NUMBERED = re.compile(r"(.*?)[_.\- ]?([0-9]{1,18})$")
 # What the vectors of a format without column names, or of unrelated columns, are called.
 PLAIN_NAME = "vectors"
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from firstk._checks import FirstkError, InvalidInput
+from firstk._input_file import Stamp
 
 # Numbers that are no floats become the smallest float that holds them all exactly, or float64.
 _SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
@@ -28,7 +29,7 @@ class Batch:
     Attributes
     ----------
     vectors : ndarray of shape (n, p)
-        float16, float32 or float64, as stored. It may be a read-only view of the file.
+        float16, float32 or float64, as stored. It may be read-only.
     columns : mapping of str to ndarray
         The other columns that were asked for, n entries each.
     rows : ndarray of shape (n,), int64
@@ -77,20 +78,31 @@ class Layout:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the caller said about the columns of a table: the vectors' name if any, and names that are not vectors."""
+    """What the caller said about the columns of a table, and what is known of them by now.
+
+    Attributes
+    ----------
+    vectors : str, optional
+        Name of the vectors.
+    beside : tuple of str
+        Names of columns that are not vectors.
+    text : frozenset of str
+        Columns that are text, although the cells of one file or block of it could be read as numbers.
+    """
 
     vectors: str | None = None
     beside: tuple[str, ...] = ()
+    text: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Loaded(Mapping[str, np.ndarray]):
-    """Columns of a file, each read when it is asked for."""
+class Loaded(Mapping[str, Any]):
+    """Columns of a file, each read when it is asked for: arrays, or what is sliced and measured as they are."""
 
     names: tuple[str, ...]
-    get_one: Callable[[str], np.ndarray]
+    get_one: Callable[[str], Any]
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Any:
         return self.get_one(name)
 
     def __contains__(self, name: object) -> bool:
@@ -196,6 +208,8 @@ class Format:
     create : callable (path, layout) -> Writer
     load : callable (path) -> Loaded
         Its columns one by one, for files that need not hold vectors: labels, pairs.
+    survey : callable (path, columns) -> (rows, text), optional
+        Where columns have no type: the number of rows, and those of `columns` that must be read as text.
     """
 
     name: str
@@ -205,6 +219,7 @@ class Format:
     read: Callable[[Path, Wanted], Reader]
     create: Callable[[Path, Layout], Writer]
     load: Callable[[Path], Loaded]
+    survey: Callable[[Path, Sequence[str]], tuple[int, frozenset[str]]] | None = None
 
 
 def float_type(dtype: Any) -> np.dtype:
@@ -239,6 +254,24 @@ def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> It
         said = str(error).strip().splitlines()
         why = said[0][:200] if said else type(error).__name__
         raise unreadable(path, f"it is damaged or no {name} file ({why})") from None
+
+
+@contextmanager
+def reading_unchanged(path: Any, stamp: Stamp | None) -> Iterator[None]:
+    """Raise InvalidInput if a file is not, or is no longer, what it was when its stamp was taken; None: no file."""
+    if stamp is None:
+        yield
+        return
+    stamp.check(path)
+    try:
+        yield
+    except OSError as error:
+        stamp.check(path)
+        raise unreadable(path, (error.strerror or str(error)).rstrip(".")) from None
+    except FirstkError:
+        stamp.check(path)  # a change explains whatever else was found
+        raise
+    stamp.check(path)
 
 
 def names_of_rows(rows: Any) -> str:

@@ -1,18 +1,24 @@
-"""npy: one matrix and nothing else, memory-mapped for reading, appended to for writing."""
+"""npy: one matrix and nothing else, read by ranges of rows, appended to for writing."""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
+from firstk._input_file import Stamp
 from firstk.data.files.choosing import PLAIN_NAME, missing_column
 from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
+from firstk.data.files.file_array import FileArray
 
-BROKEN = (OSError, ValueError, EOFError, SyntaxError, TypeError)
+BROKEN = (OSError, ValueError, EOFError, TypeError)
+_VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # Room for the header, so that the number of rows can be filled in at the end.
 _HEADER = 128
 
@@ -25,32 +31,59 @@ def check_vectors(path: Any, name: str, shape: tuple[int, ...], dtype: np.dtype)
         raise unreadable(path, f"{name} has shape {shape}; vectors are a matrix, a row each", "Reshape it")
 
 
-def _array(path: Path) -> np.ndarray:
-    with reading(path, "npy", BROKEN):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(array, np.ndarray):
+@dataclass(frozen=True)
+class Header:
+    """What is written before the numbers of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    by_column: bool
+
+    @property
+    def kind(self) -> str:
+        """The letter that numpy has for the type."""
+        return self.dtype.kind
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes]) -> Header:
+    """Read the header of an array, in a file of its own or in an archive; raise ValueError for a damaged one."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version not in _VERSIONS:
+            raise ValueError(f"an array has format version {version}")
+        shape, by_column, dtype = _VERSIONS[version](stream)
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # numpy hands the header to Python's own parser, which has errors of many kinds
+        raise ValueError(f"the header of an array is damaged: {type(error).__name__}") from None
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"an array has shape {shape}")
+    return Header(shape, dtype, by_column and len(shape) > 1)
+
+
+def _array(path: Path) -> FileArray:
+    with reading(path, "npy", BROKEN), path.open("rb") as file:
+        stamp = Stamp.from_facts(path, os.fstat(file.fileno()))
+        if file.read(2) == b"PK":
             raise ValueError("it is an archive: name it .npz")
-        return array
+        file.seek(0)
+        header = read_header(file)
+        if header.dtype.hasobject:
+            raise ValueError("it holds Python objects, which are never unpickled")
+        return FileArray(path, stamp, file.tell(), header.dtype, header.shape, header.by_column)
 
 
 def load(path: Path) -> Loaded:
-    """Return the array of a file, mapped, as its only column."""
+    """Return the array of a file as its only column, whose rows are read as they are asked for."""
     array = _array(path)
-    if not array.ndim:
+    if not array.shape:
         raise unreadable(path, "it holds a single number, not one a row", "Give an array")
     return Loaded((PLAIN_NAME,), lambda _: array)
-
-
-def fresh_view(array: np.ndarray, start: int, size: int) -> np.ndarray:
-    """Return rows of a memory-mapped array from a map of their own, which goes when they go.
-
-    The pages of one map for the whole file would stay with the process until the last row has been read.
-    """
-    rows = array[start : start + size]
-    if not isinstance(array, np.memmap) or array.filename is None or not array.flags.c_contiguous or not len(rows):
-        return np.asarray(rows)
-    offset = array.offset + start * array.strides[0]
-    return np.asarray(np.memmap(array.filename, array.dtype, "r", offset, rows.shape))
 
 
 class NpyReader:
@@ -69,9 +102,9 @@ class NpyReader:
         return len(self._array)
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
-        """Yield at most `size` rows at a time, as views of the file."""
+        """Yield at most `size` rows at a time."""
         for start in range(0, len(self._array), size):
-            yield fresh_view(self._array, start, size).astype(self.facts.dtype, copy=False), {}
+            yield self._array[start : start + size].astype(self.facts.dtype, copy=False), {}
 
 
 class NpyWriter:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,27 +25,9 @@ from firstk.data.files.contract import (
     unreadable,
 )
 from firstk.data.files.matrices import beside_matrix, choose_matrix
-from firstk.data.files.npy import BROKEN, NpyWriter, check_vectors
+from firstk.data.files.npy import BROKEN, Header, NpyWriter, check_vectors, read_header
 
 _BROKEN = (*BROKEN, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-
-
-@dataclass(frozen=True)
-class _Member:
-    """An array of the archive, known by its header."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    by_column: bool
-
-    @property
-    def kind(self) -> str:
-        return self.dtype.kind
-
-    @property
-    def row_bytes(self) -> int:
-        return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
 
 class NpzReader:
@@ -81,7 +63,7 @@ class NpzReader:
             whole = {name: _read_whole(archive, name) for name in columns if name not in beside}
             vectors = opened.enter_context(archive.open(f"{self.facts.vectors}.npy"))
             for stream in (vectors, *beside.values()):
-                _read_header(stream)
+                read_header(stream)
             for start in range(0, self._rows, size):
                 n = min(size, self._rows - start)
                 found = {name: _take(stream, self._held[name], n) for name, stream in beside.items()}
@@ -89,30 +71,32 @@ class NpzReader:
                 yield _take(vectors, self._vectors, n).astype(self.facts.dtype, copy=False), found
 
 
-def _members(path: Path) -> dict[str, _Member]:
+def _members(path: Path) -> dict[str, Header]:
     found = {}
     with zipfile.ZipFile(path) as archive:
         for entry in archive.namelist():
             if entry.endswith(".npy"):
-                with archive.open(entry) as stream:
-                    found[entry.removesuffix(".npy")] = _read_header(stream)
+                found[entry.removesuffix(".npy")] = _checked_header(archive, entry)
     return found
 
 
-def _read_header(stream: IO[bytes]) -> _Member:
-    version = np.lib.format.read_magic(stream)
-    if version not in _HEADERS:
-        raise ValueError(f"an array has format version {version}")
-    shape, by_column, dtype = _HEADERS[version](stream)
-    return _Member(shape, dtype, by_column and len(shape) > 1)
+def _checked_header(archive: zipfile.ZipFile, entry: str) -> Header:
+    """Return the header of an array that has as many bytes as its shape says: a forged shape must not claim memory."""
+    with archive.open(entry) as stream:
+        header = read_header(stream)
+        needed = stream.tell() + math.prod(header.shape) * header.dtype.itemsize
+    if not header.dtype.hasobject and needed > archive.getinfo(entry).file_size:
+        raise ValueError(f"array {entry.removesuffix('.npy')!r} ends before its rows do")
+    return header
 
 
 def _read_whole(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    _checked_header(archive, f"{name}.npy")
     with archive.open(f"{name}.npy") as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def _take(stream: IO[bytes], member: _Member, n: int) -> np.ndarray:
+def _take(stream: IO[bytes], member: Header, n: int) -> np.ndarray:
     """Read the next `n` rows."""
     content = stream.read(n * member.row_bytes)
     if len(content) != n * member.row_bytes:
@@ -132,7 +116,7 @@ def load(path: Path) -> Loaded:
     return Loaded(names, one)
 
 
-def _metadata(path: Path, held: Mapping[str, _Member]) -> Mapping[str, str]:
+def _metadata(path: Path, held: Mapping[str, Header]) -> Mapping[str, str]:
     """Return our own facts, kept as a text array of no dimension."""
     member = held.get("firstk")
     if member is None or member.shape != () or member.dtype.kind != "U":

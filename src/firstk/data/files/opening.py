@@ -10,15 +10,26 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from firstk._checks import InvalidInput, bad_parameter, check_choice, is_int
+from firstk._input_file import Stamp
 from firstk.data.files.choosing import missing_column
-from firstk.data.files.contract import Batch, Carried, Facts, Format, Reader, Wanted, names_of_rows, unreadable
+from firstk.data.files.contract import (
+    Batch,
+    Carried,
+    Facts,
+    Format,
+    Reader,
+    Wanted,
+    names_of_rows,
+    reading_unchanged,
+    unreadable,
+)
 from firstk.data.files.formats import FORMATS, format_of
 from firstk.data.files.stored import Restoring
 
@@ -27,15 +38,46 @@ NAN = ("refuse", "drop")
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a table, opened anew for every pass: thousands of shards must not need thousands of open files."""
+    """One file of a table, opened anew for every pass: thousands of shards must not need thousands of open files.
+
+    A file that changed since its stamp was taken is refused, in every pass and after every block.
+    """
 
     path: Any
     format: Format
     wanted: Wanted
+    stamp: Stamp | None = None
 
     def open(self) -> Reader:
         """Open the file."""
         return self.format.read(self.path, self.wanted)
+
+    def facts(self) -> Facts:
+        """Return what the file says before its rows."""
+        with reading_unchanged(self.path, self.stamp):
+            return self.open().facts
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        with reading_unchanged(self.path, self.stamp):
+            return self.open().count()
+
+    def survey(self, columns: Sequence[str]) -> tuple[int, frozenset[str]]:
+        """Return the number of rows, and the columns that must be read as text."""
+        assert self.format.survey is not None
+        with reading_unchanged(self.path, self.stamp):
+            return self.format.survey(self.path, columns)
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+        """Yield vectors and other columns of at most `size` rows at a time."""
+        with reading_unchanged(self.path, self.stamp):
+            blocks = self.open().blocks(size, columns)
+        while True:
+            with reading_unchanged(self.path, self.stamp):
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
 
 
 class VectorTable:
@@ -61,7 +103,7 @@ class VectorTable:
 
     def __init__(self, path: str, shards: Sequence[Shard], nan: str):
         self.path, self.shards, self.nan = path, tuple(shards), nan
-        facts = [(shard, shard.open().facts) for shard in self.shards]
+        facts = [(shard, shard.facts()) for shard in self.shards]
         # A shard without rows may not know its width.
         self.facts = next((one for _, one in facts if one.width), facts[0][1])
         for shard, one in facts:
@@ -71,16 +113,28 @@ class VectorTable:
         self._restored = Restoring(path, self.metadata, self.facts.width, self.facts.dtype)
         self.width, self.dtype = self._restored.width, self._restored.dtype
         self._rows: int | None = None
-        if not any(True for shard in self.shards for _ in shard.open().blocks(1, ())):
+        if not any(True for shard in self.shards for _ in shard.blocks(1, ())):
             raise unreadable(path, "it has no rows")
         if not self.width:
             raise unreadable(path, f"column {self.vectors!r} holds no vectors")
+        self._settle_text()
+
+    def _settle_text(self) -> None:
+        """Find out which labels of an untyped format are text: all cells of all files decide, and not those of one."""
+        first = self.shards[0]
+        names = [name for name in first.wanted.beside if name in self.columns]
+        if not names or first.format.survey is None:
+            return
+        found = [shard.survey(names) for shard in self.shards]
+        self._rows = sum(rows for rows, _ in found)
+        wanted = replace(first.wanted, text=frozenset().union(*(text for _, text in found)))
+        self.shards = tuple(replace(shard, wanted=wanted) for shard in self.shards)
 
     @property
     def rows(self) -> int:
         """Number of rows, those to be dropped included; formats that do not store it are read once to count."""
         if self._rows is None:
-            self._rows = sum(shard.open().count() for shard in self.shards)
+            self._rows = sum(shard.count() for shard in self.shards)
         return self._rows
 
     def parts(self) -> Iterator[tuple[Path, VectorTable]]:
@@ -109,10 +163,10 @@ class VectorTable:
                 raise missing_column(self.path, name, (self.vectors, *self.columns))
         at = 0
         for shard in self.shards:
-            if at < start and at + (count := shard.open().count()) <= start:
+            if at < start and at + (count := shard.count()) <= start:
                 at += count
                 continue
-            for vectors, held in shard.open().blocks(int(size), tuple(columns)):
+            for vectors, held in shard.blocks(int(size), tuple(columns)):
                 if at >= start:
                     yield self._checked(vectors, held, at)
                 at += len(vectors)
@@ -187,7 +241,7 @@ def open_vectors(
     kinds = {format_of(one).name for one in paths}
     if len(kinds) > 1:
         raise unreadable(path, f"it holds files of several formats ({', '.join(sorted(kinds))})", "Name one: a pattern")
-    return VectorTable(str(path), [Shard(one, format_of(one), wanted) for one in paths], nan)
+    return VectorTable(str(path), [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
 
 
 def find_files(path: Any) -> list[Path]:
@@ -206,7 +260,7 @@ def find_files(path: Any) -> list[Path]:
         if not found:
             raise InvalidInput(f"There is no file '{path}'. Check the name and the folder.")
     for one in found:
-        if one.is_file() and one.stat().st_size == 0:
+        if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")
     return sorted(found, key=_natural)
 

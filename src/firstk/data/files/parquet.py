@@ -1,4 +1,7 @@
-"""Parquet: lists or plain columns, read page by page, written in row groups of bounded size."""
+"""Parquet: lists or plain columns, read page by page, written in row groups of bounded size.
+
+Pages are written with checksums, and those of files that have them are checked.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class ParquetReader:
         with reading(path, "parquet", _broken()):
             columns = len(parquet.read_schema(path))
             fetch = max(_FETCH // 64, min(_FETCH, 16 * _FETCH // max(1, columns)))
-            self._file = parquet.ParquetFile(path, buffer_size=fetch, pre_buffer=False)
+            self._file = parquet.ParquetFile(path, buffer_size=fetch, pre_buffer=False, page_checksum_verification=True)
             self._view = TableView(path, self._file.schema_arrow, wanted, self._peek)
         self.facts = self._view.facts
 
@@ -59,7 +62,7 @@ def load(path: Path) -> Loaded:
     """Return the columns of a file."""
     parquet = require("pyarrow.parquet", "tables", "Reading parquet")
     with reading(path, "parquet", _broken()):
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path, page_checksum_verification=True)
 
     def one(name: str) -> np.ndarray:
         with reading(path, "parquet", _broken()):
@@ -85,7 +88,11 @@ class ParquetWriter:
             parquet = require("pyarrow.parquet", "tables", "Writing parquet")
             # Floats hardly repeat: a dictionary of them only costs time and space.
             self._writer = parquet.ParquetWriter(
-                self._path, batch.schema, use_dictionary=list(self._layout.columns), write_statistics=False
+                self._path,
+                batch.schema,
+                use_dictionary=list(self._layout.columns),
+                write_statistics=False,
+                write_page_checksum=True,
             )
         self._waiting.append(batch)
         if sum(map(len, self._waiting)) >= self._rows:

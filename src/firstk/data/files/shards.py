@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from firstk._checks import InvalidInput
+from firstk._fields import strict_json
+from firstk._input_file import Stamp, check_regular
 from firstk._whole_file import saying, whole_file
 
 RECORD = "_firstk.json"
@@ -46,8 +48,8 @@ class ShardLog:
     def begin(cls, target: Path, job: Mapping[str, Any], *, resume: bool) -> ShardLog:
         """Start a folder, or go on with one; refuse one that is of another job, or in the way."""
         log = cls(target, job)
-        for folder, complete in ((target, True), (log.draft, False)):
-            if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        for folder, complete in ((log.target, True), (log.draft, False)):
+            if not folder.exists() or (folder.is_dir() and not _names(folder, hidden=complete)):
                 continue
             if not resume or not folder.is_dir():
                 way_out = (
@@ -60,7 +62,7 @@ class ShardLog:
     @property
     def draft(self) -> Path:
         """Return the name of the folder until it is complete."""
-        return self.target.with_name(self.target.name + _UNFINISHED)
+        return beside(self.target, _UNFINISHED)
 
     @property
     def folder(self) -> Path:
@@ -69,11 +71,15 @@ class ShardLog:
 
     def _taken_up(self, folder: Path, complete: bool) -> ShardLog:
         try:
-            held = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-            job, learned, done = held["job"], held["learned"], dict(held["done"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            check_regular(folder / RECORD)
+            held = strict_json((folder / RECORD).read_bytes())
+            job, learned, done = held["job"], held["learned"], held["done"]
+            if not all(isinstance(part, dict) for part in (job, learned, done, *done.values())):
+                raise TypeError
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise InvalidInput(
-                f"'{folder}' has no readable {RECORD}, so it is not known what its files are. Choose another name."
+                f"'{folder}' has no readable {RECORD}, so it is not known what its files are. Remove it, or choose "
+                "another name."
             ) from None
         asked = json.loads(json.dumps(self.job))
         for key in asked:
@@ -84,20 +90,20 @@ class ShardLog:
                 )
         return ShardLog(self.target, self.job, learned, done, complete)
 
-    def finished(self, name: str, source: Path) -> bool:
-        """Tell whether the shard of `source`, as it is now, is there."""
+    def finished(self, name: str, source: Stamp) -> bool:
+        """Tell whether the shard of a source, as it is now, is there."""
         entry = self.done.get(name)
-        if entry is None or entry.get("source") != _identity(source):
+        if entry is None or entry.get("source") != [source.size, source.modified]:
             return False
         written = entry.get("bytes")
         place = self.folder / name
         return written is None or (place.is_file() and place.stat().st_size == written)
 
-    def add(self, name: str, source: Path, rows: int) -> None:
+    def add(self, name: str, source: Stamp, rows: int) -> None:
         """Note a shard as finished; one without rows has no file."""
         place = self.folder / name
         size = place.stat().st_size if rows else None
-        self.done[name] = {"source": _identity(source), "bytes": size, "rows": rows}
+        self.done[name] = {"source": [source.size, source.modified], "bytes": size, "rows": rows}
         self.write()
 
     def write(self) -> None:
@@ -116,6 +122,18 @@ class ShardLog:
             self.complete = True
 
 
+def beside(path: Path, ending: str) -> Path:
+    """Return a path with `ending` after its name; '.' and '..' have none of their own, and get the folder's.
+
+    Examples
+    --------
+    >>> beside(Path("out"), ".partial").name
+    'out.partial'
+    """
+    named = path if path.name not in ("", "..") else path.resolve()
+    return named.parent / f"{named.name}{ending}"
+
+
 def shard_names(paths: Sequence[Path]) -> list[str]:
     """Return a name for each file: its own, or with its folders where two have the same."""
     names = [path.name for path in paths]
@@ -125,6 +143,6 @@ def shard_names(paths: Sequence[Path]) -> list[str]:
     return ["-".join(path.resolve().relative_to(root).parts) for path in paths]
 
 
-def _identity(path: Path) -> list[int]:
-    facts = path.stat()
-    return [facts.st_size, facts.st_mtime_ns]
+def _names(folder: Path, *, hidden: bool) -> list[str]:
+    """Return the names in a folder; without `hidden`, not those of temporary files."""
+    return [name for name in os.listdir(folder) if hidden or not name.startswith(".")]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import require
+from firstk._checks import check_no_nul, require
 from firstk.data.files.choosing import Choice, choose
 from firstk.data.files.contract import Carried, Facts, Layout, Wanted, exactly, float_type, ragged, unreadable
 
@@ -171,6 +171,7 @@ def as_numpy(column: Any) -> np.ndarray:
         return np.array(column.to_pylist(), dtype=object)  # Arrow would make floats of them, which do not hold them all
     found = column.to_numpy(zero_copy_only=False)
     if found.dtype.kind == "O" and not column.null_count and pa.types.is_string(column.type):
+        check_no_nul(found, "A column of text")
         return found.astype(str)
     return found
 

@@ -1,8 +1,9 @@
-"""safetensors: tensors of as many rows, of which one matrix is the vectors; memory-mapped, bfloat16 read as float32."""
+"""safetensors: tensors of as many rows, of which one matrix is the vectors; bfloat16 is read as float32."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from firstk._input_file import Stamp
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -23,8 +25,9 @@ from firstk.data.files.contract import (
     reading,
     unreadable,
 )
+from firstk.data.files.file_array import FileArray
 from firstk.data.files.matrices import beside_matrix, choose_matrix
-from firstk.data.files.npy import BROKEN, check_vectors, fresh_view
+from firstk.data.files.npy import BROKEN, check_vectors
 
 _FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 _WHOLE = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1"}
@@ -49,16 +52,16 @@ class _Tensor:
     def kind(self) -> str:
         return "O" if self.type == "unknown" else self.dtype.kind
 
-    def mapped(self, path: Path) -> np.ndarray:
-        """Return the stored numbers as a view of the file; bfloat16 as the bits that they are."""
-        stored = np.uint16 if self.type == _BRAIN else self.dtype
-        return np.memmap(path, stored, "r", self.offset, self.shape)
+    def stored(self, path: Path, stamp: Stamp) -> FileArray:
+        """Return the numbers in the file; bfloat16 as the bits that they are."""
+        dtype = np.dtype(np.uint16) if self.type == _BRAIN else self.dtype
+        return FileArray(path, stamp, self.offset, dtype, self.shape)
 
     def numbers(self, stored: np.ndarray) -> np.ndarray:
         """Return numbers of numpy: a bfloat16 is the upper half of a float32."""
         if self.type != _BRAIN:
-            return np.asarray(stored)
-        return (np.asarray(stored).astype(np.uint32) << 16).view(np.float32)
+            return stored
+        return (stored.astype(np.uint32) << 16).view(np.float32)
 
 
 class TensorReader:
@@ -67,7 +70,7 @@ class TensorReader:
     def __init__(self, path: Path, wanted: Wanted):
         self.path = path
         with reading(path, "safetensors", _broken()):
-            held, metadata = _header(path)
+            held, metadata, self._stamp = _header(path)
         name = choose_matrix(path, held, wanted, "tensors")
         self._vectors = held[name]
         if self._vectors.type == "unknown":
@@ -82,50 +85,61 @@ class TensorReader:
         return self._rows
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
-        """Yield at most `size` rows at a time, as views of the file unless they are bfloat16."""
+        """Yield at most `size` rows at a time."""
         if not self._rows:
             return
         tensors = {name: self._held[name] for name in columns}
         with reading(self.path, "safetensors", _broken()):
-            vectors = self._vectors.mapped(self.path)
-            beside = {name: tensor.mapped(self.path) for name, tensor in tensors.items()}
+            vectors = self._vectors.stored(self.path, self._stamp)
+            beside = {name: tensor.stored(self.path, self._stamp) for name, tensor in tensors.items()}
         for start in range(0, self._rows, size):
-            found = {name: tensor.numbers(fresh_view(beside[name], start, size)) for name, tensor in tensors.items()}
-            yield self._vectors.numbers(fresh_view(vectors, start, size)).astype(self.facts.dtype, copy=False), found
+            rows = slice(start, start + size)
+            found = {name: tensor.numbers(beside[name][rows]) for name, tensor in tensors.items()}
+            yield self._vectors.numbers(vectors[rows]).astype(self.facts.dtype, copy=False), found
 
 
 def _broken() -> tuple[type[BaseException], ...]:
     from safetensors import SafetensorError
 
-    return (*BROKEN, SafetensorError, KeyError, RecursionError)
+    return (*BROKEN, SafetensorError, KeyError, AttributeError, RecursionError)
 
 
-def _header(path: Path) -> tuple[dict[str, _Tensor], dict[str, str]]:
-    """Return the tensors and the metadata; the library checks the header first, and only then is it believed."""
+def _header(path: Path) -> tuple[dict[str, _Tensor], dict[str, str], Stamp]:
+    """Return tensors, metadata and stamp; the library checks the header first, and only then is it believed."""
     from safetensors import safe_open
 
     with safe_open(path, framework="np"):
         pass
     with path.open("rb") as file:
+        stamp = Stamp.from_facts(path, os.fstat(file.fileno()))
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
     metadata = header.pop("__metadata__", {})
-    return {
-        name: _Tensor(
-            fact["dtype"] if fact["dtype"] in (*_TYPES, _BRAIN) else "unknown",
-            tuple(fact["shape"]),
-            8 + length + fact["data_offsets"][0],
-        )
-        for name, fact in header.items()
-    }, metadata
+    return (
+        {
+            name: _Tensor(
+                fact["dtype"] if fact["dtype"] in (*_TYPES, _BRAIN) else "unknown",
+                tuple(fact["shape"]),
+                8 + length + fact["data_offsets"][0],
+            )
+            for name, fact in header.items()
+        },
+        metadata,
+        stamp,
+    )
 
 
 def load(path: Path) -> Loaded:
     """Return the tensors of a file."""
     with reading(path, "safetensors", _broken()):
-        held, _ = _header(path)
-    known = {name: tensor for name, tensor in held.items() if tensor.type != "unknown"}
-    return Loaded(tuple(known), lambda name: known[name].numbers(known[name].mapped(path)))
+        held, _, stamp = _header(path)
+    known = {name: tensor for name, tensor in held.items() if tensor.type != "unknown" and tensor.shape}
+
+    def one(name: str) -> np.ndarray:
+        with reading(path, "safetensors", _broken()):
+            return known[name].numbers(known[name].stored(path, stamp)[:])
+
+    return Loaded(tuple(known), one)
 
 
 class TensorWriter:

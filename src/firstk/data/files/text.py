@@ -2,13 +2,17 @@
 
 Cells are read by the standard library, so that this format needs no extra. Its numbers are float64: text has no type.
 Other columns are passed on as the text that they are; only a command that computes with one reads it as numbers.
+
+A column of whole numbers stays text if numbers would not give its cells back: ``007`` and ``7`` are two labels. One of
+numbers with fractions has no such labels, and ``0.5`` and ``0.50`` are one target.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -37,6 +41,10 @@ _PEEK, _CELLS = 256, 400_000
 # Share of cells with text, up to which a column of a plain table is one of numbers with a slip in it.
 _STRAY = 0.1
 _MISSING = {"", "nan", "na", "n/a", "null", "none"}
+# Whole numbers: as they may be written, and as Python writes them, in which two different texts are two numbers.
+_WHOLE, _CANONICAL = re.compile(r"[+-]?[0-9]+"), re.compile(r"0|-?[1-9][0-9]*")
+# Digits that 64 bits hold, whichever they are.
+_DIGITS = 18
 # A list of numbers in one cell can be long: 16,384 coordinates of 25 characters fit.
 _LONGEST_CELL = 1 << 22
 
@@ -59,7 +67,12 @@ class TextReader:
         self._spread, self._members = choice.spread, choice.members
         width = len(choice.members) if choice.spread else self._measured(first)
         columns = tuple(name for name in self._names if name not in choice.members)
+        self._text = {name for name in columns if self._cells(first, name).are_text} | wanted.text
         self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
+
+    def _cells(self, rows: list[list[str]], name: str) -> _Cells:
+        j = self._names.index(name)
+        return _Cells().taken(row[j] for row in rows)
 
     def _check_header(self) -> None:
         doubled = sorted({name for name in self._names if self._names.count(name) > 1})
@@ -94,7 +107,7 @@ class TextReader:
         """Yield the cells of each line; a line with too few or too many is refused with its row number."""
         # utf-8-sig: spreadsheets put a mark before the first name.
         with self.path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file, delimiter=self._delimiter)
+            rows = csv.reader(self._checked(file), delimiter=self._delimiter)
             header = next(rows, None)
             if header is None:
                 return
@@ -107,6 +120,12 @@ class TextReader:
                         "Mend that row",
                     )
                 yield row
+
+    def _checked(self, lines: Iterable[str]) -> Iterator[str]:
+        for number, line in enumerate(lines, start=1):
+            if "\0" in line:  # numpy drops it at the end of a text, so that two labels become one
+                raise unreadable(self.path, f"line {number} holds a NUL character", "Write it again as UTF-8 text")
+            yield line
 
     def _measured(self, first: list[list[str]]) -> int:
         j = self._names.index(self._members[0])
@@ -125,7 +144,7 @@ class TextReader:
         step = max(1, min(size, _CELLS // len(self._names)))
         with reading(self.path, "text", _BROKEN):
             rows, start = self._lines(), 0
-            next(rows)
+            next(rows, None)
             while cells := list(islice(rows, step)):
                 table = np.array(cells, dtype=object)
                 rows_here = np.arange(start, start + len(cells))
@@ -149,21 +168,72 @@ class TextReader:
     def _vector(self, cell: str, row: int) -> np.ndarray:
         try:
             entries = _list_of(cell)
-        except (ValueError, TypeError, RecursionError):
+        except ValueError:
             why = f"row {row} of column {self.facts.vectors!r} is no list of numbers"
             raise unreadable(self.path, why, "Mend that row") from None
         if len(entries) != self.facts.width:
             raise ragged(self.path, self.facts.width, [row], [len(entries)])
         return entries
 
+    def survey(self, names: Sequence[str]) -> tuple[int, frozenset[str]]:
+        """Return the number of rows, and the columns of `names` that must be read as text: one pass."""
+        found, rows = {name: _Cells() for name in names}, 0
+        places = [(self._names.index(name), cells) for name, cells in found.items()]
+        with reading(self.path, "text", _BROKEN):
+            lines = self._lines()
+            next(lines, None)
+            for row in lines:
+                rows += 1
+                for j, cells in places:
+                    cells.take(row[j])
+        return rows, frozenset(name for name, cells in found.items() if cells.are_text or name in self._text)
+
     def _column(self, name: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return a column as whole numbers, as numbers, or as it stands."""
         if self._kinds[name] != "number":
             return cells
         missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
-        if all(_is_whole(cell) for cell in cells[~missing]):
-            return _whole(cells, missing)
+        held = _Cells().taken(cells.tolist())
+        if name in self._text or held.are_text:
+            return _holed(cells, missing)
+        if held.whole:
+            return _holed(cells, missing, np.int64)
         return _floats(self.path, cells, name, rows)
+
+
+class _Cells:
+    """What the cells of a column are, seen one by one; missing ones say nothing.
+
+    Attributes
+    ----------
+    whole : bool
+        Whether all are whole numbers.
+    changed : bool
+        Whether some are not what they would be if they were read as 64-bit numbers and written again.
+    """
+
+    def __init__(self) -> None:
+        self.whole, self.changed = True, False
+
+    @property
+    def are_text(self) -> bool:
+        """Whether the column must be read as text."""
+        return self.whole and self.changed
+
+    def take(self, cell: str) -> None:
+        """Look at a cell."""
+        cell = cell.strip()
+        if _CANONICAL.fullmatch(cell):
+            self.changed |= len(cell) > _DIGITS and (len(cell) > _DIGITS + 2 or not -(2**63) <= int(cell) < 2**63)
+        elif cell.lower() not in _MISSING:
+            self.whole &= _WHOLE.fullmatch(cell) is not None
+            self.changed = True
+
+    def taken(self, cells: Iterable[str]) -> _Cells:
+        """Look at cells, and return what was found."""
+        for cell in cells:
+            self.take(cell)
+        return self
 
 
 class TextColumns(Carried):
@@ -190,28 +260,32 @@ class TextColumns(Carried):
         return TextColumns({name: cells[kept] for name, cells in self._cells.items()}, self._rows[kept], self._read)
 
 
-def _whole(cells: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Return cells as whole numbers, None where one is missing; as text where one is too long for 64 bits."""
-    try:
-        numbers = np.array([int(cell) for cell in cells[~missing]], dtype=np.int64)
-    except OverflowError:
-        return cells
+def _holed(cells: np.ndarray, missing: np.ndarray, dtype: Any = str) -> np.ndarray:
+    """Return cells as text or whole numbers, None where one is missing."""
+    found = cells[~missing].astype(dtype)
     if not missing.any():
-        return numbers
+        return found
     out = np.full(len(cells), None, dtype=object)
-    out[~missing] = numbers.tolist()
+    out[~missing] = found.tolist()
     return out
+
+
+def survey(path: Path, names: Sequence[str], delimiter: str) -> tuple[int, frozenset[str]]:
+    """Return the number of rows, and the columns of `names` that must be read as text."""
+    return TextReader(path, Wanted(), delimiter, plain=True).survey(names)
 
 
 def load(path: Path, delimiter: str) -> Loaded:
     """Return the columns of a file."""
-    reader = TextReader(path, Wanted(), delimiter, plain=True)
+    names = TextReader(path, Wanted(), delimiter, plain=True).facts.columns
 
     def one(name: str) -> np.ndarray:
+        _, text = survey(path, (name,), delimiter)
+        reader = TextReader(path, Wanted(text=text), delimiter, plain=True)
         parts = [found[name] for _, found in reader.blocks(_CELLS, (name,))]
         return np.concatenate(parts) if parts else np.empty(0, str)
 
-    return Loaded(reader.facts.columns, one)
+    return Loaded(names, one)
 
 
 def _kind(cells: list[str]) -> str:
@@ -221,7 +295,7 @@ def _kind(cells: list[str]) -> str:
         return "number"
     lists = present and all(cell.lstrip().startswith("[") and cell.rstrip().endswith("]") for cell in present)
     if lists:
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError):
             _list_of(present[0])
             return "vector"
     return "other"
@@ -234,12 +308,13 @@ def _is_missing(cell: str) -> bool:
 def _is_number(cell: str) -> bool:
     with suppress(ValueError):
         float(cell)
-        return "_" not in cell
+        return _is_plain(cell)
     return False
 
 
-def _is_whole(cell: str) -> bool:
-    return cell.strip().removeprefix("-").isdecimal()
+def _is_plain(text: str) -> bool:
+    """Tell whether text is free of what only Python takes for numbers: 1_0, and digits of other scripts."""
+    return "_" not in text and text.isascii()
 
 
 def _counts(names: Sequence[str]) -> bool:
@@ -249,17 +324,21 @@ def _counts(names: Sequence[str]) -> bool:
 
 def _list_of(cell: str) -> np.ndarray:
     """Return the numbers of a cell such as ``[0.1, 0.2]``; numpy prints them without commas."""
-    entries = json.loads(cell) if "," in cell else cell.strip()[1:-1].split()
-    vector = np.array(entries, dtype=np.float64)
-    if vector.ndim != 1 or not len(vector):
+    try:
+        entries = json.loads(cell) if "," in cell else cell.strip()[1:-1].split()
+        vector = np.array(entries, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        raise ValueError("no list of numbers") from None
+    if vector.ndim != 1 or not len(vector) or not _is_plain(cell):
         raise ValueError("no list of numbers")
     return vector
 
 
 def _floats(path: Path, cells: np.ndarray, name: str, rows: np.ndarray) -> np.ndarray:
     """Return cells as numbers, NaN where one is missing; text is refused with its row number."""
-    with suppress(ValueError):
-        return cells.astype(np.float64)
+    if _is_plain("".join(cells.tolist())):
+        with suppress(ValueError):
+            return cells.astype(np.float64)
     out = np.full(len(cells), np.nan)
     for i, cell in enumerate(cells):
         if _is_missing(cell):
@@ -317,6 +396,7 @@ def _separated(name: str, endings: tuple[str, ...], delimiter: str) -> Format:
         partial(TextReader, delimiter=delimiter),
         partial(TextWriter, delimiter=delimiter),
         partial(load, delimiter=delimiter),
+        partial(survey, delimiter=delimiter),
     )
 
 

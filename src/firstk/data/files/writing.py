@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_same_length
+from firstk._checks import InvalidInput, check_no_nul, check_same_length
 from firstk._whole_file import whole_file
 from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer, exactly
@@ -43,6 +43,8 @@ def write_vectors(
         raise InvalidInput(f"write_vectors takes a matrix of numbers. Got {vectors.dtype} of shape {vectors.shape}.")
     for key, column in columns.items():
         check_same_length(vectors, column, "vectors", key, "write_vectors")
+        if not isinstance(column, np.ndarray):
+            check_no_nul(column, "write_vectors")
     layout = Layout(name, vectors.shape[1], vectors.dtype, tuple(columns), dict(metadata or {}))
     with creating(path, layout) as writer:
         writer.write(vectors, {key: np.asarray(column) for key, column in columns.items()})

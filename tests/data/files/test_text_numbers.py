@@ -1,0 +1,108 @@
+"""Cells of csv files: which are numbers, and which stay the text that they are."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from firstk._checks import InvalidInput
+from firstk.cli._inputs import open_labelled, read_rows
+from firstk.data.files import open_vectors, write_vectors
+from firstk.data.files.beside import load_columns, open_column
+
+
+def table_of(path, labels):
+    lines = ["x0,x1,label", *(f"{i},{i % 7},{label}" for i, label in enumerate(labels))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+MANY = [str(i % 3) for i in range(400)]
+
+
+@pytest.mark.parametrize("odd", ["007", "+7", "-0", "00", "9" * 30, "1" * 5000])
+@pytest.mark.parametrize("at", [0, 399])
+def test_labels_stay_text_where_numbers_would_not_give_them_back(tmp_path, odd, at):
+    """Wherever the cell is, and in batches of any size."""
+    labels = [*MANY[:at], odd, *MANY[at + 1 :], "7"]
+    path = table_of(tmp_path / "a.csv", labels)
+    assert read_rows(path, label="label").y.tolist() == labels
+    batches = list(open_labelled(path, label="label").batches(50))
+    assert {y.dtype.kind for _, y in batches} == {"U"}
+    assert np.concatenate([y for _, y in batches]).tolist() == labels
+    assert open_column(path, "label").whole().tolist() == labels
+    assert load_columns(path)["label"].tolist() == labels
+
+
+def test_one_file_decides_for_all_shards(tmp_path):
+    (tmp_path / "s").mkdir()
+    table_of(tmp_path / "s" / "0.csv", ["7", "8"])
+    table_of(tmp_path / "s" / "1.csv", ["007", "8"])
+    labels = ["7", "8", "007", "8"]
+    assert [y.tolist() for _, y in open_labelled(tmp_path / "s", label="label").batches(1)] == [[y] for y in labels]
+    column = open_column(tmp_path / "s", "label")
+    assert [column.take(np.array([i])).tolist() for i in range(4)] == [[y] for y in labels]
+
+
+def test_numbers_stay_numbers(tmp_path):
+    for labels in (["7", "-8", "0"], [str(2**63 - 1), str(-(2**63))]):
+        y = read_rows(table_of(tmp_path / "a.csv", labels), label="label").y
+        assert (y.tolist(), y.dtype) == ([int(label) for label in labels], np.int64)
+    y = read_rows(table_of(tmp_path / "a.csv", ["0.5", "0.50", "+1", "01.5"]), label="label").y
+    assert (y.tolist(), y.dtype) == ([0.5, 0.5, 1.0, 1.5], np.float64)
+
+
+def test_a_label_that_is_missing_among_text_is_named(tmp_path):
+    with pytest.raises(InvalidInput, match="'label' has no label or target in row 1"):
+        read_rows(table_of(tmp_path / "a.csv", ["007", "", "7"]), label="label")
+
+
+@pytest.mark.parametrize("cell", ["1_0", "１０", "1 0"])
+def test_what_only_python_takes_for_a_number(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    path.write_text("x0,x1\n" + "1,2\n" * 300 + f"{cell},2\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=f"row 300 of column 'x0' holds '{cell}', not a number"):
+        open_vectors(path).read()
+    with pytest.raises(InvalidInput, match=f"row 400 of column 'label' holds '{cell}', not a number"):
+        read_rows(table_of(path, [*MANY, cell]), label="label")
+    path.write_text('e\n"[1, 2]"\n' + f'"[{cell}, 2]"\n', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="row 1 of column 'e' is no list of numbers"):
+        open_vectors(path).read()
+
+
+DEEP = "[" * 200_000 + "1,2" + "]" * 200_000
+HUGE = f"[{'1' * 5000}, 2]"
+
+
+@pytest.mark.parametrize("cell", [DEEP, HUGE, f"[1{'0' * 400}, 2]", '[{"a": 1}, 2]', "[[1, 2], [3]]"])
+def test_a_cell_that_is_a_list_of_something_else(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    quoted = '"' + cell.replace('"', '""') + '"'
+    path.write_text(f"e\n{quoted}\n")
+    with pytest.raises(InvalidInput, match="none of its columns is a vector"):
+        open_vectors(path)
+    path.write_text(f'e\n"[1, 2]"\n{quoted}\n')
+    with pytest.raises(InvalidInput, match="row 1 of column 'e' is no list of numbers"):
+        open_vectors(path).read()
+
+
+def test_names_with_more_digits_than_python_reads(tmp_path):
+    (tmp_path / "a.csv").write_text(f"x{'1' * (sys.get_int_max_str_digits() + 1)},x2\n1,2\n")
+    assert open_vectors(tmp_path / "a.csv").width == 2
+
+
+def test_a_nul_character_is_refused(tmp_path):
+    """At the end of a text numpy drops it, and two labels would be one."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"x0,x1,label\n1,2,a\n3,4,a\0\n")
+    with pytest.raises(InvalidInput, match="line 3 holds a NUL character"):
+        open_vectors(path)
+    (tmp_path / "y.txt").write_bytes(b"a\na\0\n")
+    with pytest.raises(InvalidInput, match=r"does not end in a NUL character.*'a\\x00' at row 1"):
+        open_column(tmp_path / "y.txt").whole()
+    with pytest.raises(InvalidInput, match=r"write_vectors takes text that does not end in a NUL character"):
+        write_vectors(path, np.ones((2, 2)), {"label": ["a", "a\0"]})
+    pa = pytest.importorskip("pyarrow", reason="tables in memory need pyarrow")
+    table = open_vectors(pa.table({"x0": [1.0, 2.0], "x1": [3.0, 4.0], "label": ["a", "a\0"]}), beside=("label",))
+    with pytest.raises(InvalidInput, match=r"A column of text takes text that does not end in a NUL character"):
+        table.read()
