@@ -31,6 +31,18 @@ def test_everything_is_said(page):
     assert "http" not in text.replace("http://www.w3.org", "")
 
 
+def test_a_claim_that_depends_on_the_run_is_shown_as_such(toy, tmp_path):
+    specs = catalogue(toy[0])
+    found = run(list(specs.values()), "smoke", tmp_path / "out").results["toys/fig1"]
+    only = replace(found, claims=(replace(found.claims[1], depends="2 to 20 over 3 seeds"),))
+    text = write_results_page(tmp_path / "out", [only], specs, "smoke").read_text()
+    assert '<span class="badge depends">depends on the run</span>' in text
+    assert "2 to 20 over 3 seeds; here: did not hold" in text
+    assert '<td class="failed">1</td>' not in text, "it is not counted as one that failed"
+    assert '<td class="depends">1</td>' in text
+    assert 'data-outcome="held"' in text, "the filter shows what did not hold"
+
+
 def test_the_title_says_what_is_on_the_page(page, toy, tmp_path):
     text = page.read_text()
     assert "<title>Experiments of toys (smoke)</title>" in text

@@ -159,7 +159,7 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
     cells = [(part["cell"], part["result"]) for part in kept]
     with _naming(spec, spec.report):
         findings: Findings = part_of(spec.study, spec.report)(settings, cells)
-        claims = tuple(judged(claim, spec.paper, findings.measures) for claim in spec.claims)
+        claims = tuple(judged(claim, spec.paper, findings.measures, tier) for claim in spec.claims)
     return Result(
         id=spec.id,
         paper=spec.paper,
