@@ -117,7 +117,7 @@ def run_here(names: list[str], tier: str, shift: int, folder: Path, workers: int
     from firstk.experiments.runner import run
 
     chosen = [shifted(spec, shift) for spec in choose(names, catalogue())]
-    found = run(chosen, tier, folder, workers=workers)
+    found = run(chosen, tier, folder, workers=workers, figures=False)
     for name, why in found.refused.items():
         print(f"{name} was not run: {why}", file=sys.stderr)
 
