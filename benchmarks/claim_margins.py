@@ -2,8 +2,9 @@
 
 A claim whose recorded outcome depends on the last bits of a matrix product, or on the seed, fails on somebody else's
 machine. This runs a tier of the experiments under several sets of processor kernels and with shifted seeds, and prints
-for each claim the values, the threshold and the spread; a claim is *fragile* where its outcome changes between runs,
-or where a value lies nearer to the threshold than the values lie to each other.
+for each claim the values, the threshold and the spread. A claim *flips* where its outcome changes between runs, and is
+*close* where a value lies nearer to the threshold than the values lie to each other: by differences, and by ratios too
+where all are positive, because 0.03 and 0.08 are both far above 1e-6.
 
 Kernels are chosen by environment variables that libraries read when they are imported, so that each run is a process
 of its own. Finished cells are kept in ``--folder``: a stopped run goes on where it was.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -78,12 +80,22 @@ class Margin:
         return len(set(self.outcomes.values())) > 1
 
     @property
+    def close(self) -> bool:
+        """Whether the threshold is nearer to a value than the values are to each other."""
+        if self.room is None or self.spread is None or self.room >= self.spread[1] - self.spread[0]:
+            return False
+        ((rule, bound),) = self.claim.threshold.items()
+        if rule == "between" or bound <= 0 or self.spread[0] <= 0:
+            return True
+        low, high = (math.log(end / bound) for end in self.spread)
+        return min(abs(low), abs(high)) < high - low
+
+    @property
     def state(self) -> str:
         """One word: flips, close, differs (from what is recorded) or safe."""
         if self.flips:
             return "flips"
-        low, high = self.spread or (0.0, 0.0)
-        if self.room is not None and self.room < high - low:
+        if self.close:
             return "close"
         differs = isinstance(self.recorded, bool) and set(self.outcomes.values()) != {self.recorded}
         return "differs" if differs else "safe"
