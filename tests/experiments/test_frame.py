@@ -98,6 +98,12 @@ def test_a_run_gives_records_figures_and_verdicts(toy, tmp_path):
         assert (tmp_path / "out" / f"toys-fig1.{kind}").read_bytes().startswith(opening)
 
 
+def test_a_run_without_figures_writes_the_record_alone(toy, tmp_path):
+    found = run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out", figures=False)
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.is_file()] == ["toys-fig1.json"]
+    assert found.results["toys/fig1"].claims[0].held
+
+
 def test_what_is_finished_is_not_done_again(toy, tmp_path):
     folder, log = toy
     specs = list(catalogue(folder).values())
@@ -107,9 +113,9 @@ def test_what_is_finished_is_not_done_again(toy, tmp_path):
     assert again == first
     assert (tmp_path / "out" / "toys-fig1.svg").read_bytes() == picture
     assert sorted(log.read_text().split()) == ["1", "2", "3"]
-    run(specs, "full", tmp_path / "out")  # shares three of its four cells
+    run(specs, "full", tmp_path / "out", figures=False)  # shares three of its four cells
     assert sorted(log.read_text().split()) == ["1", "2", "3", "4"]
-    run(specs, "smoke", tmp_path / "out", fresh=True)
+    run(specs, "smoke", tmp_path / "out", fresh=True, figures=False)
     assert len(log.read_text().split()) == 7
 
 
@@ -223,8 +229,8 @@ def test_foreign_results_are_refused():
             Result.from_json(text)
 
 
-def test_a_record_from_before_an_option_is_read(toy, tmp_path):
-    found = run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out").results["toys/fig1"]
+def test_a_record_from_before_an_option_is_read(done_toy):
+    _, found, _ = done_toy
     plain = json.loads(found.to_json())
     for panel in plain["panels"]:
         panel.pop("equal", None)

@@ -167,7 +167,7 @@ class Verdict:
     depends: str = ""
 
     @property
-    def outcome(self) -> bool | None | Literal["depends"]:
+    def outcome(self) -> bool | Literal["depends"] | None:
         """What may be said of the claim: held, not held, not measured, or that it depends on the run."""
         return "depends" if self.depends and self.held is not None else self.held
 

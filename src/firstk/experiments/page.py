@@ -1,4 +1,4 @@
-"""All results of a tier as one page beside their figures: each claim, what was measured, and held, not, or by the run."""
+"""All results of a tier as one page beside their figures: each claim, what was measured, and the outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firstk.experiments.panels import Chart, Heatmap, Pictures, Table
 from firstk.experiments.runner import Result
 from firstk.experiments.specs import PAPERS, Spec
 
-OUTCOMES: dict[bool | None | str, tuple[str, str]] = {
+OUTCOMES: dict[bool | str | None, tuple[str, str]] = {
     True: ("held", WORDS[True]),
     False: ("failed", WORDS[False]),
     "depends": ("depends", "depends on the run"),
@@ -85,7 +85,7 @@ def _counts(claims: Sequence[Verdict]) -> str:
     """Count outcomes by whose claim it was."""
     rows = []
     for source, text in SOURCES.items():
-        found = Counter(claim.outcome for claim in claims if claim.says == source)
+        found: Counter[bool | str | None] = Counter(claim.outcome for claim in claims if claim.says == source)
         cells = "".join(f'<td class="{OUTCOMES[outcome][0]}">{found[outcome]}</td>' for outcome in OUTCOMES)
         rows.append(f'<tr><th scope="row">{escape(text)}</th>{cells}</tr>')
     heads = "".join(f'<th scope="col">{text}</th>' for _, text in OUTCOMES.values())

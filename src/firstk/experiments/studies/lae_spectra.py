@@ -71,7 +71,9 @@ def synthetic(rows: int, p: int, low: float, high: float, seed: int) -> np.ndarr
 
 def mnist_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a cell names the images that settings ask for."""
-    return {"name": "mnist", "rows": settings["rows"]} | {name: settings[name] for name in ("pool",) if name in settings}
+    return {"name": "mnist", "rows": settings["rows"]} | {
+        name: settings[name] for name in ("pool",) if name in settings
+    }
 
 
 def spectrum_of(data: Mapping[str, Any]) -> Spectrum:

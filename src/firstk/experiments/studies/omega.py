@@ -46,7 +46,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "length": run["length"],
                     "configuration": run["configuration"],
                 }
-                | {name: run[name] for name in ("trace_every",) if name in run}
+                | ({"trace_every": run["trace_every"]} if "trace_every" in run else {})
             )
         for start in range(settings["classifiers"]):
             made.append(
