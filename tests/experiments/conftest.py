@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from firstk.experiments.runner import run
+from firstk.experiments.specs import catalogue
+
 CLAIMS = [
     {"id": "sum", "where": "p. 1", "statement": "The sum is large.", "measure": "sum", "threshold": {"at_least": 14}},
     {"id": "small", "where": "p. 2", "statement": "The sum is small.", "measure": "sum", "threshold": {"below": 3}},
@@ -17,7 +20,20 @@ CLAIMS = [
 @pytest.fixture
 def toy(tmp_path):
     """Return a folder of experiments with one toy in it, and the log of what it computed."""
-    folder, log = tmp_path / "specs", tmp_path / "log.txt"
+    return written_toy(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def done_toy(tmp_path_factory):
+    """Return the specs of the toy, its result and the folder that it is in: to read, not to change."""
+    folder = tmp_path_factory.mktemp("toy")
+    specs = catalogue(written_toy(folder)[0])
+    return specs, run(list(specs.values()), "smoke", folder / "out").results["toys/fig1"], folder / "out"
+
+
+def written_toy(place):
+    """Write the folder of the toy into a place; return it, and the log of what it will have computed."""
+    folder, log = place / "specs", place / "log.txt"
     (folder / "toys").mkdir(parents=True)
     log.touch()
     spec = f"""

@@ -10,11 +10,17 @@ from firstk.experiments.studies import digit_reconstructions as digits
 CELL = {"d": 3, "learning_rate": 0.01, "weight_decay": 0.0, "batch_size": 50, "epochs": 40, "seed": 0}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def X():
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     return ((rng.normal(size=(500, 8)) * 0.5 ** np.arange(8)) @ basis + 0.3).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def encoders(X):
+    pytest.importorskip("torch")
+    return {method: digits.fitted(CELL | {"method": method}, X) for method in ("full_prefix", "unordered", "solved")}
 
 
 def test_telling_is_hits_less_false_alarms():
@@ -26,21 +32,19 @@ def test_telling_is_hits_less_false_alarms():
 
 
 @pytest.mark.parametrize("method", ["full_prefix", "unordered", "solved"])
-def test_errors_are_those_of_the_pictures(X, method):
-    pytest.importorskip("torch")
-    encoder = digits.fitted(CELL | {"method": method}, X)
+def test_errors_are_those_of_the_pictures(X, encoders, method):
+    encoder = encoders[method]
     Z = encoder.transform(X)
     mean = encoder.encoder_.mean
     slow = [np.sum((X - encoder.inverse_transform(Z[:, :k])) ** 2) / np.sum((X - mean) ** 2) for k in (1, 2, 3)]
     np.testing.assert_allclose(digits.left_over(X, mean, Z, encoder.decoder_), slow, rtol=1e-4)
 
 
-def test_training_with_every_prefix_finds_the_axes_and_without_order_does_not(X):
-    pytest.importorskip("torch")
-    left = {}
-    for method in ("full_prefix", "unordered", "solved"):
-        encoder = digits.fitted(CELL | {"method": method}, X)
-        left[method] = digits.left_over(X, encoder.encoder_.mean, encoder.transform(X), encoder.decoder_)
+def test_training_with_every_prefix_finds_the_axes_and_without_order_does_not(X, encoders):
+    left = {
+        method: digits.left_over(X, encoder.encoder_.mean, encoder.transform(X), encoder.decoder_)
+        for method, encoder in encoders.items()
+    }
     np.testing.assert_allclose(left["full_prefix"], left["solved"], atol=0.01)
     assert left["unordered"][0] > left["solved"][0] + 0.01
     assert left["unordered"][-1] < left["solved"][-1] + 0.05

@@ -8,7 +8,7 @@ import pytest
 
 from firstk._checks import InvalidInput
 from firstk.experiments.cells import Job, StudyFailed, load, save
-from firstk.experiments.claims import Claim
+from firstk.experiments.claims import Claim, judged
 from firstk.experiments.runner import Result, read_results, run
 from firstk.experiments.specs import catalogue, choose, read_spec
 
@@ -46,6 +46,41 @@ def test_bad_claims_are_refused():
         claim(at_least=1).judge({"value": float("nan")})
 
 
+def test_an_outcome_that_depends_on_the_run_has_a_spread_that_can_be_left():
+    asked = Claim(
+        "c", "p. 1", "It is so.", "value", {"at_most": 0.1},
+        expect={"smoke": {"depends": [0.08, 0.12], "runs": "3 kernels x 3 seeds"}, "full": True},
+    )  # fmt: skip
+    for value, held in ((0.09, True), (0.11, False)):
+        found = judged(asked, "000", {"value": value}, "smoke")
+        assert (found.held, found.outcome) == (held, "depends")
+        assert found.depends == "0.08 to 0.12 over 3 kernels x 3 seeds"
+        assert asked.as_recorded(found.measured, "smoke") == ""
+    assert asked.as_recorded(0.13, "smoke") == "", "half the spread is allowed on each side"
+    assert "from 0.06 to 0.14" in asked.as_recorded(0.15, "smoke")
+    assert "measured None" in asked.as_recorded(None, "smoke")
+    full = judged(asked, "000", {"value": 0.09}, "full")
+    assert (full.outcome, full.depends) == (True, "")
+    assert asked.as_recorded(0.09, "full") == ""
+    assert "measured 0.2: recorded as held" in asked.as_recorded(0.2, "full")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expect", "why"),
+    [
+        ({"at_most": 0.1}, {"depends": [0.2, 0.3], "runs": "9 runs"}, "never crosses the threshold"),
+        ({"above": 0.1}, {"depends": [0.3, 0.0], "runs": "9 runs"}, "two numbers, the lower first"),
+        ({"above": 0.1}, {"depends": [0.1, 0.1], "runs": "9 runs"}, "two numbers, the lower first"),
+        ({"above": 0.1}, {"depends": [0.0, 0.2]}, "says over which runs"),
+        ({"is": True}, {"depends": [0, 1], "runs": "9 runs"}, "a truth has no spread"),
+        ({"above": 0.1}, "depends", "Got 'depends'"),
+    ],
+)
+def test_a_spread_that_hides_a_failure_is_refused(threshold, expect, why):
+    with pytest.raises(InvalidInput, match=why):
+        Claim("c", "p. 1", "It is so.", "value", threshold, expect={"smoke": expect})
+
+
 def test_a_run_gives_records_figures_and_verdicts(toy, tmp_path):
     folder, _ = toy
     specs = catalogue(folder)
@@ -63,6 +98,12 @@ def test_a_run_gives_records_figures_and_verdicts(toy, tmp_path):
         assert (tmp_path / "out" / f"toys-fig1.{kind}").read_bytes().startswith(opening)
 
 
+def test_a_run_without_figures_writes_the_record_alone(toy, tmp_path):
+    found = run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out", figures=False)
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.is_file()] == ["toys-fig1.json"]
+    assert found.results["toys/fig1"].claims[0].held
+
+
 def test_what_is_finished_is_not_done_again(toy, tmp_path):
     folder, log = toy
     specs = list(catalogue(folder).values())
@@ -72,9 +113,9 @@ def test_what_is_finished_is_not_done_again(toy, tmp_path):
     assert again == first
     assert (tmp_path / "out" / "toys-fig1.svg").read_bytes() == picture
     assert sorted(log.read_text().split()) == ["1", "2", "3"]
-    run(specs, "full", tmp_path / "out")  # shares three of its four cells
+    run(specs, "full", tmp_path / "out", figures=False)  # shares three of its four cells
     assert sorted(log.read_text().split()) == ["1", "2", "3", "4"]
-    run(specs, "smoke", tmp_path / "out", fresh=True)
+    run(specs, "smoke", tmp_path / "out", fresh=True, figures=False)
     assert len(log.read_text().split()) == 7
 
 
@@ -188,8 +229,8 @@ def test_foreign_results_are_refused():
             Result.from_json(text)
 
 
-def test_a_record_from_before_an_option_is_read(toy, tmp_path):
-    found = run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out").results["toys/fig1"]
+def test_a_record_from_before_an_option_is_read(done_toy):
+    _, found, _ = done_toy
     plain = json.loads(found.to_json())
     for panel in plain["panels"]:
         panel.pop("equal", None)
@@ -197,6 +238,9 @@ def test_a_record_from_before_an_option_is_read(toy, tmp_path):
     lines, *others = Result.from_json(json.dumps(plain)).panels
     assert (lines.equal, lines.marks) == (False, ())
     assert tuple(others) == found.panels[1:]
+    for one in plain["claims"]:
+        del one["depends"]
+    assert Result.from_json(json.dumps(plain)).claims == found.claims
     del plain["panels"][0]["title"]
     with pytest.raises(InvalidInput, match="no result of an experiment"):
         Result.from_json(json.dumps(plain))

@@ -7,18 +7,15 @@ from dataclasses import replace
 import pytest
 
 from firstk.experiments.page import write_results_page
-from firstk.experiments.runner import run
 from firstk.experiments.specs import catalogue
 
 
 @pytest.fixture
-def page(toy, tmp_path):
-    folder, _ = toy
-    specs = catalogue(folder)
-    found = run(list(specs.values()), "smoke", tmp_path / "out")
-    good = replace(found.results["toys/fig1"], id="toys/fig2", claims=found.results["toys/fig1"].claims[:1])
+def page(done_toy):
+    specs, result, folder = done_toy
+    good = replace(result, id="toys/fig2", claims=result.claims[:1])
     more = specs | {"toys/fig9": replace(specs["toys/fig1"], id="toys/fig9", title="Never <run>")}
-    return write_results_page(tmp_path / "out", [found.results["toys/fig1"], good], more, "smoke")
+    return write_results_page(folder, [result, good], more, "smoke")
 
 
 def test_everything_is_said(page):
@@ -31,13 +28,24 @@ def test_everything_is_said(page):
     assert "http" not in text.replace("http://www.w3.org", "")
 
 
-def test_the_title_says_what_is_on_the_page(page, toy, tmp_path):
+def test_a_claim_that_depends_on_the_run_is_shown_as_such(done_toy, tmp_path):
+    specs, found, _ = done_toy
+    only = replace(found, claims=(replace(found.claims[1], depends="2 to 20 over 3 seeds"),))
+    text = write_results_page(tmp_path, [only], specs, "smoke").read_text()
+    assert '<span class="badge depends">depends on the run</span>' in text
+    assert "2 to 20 over 3 seeds; here: did not hold" in text
+    assert '<td class="failed">1</td>' not in text, "it is not counted as one that failed"
+    assert '<td class="depends">1</td>' in text
+    assert 'data-outcome="held"' in text, "the filter shows what did not hold"
+
+
+def test_the_title_says_what_is_on_the_page(page, done_toy, tmp_path):
     text = page.read_text()
     assert "<title>Experiments of toys (smoke)</title>" in text
     assert "<h1>Experiments of toys</h1>" in text
     assert "<h2>toys</h2>" in text
     assert "paper" not in text[text.index("<h1>") : text.index("<table")], "these are of no paper"
-    specs = catalogue(toy[0])
+    specs, _, _ = done_toy
     more = specs | {f"{name}/fig1": replace(specs["toys/fig1"], id=f"{name}/fig1") for name in ("games", "a <b>")}
     assert (
         "<h1>Experiments of toys, games and a &lt;b&gt;</h1>"
@@ -51,10 +59,9 @@ def test_the_title_of_our_own_page(tmp_path):
     assert "<h1>Three papers, reproduced</h1>" in text
 
 
-def test_one_experiment_is_no_plural(toy, tmp_path, browser):
-    specs = catalogue(toy[0])
-    found = run(list(specs.values()), "smoke", tmp_path / "out")
-    browser.get(write_results_page(tmp_path / "out", list(found.results.values()), specs, "smoke").as_uri())
+def test_one_experiment_is_no_plural(done_toy, tmp_path, browser):
+    specs, result, _ = done_toy
+    browser.get(write_results_page(tmp_path, [result], specs, "smoke").as_uri())
     assert browser.find_element("id", "shown").text == "1 of 1 experiment shown"
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from firstk.experiments.runner import Result, Run
     from firstk.experiments.specs import Spec
 
-WORDS = {True: "held", False: "did not hold", None: "not judged"}
-
 
 def reproduce(
     names: Annotated[
@@ -109,11 +107,14 @@ def _report(found: Run, folder: Path, as_json: bool) -> None:
         claims = [_plain(result, i) for result in found.results.values() for i in range(len(result.claims))]
         typer.echo(json.dumps({"claims": claims, "refused": found.refused}, indent=1))
     else:
+        from firstk.experiments.claims import WORDS
+
         for result in found.results.values():
             typer.echo(f"\n{result.id}  {result.title}")
             for claim in result.claims:
                 measured = claim.measured if not isinstance(claim.measured, float) else f"{claim.measured:.4g}"
-                typer.echo(f"  {WORDS[claim.held]:<13}{claim.statement} [{claim.threshold}; measured {measured}]")
+                seen = f"; depends on the run: {claim.depends}" if claim.depends else ""
+                typer.echo(f"  {WORDS[claim.held]:<13}{claim.statement} [{claim.threshold}; measured {measured}{seen}]")
         typer.echo(f"\nOpen the page: {(folder / 'index.html').resolve().as_uri()}")
     if found.refused:
         raise InvalidInput(

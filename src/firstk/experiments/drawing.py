@@ -16,6 +16,7 @@ from firstk.experiments.panels import Chart, Heatmap, Panel, Pictures, Series, T
 from firstk.report.palette import OUR_DASHES, OURS
 
 PANEL = (4.7, 3.5)  # inches
+DPI = 110  # of the PNG
 ACROSS = 3
 FEW = 8  # sizes that are named on a logarithmic axis
 MORE_COLORS = ("#5b5f66", "#8a6d00", "#00758f", "#7a4a2b", "#4d7c0f", "#c2410c", "#5b21b6")
@@ -31,10 +32,17 @@ def draw(panels: Sequence[Panel], stem: Path) -> None:
         return
     matplotlib = require("matplotlib", "report", "firstk reproduce")
     with matplotlib.rc_context(STYLE):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
         figure = _figure(shown)
-        for kind in ("svg", "png"):
-            with whole_file(stem.parent / f"{stem.name}.{kind}", "A figure") as draft:
-                figure.savefig(draft, format=kind, dpi=110, metadata={"Date": None} if kind == "svg" else None)
+        # Placed once for both files; `savefig` would place the panels, and draw them in vain, for each.
+        figure.get_layout_engine().execute(figure)
+        figure.set_layout_engine("none")
+        with whole_file(stem.parent / f"{stem.name}.png", "A figure") as draft:
+            FigureCanvasAgg(figure).print_png(draft)
+        with whole_file(stem.parent / f"{stem.name}.svg", "A figure") as draft:
+            FigureCanvasSVG(figure).print_svg(draft, metadata={"Date": None})
 
 
 def _figure(shown: Sequence[Panel]) -> Any:
@@ -44,7 +52,7 @@ def _figure(shown: Sequence[Panel]) -> Any:
     across = min(len(shown), ACROSS if len(shown) != 4 else 2)
     down = ceil(len(shown) / across)
     # A Figure of its own, not pyplot's: nothing is left open, and no window system is asked for.
-    figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down), layout="constrained")
+    figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
     looks = _looks([s for panel in shown if isinstance(panel, Chart) for s in panel.series])

@@ -1,4 +1,4 @@
-"""All results of a tier as one page beside their figures: each claim, what was measured, held or not."""
+"""All results of a tier as one page beside their figures: each claim, what was measured, and the outcome."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from pathlib import Path
 from string import Template
 
 from firstk._whole_file import whole_file
-from firstk.experiments.claims import SOURCES, Verdict
+from firstk.experiments.claims import SOURCES, WORDS, Verdict
 from firstk.experiments.drawing import cell_text
 from firstk.experiments.panels import Chart, Heatmap, Pictures, Table
 from firstk.experiments.runner import Result
 from firstk.experiments.specs import PAPERS, Spec
 
-OUTCOMES = {True: ("held", "held"), False: ("failed", "did not hold"), None: ("open", "not judged")}
+OUTCOMES: dict[bool | str | None, tuple[str, str]] = {
+    True: ("held", WORDS[True]),
+    False: ("failed", WORDS[False]),
+    "depends": ("depends", "depends on the run"),
+    None: ("open", WORDS[None]),
+}
 TIER_TEXTS = {
     "smoke": "Small settings, in minutes: they show that everything runs, and not what the papers' sizes give.",
     "full": "The papers' settings, as far as two cores carry them; what was cut short is marked.",
@@ -80,8 +85,8 @@ def _counts(claims: Sequence[Verdict]) -> str:
     """Count outcomes by whose claim it was."""
     rows = []
     for source, text in SOURCES.items():
-        found = Counter(claim.held for claim in claims if claim.says == source)
-        cells = "".join(f'<td class="{OUTCOMES[held][0]}">{found[held]}</td>' for held in OUTCOMES)
+        found: Counter[bool | str | None] = Counter(claim.outcome for claim in claims if claim.says == source)
+        cells = "".join(f'<td class="{OUTCOMES[outcome][0]}">{found[outcome]}</td>' for outcome in OUTCOMES)
         rows.append(f'<tr><th scope="row">{escape(text)}</th>{cells}</tr>')
     heads = "".join(f'<th scope="col">{text}</th>' for _, text in OUTCOMES.values())
     return (
@@ -109,14 +114,15 @@ def _contents(results: Sequence[Result], specs: Mapping[str, Spec]) -> str:
 
 
 def _dot(claim: Verdict) -> str:
-    kind, text = OUTCOMES[claim.held]
+    kind, text = OUTCOMES[claim.outcome]
     said = escape(f"{claim.statement}: {text}")
     return f'<span class="dot {kind}" role="img" title="{said}" aria-label="{text}"></span>'
 
 
 def _badge(claim: Verdict) -> str:
-    kind, text = OUTCOMES[claim.held]
-    return f'<span class="badge {kind}">{text}</span>'
+    kind, text = OUTCOMES[claim.outcome]
+    seen = f"<small>{escape(claim.depends)}; here: {WORDS[claim.held]}</small>" if kind == "depends" else ""
+    return f'<span class="badge {kind}">{text}</span>{seen}'
 
 
 def _paper(paper: str, results: Sequence[Result], folder: Path) -> str:
@@ -126,7 +132,7 @@ def _paper(paper: str, results: Sequence[Result], folder: Path) -> str:
 
 
 def _experiment(result: Result, folder: Path) -> str:
-    outcome = "failed" if any(claim.held is False for claim in result.claims) else "held"
+    outcome = "failed" if any(claim.outcome is False for claim in result.claims) else "held"
     reading = f'<p class="reading"><b>Our reading.</b> {escape(result.reading)}</p>' if result.reading else ""
     tables = "".join(_html_table(panel) for panel in result.panels if isinstance(panel, Table))
     return (
@@ -147,7 +153,7 @@ def _figure(result: Result, folder: Path) -> str:
 
 def _claims(result: Result) -> str:
     rows = "".join(
-        f"<tr data-held='{OUTCOMES[claim.held][0]}'><td>{escape(claim.statement)}"
+        f"<tr data-held='{OUTCOMES[claim.outcome][0]}'><td>{escape(claim.statement)}"
         f"<small>{escape(claim.where)} · said by {escape(SOURCES[claim.says])}"
         f"{'. ' + escape(claim.reading) if claim.reading else ''}</small></td>"
         f"<td>{escape(claim.threshold)}</td><td>{escape(_measured(claim.measured))}</td><td>{_badge(claim)}</td></tr>"

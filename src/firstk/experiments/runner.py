@@ -116,6 +116,7 @@ def run(
     *,
     workers: int = 1,
     fresh: bool = False,
+    figures: bool = True,
     progress: Callable[[int], Callable[[Job], None]] = lambda total: lambda job: None,
 ) -> Run:
     """Run experiments; what is finished is kept in `folder` even if the run is stopped.
@@ -130,6 +131,8 @@ def run(
         Processes of one thread each. Results do not depend on it.
     fresh : bool
         Do finished cells again.
+    figures : bool
+        Draw them, too: about as long as the cells of the smoke tier take.
     progress : callable
         Given the number of cells to do, returns what is told each one that is done.
     """
@@ -148,7 +151,7 @@ def run(
             sentences[spec.id] = failed[0]
             continue
         results[spec.id] = _concluded(spec, tier, folder, wanted[spec.id])
-        write(results[spec.id], folder)
+        write(results[spec.id], folder, figures)
     return Run(results, sentences)
 
 
@@ -159,7 +162,7 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
     cells = [(part["cell"], part["result"]) for part in kept]
     with _naming(spec, spec.report):
         findings: Findings = part_of(spec.study, spec.report)(settings, cells)
-        claims = tuple(judged(claim, spec.paper, findings.measures) for claim in spec.claims)
+        claims = tuple(judged(claim, spec.paper, findings.measures, tier) for claim in spec.claims)
     return Result(
         id=spec.id,
         paper=spec.paper,
@@ -178,15 +181,16 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
     )
 
 
-def write(result: Result, folder: Path) -> None:
+def write(result: Result, folder: Path, figures: bool = True) -> None:
     """Write the record and its figure."""
-    from firstk.experiments.drawing import draw
-
     # JSON and back: what is drawn now is what a committed record gives later.
     text = result.to_json()
     with whole_file(folder / f"{result.stem}.json", "A result") as draft:
         draft.write_text(text, encoding="utf-8")
-    draw(Result.from_json(text).panels, folder / result.stem)
+    if figures:
+        from firstk.experiments.drawing import draw
+
+        draw(Result.from_json(text).panels, folder / result.stem)
 
 
 def read_results(folder: Path, specs: Mapping[str, Spec]) -> list[Result]:

@@ -13,7 +13,7 @@ import numpy as np
 from firstk import PrefixEncoder
 from firstk._checks import IllegalCombination
 from firstk.experiments.panels import Chart, Findings, Heatmap, Mark, Pictures, Series, Table, rounded
-from firstk.experiments.studies.lae_spectra import spectrum_of
+from firstk.experiments.studies.lae_spectra import mnist_of, spectrum_of
 from firstk.experiments.studies.lae_training import (
     MODELS,
     OPTIMISERS,
@@ -36,7 +36,7 @@ Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return one recipe a model and optimiser, with the learning rate that 001 tuned for it (table 2)."""
-    data = {"name": "mnist", "rows": settings["rows"]}
+    data = mnist_of(settings)
     shared = {name: settings[name] for name in ("k", "batch", "seed")} | {"data": data, "revision": REVISION}
     found = []
     for run in settings["runs"]:
@@ -62,8 +62,8 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     if watch.decoder is not None:
         found["overlaps"] = {str(epoch): [list(rounded(row)) for row in kept] for epoch, kept in watch.kept.items()}
         rotated = on_moments(cell)
-        columns = watch.decoder[:_SHOWN] @ (spectrum_of(cell["data"]).axes if rotated else np.eye(784))
-        found["pictures"] = [_grey(column) for column in columns]
+        columns = watch.decoder[:_SHOWN]
+        found["pictures"] = [_grey(c) for c in (columns @ spectrum_of(cell["data"]).axes if rotated else columns)]
     return found
 
 
@@ -225,5 +225,6 @@ def overlaps(settings: Mapping[str, Any], results: Results) -> Findings:
     names = tuple(MODELS[cell["model"]] for cell, _ in pictured)
     columns = tuple(str(i + 1) for i in range(_SHOWN))
     pixels = tuple(tuple(result["pictures"]) for _, result in pictured)
-    panels.append(Pictures("First decoder columns at the end", names, columns, (28, 28), pixels))
+    side = 28 // settings.get("pool", 1)
+    panels.append(Pictures("First decoder columns at the end", names, columns, (side, side), pixels))
     return Findings(measures, tuple(panels), _notes(settings, results), _censored(settings, results))

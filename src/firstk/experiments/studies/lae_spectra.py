@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from firstk.experiments.sources import images
+from firstk.experiments.studies.tasks import pooled
 from firstk.moments import Moments
 
 
@@ -37,8 +38,8 @@ class Spectrum:
 
 
 @lru_cache(maxsize=2)
-def _mnist(rows: int) -> Spectrum:
-    return _of(pixels(rows))
+def _mnist(rows: int, pool: int) -> Spectrum:
+    return _of(pixels(rows, pool))
 
 
 @lru_cache(maxsize=2)
@@ -51,9 +52,14 @@ def _of(X: np.ndarray) -> Spectrum:
     return Spectrum(np.maximum(values[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1].T))
 
 
-def pixels(rows: int) -> np.ndarray:
-    """Return the first training images of MNIST as rows of pixels in [0, 1]; training subtracts their mean."""
-    return images("mnist").X_train[:rows]
+def pixels(rows: int, pool: int = 1) -> np.ndarray:
+    """Return the first training images of MNIST as rows of pixels in [0, 1]; training subtracts their mean.
+
+    With `pool` above 1 squares of so many pixels become one, their sum over `pool`: the coordinates of the images
+    projected on pictures that are constant in each square, so that the first eigenvalues hardly change.
+    """
+    found = images("mnist")
+    return pool * pooled(found.X_train[:rows], found.image_shape, pool)[0] if pool > 1 else found.X_train[:rows]
 
 
 def synthetic(rows: int, p: int, low: float, high: float, seed: int) -> np.ndarray:
@@ -63,14 +69,21 @@ def synthetic(rows: int, p: int, low: float, high: float, seed: int) -> np.ndarr
     return (rng.standard_normal((rows, p)) * np.sqrt(np.linspace(high, low, p))) @ axes
 
 
+def mnist_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a cell names the images that settings ask for."""
+    return {"name": "mnist", "rows": settings["rows"]} | {
+        name: settings[name] for name in ("pool",) if name in settings
+    }
+
+
 def spectrum_of(data: Mapping[str, Any]) -> Spectrum:
     """Return the spectrum of what a cell names: MNIST, or the synthetic set of 001 H.2."""
-    return _mnist(data["rows"]) if data["name"] == "mnist" else _synthetic(*_drawn(data))
+    return _mnist(data["rows"], data.get("pool", 1)) if data["name"] == "mnist" else _synthetic(*_drawn(data))
 
 
 def rows_of(data: Mapping[str, Any]) -> np.ndarray:
     """Return the rows themselves, for training that draws from them."""
-    return pixels(data["rows"]) if data["name"] == "mnist" else synthetic(*_drawn(data))
+    return pixels(data["rows"], data.get("pool", 1)) if data["name"] == "mnist" else synthetic(*_drawn(data))
 
 
 def _drawn(data: Mapping[str, Any]) -> tuple[int, int, float, float, int]:

@@ -153,7 +153,7 @@ def _task(problem: Problem, data: Mapping[str, Any], moments: bool, rotated: boo
     from firstk import training
 
     rows = {"X": spectrum_of(data).rows(own_coordinates=not rotated) if moments else rows_of(data)}
-    statistics = problem.measure(rows) if moments else _measured(json.dumps(data, sort_keys=True))
+    statistics = _measured(json.dumps(data, sort_keys=True), moments, rotated)
     request = problem.request(problem.objective, statistics, rows)
     task = training.build(request)
     if rotated:
@@ -163,10 +163,12 @@ def _task(problem: Problem, data: Mapping[str, Any], moments: bool, rotated: boo
     return task, request.solution.components
 
 
-@lru_cache(maxsize=1)
-def _measured(data: str) -> Statistics:
-    """Return the statistics of all rows, which the runs on one set share."""
-    return pose("reconstruction", "full_prefix", "gradient", None).measure({"X": rows_of(json.loads(data))})
+@lru_cache(maxsize=3)
+def _measured(data: str, moments: bool, rotated: bool) -> Statistics:
+    """Return the statistics of all rows, or of the few that stand for them: the runs on one set share them."""
+    named = json.loads(data)
+    X = spectrum_of(named).rows(own_coordinates=not rotated) if moments else rows_of(named)
+    return pose("reconstruction", "full_prefix", "gradient", None).measure({"X": X})
 
 
 def looks(epochs: int) -> list[int]:

@@ -46,6 +46,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "length": run["length"],
                     "configuration": run["configuration"],
                 }
+                | ({"trace_every": run["trace_every"]} if "trace_every" in run else {})
             )
         for start in range(settings["classifiers"]):
             made.append(
@@ -98,7 +99,8 @@ def _linear(cell: Mapping[str, Any]) -> dict[str, Any]:
     eps = cell.get("eps")
     best = reference(data, cell["family"], cell["d"], eps)
     axes = Axes(data, best, eps)
-    settings: dict[str, Any] = {"epochs": cell["length"], "watch": axes, "trace_every": 1}
+    settings: dict[str, Any] = {"epochs": cell["length"], "watch": axes}
+    settings["trace_every"] = cell.get("trace_every", 1)
     if cell["method"] != "ours":
         settings |= {"optimiser": "adam", "learning_rate": cell["learning_rate"], "schedule": "constant"}
         settings |= {"batch_size": cell["batch"], "whiten": False, "canonical": False}

@@ -165,7 +165,8 @@ def ordering_of(cell: Mapping[str, Any]) -> Any:
 def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
     """Return Adam as Table 1 has it, on raw coordinates and weights left as learned; or the library's own defaults."""
     if cell["method"] == "ours":
-        return Gradient(watch=losses, epochs=cell.get("length", "auto"))
+        every = {"trace_every": max(1, cell["length"] // TRACE)} if "length" in cell else {}
+        return Gradient(watch=losses, epochs=cell.get("length", "auto"), **every)
     # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay beside it does.
     prefixes = {"full_prefix": cell["d"], "sparse_prefix": len(cell.get("prefixes", ()))}.get(cell["method"], 1)
     return Gradient(
