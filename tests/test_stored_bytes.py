@@ -232,11 +232,11 @@ def test_a_training_checkpoint_that_does_not_fit_the_run_is_refused(tmp_path, sp
     from firstk.solvers import _checkpoint
 
     solver = Gradient(epochs=2, checkpoint=tmp_path, checkpoint_every=1)
-    PrefixEncoder(2, solver=solver, random_state=0).fit(X)
+    enc = PrefixEncoder(2, network="mlp", solver=solver, random_state=0).fit(X)
     read = _checkpoint.read
     monkeypatch.setattr(_checkpoint, "read", lambda folder, mark: read(folder, mark) | {spoil: {"strange": 1}})
     with pytest.raises(CorruptModel, match="Remove it to start again"):
-        PrefixEncoder(2, solver=replace(solver, resume=True), random_state=0).fit(X)
+        enc.set_params(solver=replace(solver, resume=True)).fit(X)
 
 
 INDEX = FunnelIndex.fit(X, schedule=[(2, 30), (3, 20)], n_neighbours=5)

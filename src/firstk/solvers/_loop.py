@@ -260,9 +260,8 @@ class _Run:
         self.task.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.generator.set_state(state["generator"])
-        if (
-            _draws_globally(self.task) and len(state["global"]) == ranks.size
-        ):  # of another number of ranks: dropout goes on with other draws
+        # A state of another number of ranks is of no use: dropout then goes on with other draws.
+        if _draws_globally(self.task) and len(state["global"]) == ranks.size:
             torch.set_rng_state(state["global"][ranks.rank])
 
 
