@@ -165,3 +165,10 @@ def test_printed_table_marks_the_front():
     assert lines[1].split() == ["k", "float32", "int8", "binary"]
     assert lines[2].split() == ["8", "0.5000", "(32)", "0.4900", "(8)", "0.2000", "(1)*"]
     assert lines[-1] == "input: 0.9500 (256)"
+
+
+def test_scores_that_differ_by_rounding_tie():
+    offers = [Offer(8, "float32", 32, 0.9), Offer(16, "int8", 16, 0.9 - 1e-9), Offer(4, "int8", 4, 0.5)]
+    table = PrecisionTable(offers, "accuracy")
+    assert table.choose().bytes == 16
+    assert [offer.bytes for offer in table.front] == [4, 16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from firstk import PrefixEncoder
 from firstk._linalg import ordered_eigh, rank_tolerance, row_space, shrunk, signed, symmetrised, whitener
 from slow_reference import EPS, correlated
 
@@ -103,3 +104,15 @@ def test_signs_of_ties_do_not_follow_rounding():
 def test_symmetric_part():
     S = np.arange(9.0).reshape(3, 3)
     np.testing.assert_array_equal(symmetrised(S), [[0, 2, 4], [2, 4, 6], [4, 6, 8]])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e10, 1e12])
+def test_fewer_rows_than_columns_with_an_offset(offset):
+    X = np.random.default_rng(0).normal(size=(30, 200)) + offset
+    centred = X - X.mean(axis=0)
+    centred -= centred.mean(axis=0)
+    _, s, V = np.linalg.svd(centred, full_matrices=False)
+    enc = PrefixEncoder().fit(X)
+    assert enc.n_components_ == 29
+    np.testing.assert_allclose(enc.spectrum_, s[:29] ** 2 / 30, rtol=1e-13)
+    np.testing.assert_allclose(np.abs((enc.components_ * V[:29]).sum(axis=1)), 1, rtol=1e-13)

@@ -349,3 +349,34 @@ def test_tiny_float32_rows_keep_their_digits(scale):
     X = np.random.default_rng(8).normal(size=(300, 5)).astype(np.float32)
     tiny = Moments().update(X * np.float32(scale))
     np.testing.assert_allclose(tiny.St / scale**2, Moments("float64").update(X).St, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [1e7, -3e9])
+def test_targets_are_constant_by_their_own_precision(offset):
+    """Targets of float64 beside rows of float32: what float32 would call constant is not."""
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(2000, 8)), rng.normal(size=2000)
+    single = Moments().update(X.astype(np.float32), targets=t + offset)
+    np.testing.assert_allclose(single.Syy, [[np.var(t)]], rtol=1e-5)
+    assert np.all(single.Sxy != 0)
+    again = Moments.from_arrays(Moments().merge(single).to_arrays())
+    np.testing.assert_array_equal(again.Syy, single.Syy)
+    blurred = Moments().update(X.astype(np.float32), targets=(t + offset).astype(np.float32))
+    assert not blurred.Syy.any()
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-5), (np.float64, 1e-13)])
+@pytest.mark.parametrize("weight", [1e4, 1e8, 1e12])
+def test_a_row_that_outweighs_the_others(weight, dtype, rtol, labelled):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(3000, 6)) + 3).astype(dtype)
+    w, y = np.ones(3000), np.arange(3000) % 3 if labelled else np.zeros(3000, int)
+    w[[1234, 77]] = weight, weight / 7
+    exact = np.zeros((6, 6), np.longdouble)
+    for c in np.unique(y):
+        rows, share = X[y == c].astype(np.longdouble), w[y == c].astype(np.longdouble)
+        centred = rows - share @ rows / share.sum()
+        exact += (share[:, None] * centred).T @ centred
+    found = Moments().update(X, y if labelled else None, sample_weight=w).within
+    np.testing.assert_allclose(found, exact.astype(float), atol=rtol * float(np.abs(exact).max()))

@@ -136,3 +136,12 @@ def test_pairs_with_and_without_scores_do_not_mix():
         PairMoments().update(left, right).update(left, right, np.arange(8.0))
     with pytest.raises(InvalidInput, match="Give scores to all"):
         PairMoments().update(left, right, np.arange(8.0)).merge(PairMoments().update(left, right))
+
+
+def test_scores_far_from_zero_keep_their_digits_beside_float32():
+    rng = np.random.default_rng(0)
+    left, right, scores = rng.normal(size=(200, 3)), rng.normal(size=(200, 3)), rng.normal(size=200)
+    plain = PairMoments().update(left, right, scores)
+    single = PairMoments().update(left.astype(np.float32), right.astype(np.float32), scores + 1e7)
+    assert single.scored
+    np.testing.assert_allclose(single.agreement, plain.agreement, atol=1e-6)

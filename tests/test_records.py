@@ -268,3 +268,11 @@ def test_records_import_nothing_heavy():
     code = "import sys, firstk.records; print(sorted({'torch', 'sklearn', 'matplotlib', 'scipy'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_target_is_reached_up_to_rounding():
+    curve = PrefixCurve(k=(1, 2, 3), score=(0.5, 0.9 - 1e-9, 0.9), metric="accuracy")
+    assert curve.smallest(keep=1.0) == 2
+    assert PrefixCurve(k=(1, 2, 3), score=(0.5, 0.8999, 0.9), metric="accuracy").smallest(keep=1.0) == 3
+    losses = PrefixCurve(k=(1, 2), score=(0.3 + 1e-9, 0.3), metric="loss", higher_is_better=False)
+    assert losses.smallest(keep=1.0) == 1

@@ -13,7 +13,7 @@ from typing import Any
 from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk._fields import LIMIT, Fields, plain
 from firstk.precision import PRECISIONS
-from firstk.records import PrefixCurve
+from firstk.records import PrefixCurve, slack
 
 FORMAT = "firstk.PrecisionTable/1"
 _FIELDS = Fields("PrecisionTable")
@@ -130,7 +130,7 @@ class PrecisionTable:
         """The offers that no other beats: as few bytes and a better score, or fewer bytes and as good a score."""
         best: list[Offer] = []
         for offer in sorted(self.offers, key=lambda o: (o.bytes, -self._merit(o), o.k)):
-            if not best or self._merit(offer) > self._merit(best[-1]):
+            if not best or self._merit(offer) > self._merit(best[-1]) + slack(best[-1].score):
                 best.append(offer)
         return tuple(best)
 
@@ -192,11 +192,13 @@ class PrecisionTable:
             if limit is not None:
                 left = self._within(left, name, limit, cost)
         if keep is None:
-            return max(left, key=lambda o: (self._merit(o), -o.bytes, -o.k))
+            most = max(self._merit(offer) for offer in left)
+            return min((o for o in left if self._merit(o) >= most - slack(most)), key=lambda o: (o.bytes, o.k))
         keep = check_fraction(keep, "keep", owner, open_left=True)
         whole = self._whole(check_choice(relative_to, ("full", "input"), "relative_to", owner))
         target = keep * whole if self.higher_is_better else whole / keep
-        good = [o for o in left if self._merit(o) >= (target if self.higher_is_better else -target)]
+        goal = target if self.higher_is_better else -target
+        good = [o for o in left if self._merit(o) >= goal - slack(goal)]
         if not good:
             best = max(left, key=self._merit)
             raise InvalidInput(

@@ -21,6 +21,15 @@ _ADDED = {"low": None, "high": None, "confidence": None}
 _FIELDS = Fields("PrefixCurve")
 
 
+# Scores that differ by less than this share are equal: codes of float32 are summed to 1e-7, on each processor its own.
+_ROUNDING = 1e-6
+
+
+def slack(score: float) -> float:
+    """Return the difference to a score that rounding may make; a target is reached, and a tie a tie, up to this."""
+    return _ROUNDING * abs(score)
+
+
 @dataclass(frozen=True, repr=False)
 class PrefixCurve:
     """Quality of a code against the number of coordinates that are kept.
@@ -143,7 +152,7 @@ class PrefixCurve:
             )
         target = keep * whole if self.higher_is_better else whole / keep
         for k, score in self:
-            if score >= target if self.higher_is_better else score <= target:
+            if score >= target - slack(target) if self.higher_is_better else score <= target + slack(target):
                 return k
         raise self._out_of_reach(keep, whole)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from firstk import Fisher, PrefixEncoder
@@ -93,3 +94,21 @@ def test_auto_regularises_where_that_is_needed():
     scores = {row["shrinkage"]: row["score"] for row in enc.encoder_.config["auto"]}
     assert enc.objective_.shrinkage >= 0.3
     assert scores[enc.objective_.shrinkage] > scores[0.1]
+
+
+def test_axes_beyond_the_classes_keep_their_digits_beside_a_nearly_constant_column():
+    """Past C - 1: N-orthogonal to the discriminants, most within-class variance per unit length first."""
+    rng = np.random.default_rng(3)
+    y = np.arange(600) % 3
+    X = rng.normal(size=(600, 12)) * np.geomspace(2, 0.5, 12) + rng.normal(size=(3, 12))[y]
+    X[:, 11] = 0.1 + 3e-9 * rng.normal(size=600)
+    enc = PrefixEncoder(8, objective="fisher").fit(X, y)
+    centred = X - np.stack([X[y == c].mean(axis=0) for c in range(3)])[y]
+    Sw, V = centred.T @ centred / 600, enc.components_
+    np.testing.assert_allclose(V @ Sw @ V.T, np.eye(8), atol=1e-9)
+    # On the complement of Sw times the discriminants, Sw has these axes as its leading eigenvectors.
+    free = scipy.linalg.null_space(V[:2] @ Sw)
+    _values, vectors = np.linalg.eigh(free.T @ Sw @ free)
+    wanted = (free @ vectors[:, ::-1]).T[:6]
+    cosines = np.abs((V[2:] * wanted).sum(axis=1)) / np.linalg.norm(V[2:], axis=1)
+    np.testing.assert_allclose(cosines, 1, atol=1e-10)

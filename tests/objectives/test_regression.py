@@ -72,3 +72,12 @@ def test_whole_numbers_are_numbers(data):
     a = PrefixEncoder(objective="regression").fit(X, whole)
     b = PrefixEncoder(objective="regression").fit(X, whole.astype(float))
     np.testing.assert_array_equal(a.components_, b.components_)
+
+
+def test_float32_rows_with_a_target_far_from_zero():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 8))
+    Y = np.column_stack([1e7 + X @ rng.normal(size=8), X @ rng.normal(size=8)])
+    enc = PrefixEncoder(objective="regression").fit(X.astype(np.float32), Y)
+    assert enc.n_components_ == 2
+    np.testing.assert_allclose(enc.predict(X) - [1e7, 0], Y - [1e7, 0], atol=1e-4)

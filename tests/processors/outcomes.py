@@ -1,4 +1,4 @@
-"""Fit and decide on four data sets, and print what came out as JSON: run once for each kind of processor.
+"""Fit and decide on up to four data sets, and write what came out: run once for each kind of processor.
 
 Decisions (ranks, settings left to "auto", recommended lengths, neighbour lists) must be the same everywhere; numbers
 must agree as far as the gaps in the spectrum allow. `compare.py` says what that means.
@@ -15,31 +15,26 @@ from firstk import Fisher, PrefixEncoder, Similarity
 from firstk.data import load_banking77, load_digits, two_blocks
 from firstk.metrics import nearest_neighbours
 
-OUT, DATA = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None
-ROWS, HELD = 3000, 600
-
 
 def low_rank(seed: int = 5, n: int = 400, p: int = 60):
     """Rows of rank 20 with copies, an offset and three classes: ranks and ties are known."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
     # Of whole numbers, so that the rows are the same to the last bit, whatever makes the product.
-    X = (rng.integers(-3, 4, (n, 20)) @ rng.integers(-3, 4, (20, p)) + rng.integers(-9, 9, (3, p))[y] + 100).astype(
-        float
-    )
+    X = rng.integers(-3, 4, (n, 20)) @ rng.integers(-3, 4, (20, p)) + rng.integers(-9, 9, (3, p))[y] + 100
     X[n // 2 : n // 2 + 50] = X[:50]
-    return X, y
+    return X.astype(np.float64), y
 
 
-def data_sets():
-    digits = load_digits()
-    yield "digits", np.vstack([digits.X_train, digits.X_test]), np.concatenate([digits.y_train, digits.y_test])
+def data_sets(folder, rows):
     blocks = two_blocks(random_state=0)
-    yield "two_blocks", blocks.X[:ROWS], blocks.y[:ROWS]
+    yield "two_blocks", blocks.X[:rows], blocks.y[:rows]
     yield "low_rank", *low_rank()
-    if DATA:
-        banking = load_banking77(DATA)
-        yield "banking77", banking.X_train[:ROWS], banking.y_train[:ROWS]
+    if folder:
+        digits = load_digits()
+        yield "digits", np.vstack([digits.X_train, digits.X_test]), np.concatenate([digits.y_train, digits.y_test])
+        banking = load_banking77(folder)
+        yield "banking77", banking.X_train[:rows], banking.y_train[:rows]
 
 
 def encoders(X):
@@ -51,13 +46,15 @@ def encoders(X):
     yield "dot products", PrefixEncoder(d, objective=Similarity(keep="dot_products"))
 
 
-def main() -> None:
+def main(out: Path, folder: str | None = None) -> None:
+    """Write all outcomes to `out`; with the real data sets in `folder`, three thousand rows of each set."""
+    most, held_out = (3000, 600) if folder else (600, 150)
     arrays = {}
-    for name, X, y in data_sets():
+    for name, X, y in data_sets(folder, most):
         for kind in (np.float64, np.float32):
             rows = X.astype(kind)
             order = np.random.default_rng(0).permutation(len(rows))
-            held, kept = order[: min(HELD, len(rows) // 4)], order[min(HELD, len(rows) // 4) :]
+            held, kept = np.split(order, [min(held_out, len(rows) // 4)])
             key = f"{name}|{kind.__name__}"
             for similarity in ("cosine", "euclidean"):
                 found = nearest_neighbours(rows[kept], rows[held], 10, similarity=similarity)
@@ -77,7 +74,8 @@ def main() -> None:
                 if kind is np.float64:
                     codes = [enc.transform(rows[part]) for part in (kept, held)]
                     arrays[f"{stem}|decision:neighbours of codes"] = nearest_neighbours(*codes, 10)
-    np.savez(OUT, **arrays)
+    np.savez(out, **arrays)
 
 
-main()
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -9,11 +9,13 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from firstk import Fisher, Gradient, PrefixEncoder, Similarity, SparsePrefix, UniformL2, Unordered
+from firstk import MLP, Fisher, Gradient, PrefixEncoder, Similarity, SparsePrefix, UniformL2, Unordered
 from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
 from firstk._linalg import shrunk
 from firstk.data import load_digits
@@ -450,3 +452,19 @@ def test_progress_shows_loss_and_time_left(digits, capsys):
     shown = capsys.readouterr().err
     assert "training" in shown
     assert "loss" in shown
+
+
+def test_networks_trained_in_threads_draw_by_their_own_seed():
+    """Dropout draws from torch's global generator, of which all threads have one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 6)), np.arange(120) % 3
+    enc = PrefixEncoder(
+        2, objective="classification", network=MLP((8,), dropout=0.3), solver=Gradient(epochs=3), random_state=0
+    )
+    before = torch.get_rng_state()
+    alone = enc.fit(X, y).transform(X[:2])
+    with ThreadPoolExecutor(4) as pool:
+        codes = list(pool.map(lambda _: clone(enc).fit(X, y).transform(X[:2]), range(8)))
+    for code in codes:
+        np.testing.assert_array_equal(code, alone)
+    np.testing.assert_array_equal(torch.get_rng_state(), before)
