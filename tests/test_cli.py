@@ -66,6 +66,7 @@ def test_every_example_of_help_runs(tmp_path):
         assert done.returncode == 0 or extra_missing, example + done.stderr
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
 def test_a_signal_that_falls_into_a_destructor_still_ends_the_command(name, code):
     """Python drops what a destructor raises; the signal must not be lost with it."""
@@ -81,7 +82,6 @@ class Late:
         time.sleep(0.2)
 
 def command():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     Late()
     time.sleep(20)
 

@@ -375,6 +375,7 @@ from firstk.cli import main; main()
 """
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder):
     command = ("fit", "digits.npz", "--objective", "fisher", "--label", "label", "-o")
     assert firstk(*command, "whole", cwd=folder, script=INTERRUPTED.format(at=-1)).returncode == 0

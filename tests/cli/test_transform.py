@@ -335,6 +335,7 @@ def wait_for(condition, looks=6000):
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_killed_in_the_middle_of_one_file(shards, encoder, number):
     job = slow_job(shards, "out.parquet")
@@ -353,6 +354,7 @@ def test_killed_in_the_middle_of_one_file(shards, encoder, number):
     assert open_vectors(shards / "out.parquet").rows == 60_000
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_killed_in_the_middle_of_a_folder_and_resumed(shards, encoder, number):
     job = slow_job(shards, "out")

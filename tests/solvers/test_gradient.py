@@ -206,6 +206,7 @@ def test_a_run_without_a_seed_cannot_be_taken_up_again(digits, tmp_path):
     enc.set_params(random_state=0).fit(digits.X_train)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupt_keeps_the_best_state_and_says_so(digits):
     before = signal.getsignal(signal.SIGINT)
     threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
