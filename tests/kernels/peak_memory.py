@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from firstk.kernels._inputs import HAS_NUMBA
+from firstk.kernels._jit import can_compile
 from firstk.kernels.contrastive import info_nce
 from firstk.kernels.cross_entropy import cross_entropy
 
@@ -79,7 +79,7 @@ def main():
         json.dump(None, sys.stdout)
         return
     found = {"40 MB": peak(lambda: torch.ones(10_000_000))}
-    for backend in ("torch", "compiled")[: 1 + HAS_NUMBA]:
+    for backend in ("torch", "compiled")[: 1 + can_compile()]:
         for shape in CROSS_ENTROPY:
             for name, omega in OMEGAS.items():
                 found[f"cross_entropy {shape} {name} {backend}"] = cross_entropy_peak(*shape, omega, backend)

@@ -7,19 +7,18 @@ bfloat16 has no correct digit to spare. Gradients come back in the dtype of the 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from firstk._checks import IllegalCombination, InvalidInput, MissingExtra, bad_parameter, check_choice
+from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, check_choice
+from firstk.kernels._jit import can_compile, check_can_compile
 from firstk.omega import OmegaLike, PrefixWeights, resolve_omega
 
 ESTIMATORS = ("exact", "sampled")
 BACKENDS = ("auto", "compiled", "torch")
-HAS_NUMBA = importlib.util.find_spec("numba") is not None
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -147,15 +146,14 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
         return False
     possible = z.device.type == "cpu" and z.dtype in (torch.float32, torch.float64)
     if backend == "compiled":
-        if not HAS_NUMBA:
-            raise MissingExtra("numba", "torch", f"{owner} with backend='compiled'")
+        check_can_compile(f"{owner} with backend='compiled'", "torch", "backend='torch'")
         if not possible:
             raise IllegalCombination(
                 f"{owner} with backend='compiled'",
                 f"the compiled path runs on the CPU and the tensors are on {z.device}",
                 "backend='torch'",
             )
-    return possible and HAS_NUMBA
+    return possible and can_compile()
 
 
 def few_prefixes(omega: Tensor, compiled: bool) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +19,9 @@ from firstk._checks import (
     check_choice,
     check_fraction,
     is_int,
-    require,
 )
 from firstk.fitted import FittedEncoder
+from firstk.kernels._jit import can_compile, check_can_compile
 from firstk.retrieval import _plain
 from firstk.retrieval._file import pack_encoder, read_index, unpack_encoder, write_index
 from firstk.retrieval.funnel import Found, search_block
@@ -252,11 +251,11 @@ class FunnelIndex:
     def _operations(self) -> ModuleType:
         wanted = self.engine
         if wanted == "auto":
-            compiled = len(self) >= _LARGE and importlib.util.find_spec("numba") is not None
+            compiled = len(self) >= _LARGE and can_compile()
             wanted = "compiled" if compiled else "numpy"
         if wanted == "numpy":
             return _plain
-        require("numba", "search", "A compiled search")
+        check_can_compile("A compiled search", "search", "engine='numpy'")
         from firstk.retrieval import _compiled
 
         return _compiled
