@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each sets up what it needs in .venv; a second run is quick.
+# The two to know: `make demo` and `make test`. Each target sets up what it needs in .venv; a second run is quick.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,13 +7,17 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 # With SCIPY_ARRAY_API scikit-learn's array checks run instead of being skipped.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE SCIPY_ARRAY_API=1
 
-.PHONY: help demo test lint bench clean
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+.PHONY: help demo test test-full test-kernels lint bench clean
 
 help:
-	@echo "make demo   learn ordered codes on embedded data and write a page to open"
-	@echo "make test   lint, types, layers, doctests, README code and all tests"
-	@echo "make lint   ruff, mypy and import-linter alone"
-	@echo "make bench  speed against named peers, as ratios"
+	@echo "make demo          learn ordered codes on embedded data and write a page to open"
+	@echo "make test          lint, types, layers, doctests, README code and the tests, in minutes"
+	@echo "make test-full     make test, and the tests that take long (marked 'full')"
+	@echo "make test-kernels  the numeric tests under the arithmetic of other processors, in turn"
+	@echo "make lint          ruff, mypy and import-linter alone"
+	@echo "make bench         speed against named peers, as ratios"
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -36,7 +40,15 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST) --durations=10
+	$(BIN)/python tests/kernels_matrix.py --short
+
+test-full: lint
+	$(PYTEST) --durations=10 -m ''
+	$(BIN)/python tests/kernels_matrix.py --short
+
+test-kernels: $(VENV)/.test
+	$(BIN)/python tests/kernels_matrix.py
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

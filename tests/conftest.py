@@ -1,9 +1,10 @@
-"""Fixtures for every test folder: the data, and a browser."""
+"""Fixtures for every test folder: the data, a browser, and a Ctrl-C that is heard."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,3 +47,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
     yield started
     started.quit()
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let SIGINT do here, and in every process started from here, what it does in a terminal.
+
+    A job in the background (nohup, ``&`` in a script, many CI runners) ignores SIGINT, a program inherits that from
+    the one that starts it, and Python installs no handler for an ignored signal: nothing would ever be interrupted. A
+    signal with a handler is back at its default in a program that is started.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

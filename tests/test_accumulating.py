@@ -174,6 +174,7 @@ def table_of(folder):
     return pieces_of(table, lambda batch: batch.columns["label"], ("label",))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interruption_keeps_a_checkpoint_and_resume_gives_the_same_bytes(tmp_path):
     folder, file = tmp_path / "shards", tmp_path / "moments.checkpoint"
     folder.mkdir()
@@ -201,6 +202,7 @@ def test_an_interruption_keeps_a_checkpoint_and_resume_gives_the_same_bytes(tmp_
     assert not file.exists(), "a finished run has no checkpoint"
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("change", ["settings", "files", "held out"])
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, change):
     folder, file = tmp_path / "shards", tmp_path / "moments.checkpoint"

@@ -1,14 +1,18 @@
 """The command line answers in sentences, and its exit codes mean something."""
 
+import shlex
 import subprocess
 import sys
 
 import pytest
 
+from command_line import firstk
 from firstk import __version__
+from firstk.cli.app import COMMANDS
 
 
-def firstk(*arguments, cwd=None):
+def from_outside(*arguments, cwd=None):
+    """Run the command line in a process of its own."""
     return subprocess.run(
         [sys.executable, "-c", "from firstk.cli import main; main()", *arguments],
         capture_output=True,
@@ -32,23 +36,24 @@ def test_command_help_teaches_by_example():
 
 
 def test_version():
-    assert firstk("--version").stdout.strip() == f"firstk {__version__}"
+    assert from_outside("--version").stdout.strip() == f"firstk {__version__}"
 
 
 def test_no_arguments_shows_help_not_a_traceback():
-    done = firstk()
+    done = from_outside()
     assert "Usage" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_unknown_command_is_wrong_usage():
-    assert firstk("dmeo").returncode == 2
+    assert from_outside("dmeo").returncode == 2
 
 
 def test_a_refusal_is_one_sentence(tmp_path):
     (tmp_path / "taken").write_text("a file stands where the folder should be")
-    done = firstk("demo", "--out", "taken", "--quiet", cwd=tmp_path)
+    done = from_outside("demo", "--out", "taken", "--quiet", cwd=tmp_path)
     assert done.returncode == 1
+    assert done.stdout == "", "refused before the work, not after it"
     assert done.stderr.startswith("firstk: ")
     assert "Traceback" not in done.stderr
     assert (tmp_path / "taken").read_text().startswith("a file")
@@ -56,16 +61,13 @@ def test_a_refusal_is_one_sentence(tmp_path):
 
 def test_every_example_of_help_runs(tmp_path):
     """In the order of --help, in one folder: each stands on what those before it wrote."""
-    import shlex
-
-    from firstk.cli.app import COMMANDS
-
     for _, example in COMMANDS:
         done = firstk(*shlex.split(example)[1:], cwd=tmp_path)
         extra_missing = done.returncode == 1 and "which is not installed" in done.stderr
         assert done.returncode == 0 or extra_missing, example + done.stderr
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
 def test_a_signal_that_falls_into_a_destructor_still_ends_the_command(name, code):
     """Python drops what a destructor raises; the signal must not be lost with it."""
@@ -81,7 +83,6 @@ class Late:
         time.sleep(0.2)
 
 def command():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     Late()
     time.sleep(20)
 

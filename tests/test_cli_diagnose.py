@@ -1,25 +1,14 @@
 """``firstk diagnose`` end to end, on real files and on bad ones."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from command_line import firstk
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
 from firstk.diagnosis import Diagnosis, diagnose
-
-
-def firstk(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, "-c", "from firstk.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")

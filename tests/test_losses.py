@@ -9,7 +9,6 @@ import torch
 
 import firstk.losses
 from firstk._checks import IllegalCombination, InvalidInput, MissingExtra
-from firstk.kernels import _inputs
 from firstk.kernels.contrastive import info_nce, info_nce_per_prefix
 from firstk.kernels.cosent import cosent
 from firstk.kernels.cosine import cosine_similarity
@@ -192,7 +191,7 @@ def test_sampled_modules_draw_from_their_generator():
 
 
 def test_without_numba(monkeypatch):
-    monkeypatch.setattr(_inputs, "HAS_NUMBA", False)
+    monkeypatch.setitem(sys.modules, "numba", None)
     wanted = cross_entropy(Z, HEAD, LABELS, backend="torch")
     assert torch.equal(cross_entropy(Z, HEAD, LABELS), wanted)
     with pytest.raises(MissingExtra, match=r"'numba'.*firstk\[torch\]"):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_line import firstk
 from firstk import PrefixEncoder
 from firstk.data.files import open_vectors
 
@@ -32,9 +31,7 @@ def walked(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     printed = {}
     for program, command, *arguments in commands():
         assert program == "firstk"
-        done = subprocess.run(
-            [sys.executable, "-m", "firstk", command, *arguments], cwd=home, capture_output=True, text=True, check=False
-        )
+        done = firstk(command, *arguments, cwd=home)
         assert done.returncode == 0, f"firstk {command}: {done.stderr}"
         assert "Traceback" not in done.stderr
         printed[command] = done.stdout

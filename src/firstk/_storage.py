@@ -101,6 +101,9 @@ def _surrounds_us(target: Path) -> bool:
 
 
 def _check_folder(target: Path) -> None:
+    for above in target.parents:
+        if above.is_file():
+            raise InvalidInput(f"Cannot write a model to '{target}': '{above}' is a file. Choose another folder.")
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"A model is a folder, and '{target}' is a file. Choose another name.")
     if target.is_dir() and any(target.iterdir()) and not _holds_only_a_model(target):

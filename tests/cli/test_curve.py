@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
-from unittest import mock
 
 import numpy as np
 import pytest
 
+import command_line
 from firstk import PrefixCurve, PrefixEncoder, SparsePrefix
 from firstk.choice import PrecisionTable
-from firstk.cli import main
 from firstk.data import load_digits
 from firstk.evaluation import METRICS
 from firstk.precision import PRECISIONS
@@ -24,20 +21,9 @@ N_QUERIES = 40
 
 def firstk(*arguments, folder, check=True):
     """Run the command line in `folder`; what it printed, and its exit code."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["firstk", *map(str, arguments)]),
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-    assert not check or code == 0, err.getvalue()
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+    done = command_line.firstk(*arguments, cwd=folder)
+    assert not check or done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
 
+pytestmark = pytest.mark.usefixtures("ctrl_c")
+
 SAID = "firstk: interrupted; nothing was left half-written.\n"
 
 # Makes one function of the command say that it was reached, and go on slowly.
@@ -46,7 +48,7 @@ def interrupted(folder, arguments, module, name, seconds=60):
     )
     assert job.stderr.readline() == "reached\n"
     job.send_signal(signal.SIGINT)
-    _, said = job.communicate(timeout=120)
+    _, said = job.communicate(timeout=30)
     return job.returncode, said
 
 

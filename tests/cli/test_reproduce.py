@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from command_line import firstk
+
 TESTS = Path(__file__).resolve().parents[1]
 
 
@@ -24,7 +26,7 @@ def environment():
 
 
 def reproduce(*arguments):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
+    return firstk("reproduce", *arguments)
 
 
 @pytest.fixture

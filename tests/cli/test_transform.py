@@ -1,7 +1,5 @@
 """``firstk sample`` and ``firstk transform`` on real files: what they write and refuse, and what a kill leaves."""
 
-import contextlib
-import io
 import json
 import os
 import signal
@@ -12,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
+from command_line import firstk
 from firstk import PrefixEncoder
-from firstk.cli import main
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.contract import exactly
@@ -22,26 +20,6 @@ pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 
 COMMAND = [sys.executable, "-c", "from firstk.cli import main; main()"]
 FORMATS = ["parquet", "arrow", "feather", "npz", "npy", "csv", "tsv", "safetensors"]
-
-
-def firstk(*arguments, cwd):
-    """Run the command line in this process, which is quicker by far than a process a command."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    before = signal.getsignal(signal.SIGTERM)
-    with (
-        contextlib.chdir(cwd),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(sys, "argv", ["firstk", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            signal.signal(signal.SIGTERM, before)
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def done(*arguments, cwd):
@@ -335,6 +313,7 @@ def wait_for(condition, looks=6000):
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_killed_in_the_middle_of_one_file(shards, encoder, number):
     job = slow_job(shards, "out.parquet")
@@ -353,6 +332,7 @@ def test_killed_in_the_middle_of_one_file(shards, encoder, number):
     assert open_vectors(shards / "out.parquet").rows == 60_000
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_killed_in_the_middle_of_a_folder_and_resumed(shards, encoder, number):
     job = slow_job(shards, "out")

@@ -128,6 +128,7 @@ def test_banking77(banking):
     np.testing.assert_allclose(np.linalg.norm(banking.X_train, axis=1), 1, atol=1e-3)
 
 
+@pytest.mark.full
 def test_banking77_accuracy_of_a_logistic_regression(banking):
     from sklearn.linear_model import LogisticRegression
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from firstk.kernels._inputs import HAS_NUMBA
+from firstk._checks import numba_may_compile
 
 
 @pytest.fixture(autouse=True)
@@ -9,6 +9,8 @@ def _seeded():
     torch.manual_seed(0)
 
 
-@pytest.fixture(params=["torch", pytest.param("compiled", marks=pytest.mark.skipif(not HAS_NUMBA, reason="numba"))])
+@pytest.fixture(
+    params=["torch", pytest.param("compiled", marks=pytest.mark.skipif(not numba_may_compile(), reason="numba"))]
+)
 def backend(request):
     return request.param

@@ -3,8 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstk._checks import IllegalCombination, InvalidInput
-from firstk.kernels._inputs import HAS_NUMBA
+from firstk._checks import IllegalCombination, InvalidInput, numba_may_compile
 from firstk.kernels.contrastive import info_nce, info_nce_per_prefix
 from firstk.omega import resolve_omega
 from kernels import loops
@@ -65,7 +64,7 @@ def test_agrees_with_every_option(options, negatives, omega, dtype, backend):
 )
 def test_agrees_for_random_shapes(n, d, negatives, compiled, similarity, seed):
     torch.manual_seed(seed)
-    backend = "compiled" if compiled and HAS_NUMBA else "torch"
+    backend = "compiled" if compiled and numba_may_compile() else "torch"
     compare(pairs(n, d, negatives), backend, torch.float64, similarity=similarity, temperature=0.3)
 
 
@@ -187,7 +186,7 @@ def test_bfloat16_and_autocast(backend):
         assert torch.equal(info_nce(q.float(), p.float(), backend=backend), loss)
 
 
-@pytest.mark.skipif(not HAS_NUMBA, reason="numba")
+@pytest.mark.skipif(not numba_may_compile(), reason="numba")
 def test_threads_do_not_change_the_result():
     q, p = pairs(300, 40)
     threads, results = torch.get_num_threads(), []

@@ -25,6 +25,8 @@ from firstk.kernels._simd import (  # noqa: E402
     sum_lanes,
 )
 
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="vector instructions have no plain Python form")
+
 
 @numba.njit
 def apply_exp2(x, out):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk import FullPrefix, NestedDropout, PrefixEncoder
+from firstk import FullPrefix, Gradient, NestedDropout, PrefixEncoder
 from firstk.metrics import paired_cosines
 
 pytest.importorskip("torch")
@@ -16,7 +16,7 @@ def test_the_prior_is_that_of_001():
 
 def test_the_expectation_is_full_prefix_with_the_prior_as_omega(known):
     prior = NestedDropout().measure(4, None).omega
-    kwargs = {"solver": "gradient", "init": "random", "random_state": 0}
+    kwargs = {"solver": Gradient(epochs=50), "init": "random", "random_state": 0}
     nested = PrefixEncoder(4, ordering=NestedDropout(expected=True), **kwargs).fit(known.X)
     full = PrefixEncoder(4, ordering=FullPrefix(prior.tolist()), **kwargs).fit(known.X)
     np.testing.assert_array_equal(nested.components_, full.components_)

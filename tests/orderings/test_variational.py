@@ -31,7 +31,9 @@ def test_drawing_the_code_estimates_the_same_loss(known):
 
 def test_drawing_needs_rows_whatever_the_batches(known):
     drawn, expected = (
-        PrefixEncoder(4, ordering=Variational(0.5, sampled=sampled), random_state=0).fit(known.X)
+        PrefixEncoder(4, ordering=Variational(0.5, sampled=sampled), solver=Gradient(epochs=60), random_state=0).fit(
+            known.X
+        )
         for sampled in (True, False)
     )
     assert np.abs(drawn.components_ - expected.components_).max() > 1e-6

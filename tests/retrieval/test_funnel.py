@@ -1,13 +1,12 @@
 """Funnel search against brute force: exact where it says so, as good as asked for where it does not."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk import FunnelIndex, PrefixEncoder, Similarity
+from firstk._checks import numba_may_compile
 from firstk.data import load_digits, load_fashion_mnist, load_mnist
 from firstk.retrieval import OrderWarning, Schedule, Stage, _plain
 from firstk.retrieval.funnel import search_block
@@ -15,7 +14,7 @@ from firstk.retrieval.layout import build_layout
 from retrieval.slow_search import brute_force, counted_funnel
 
 METRICS = ["l2", "inner_product", "cosine"]
-ENGINES = ["numpy", *(["compiled"] if importlib.util.find_spec("numba") else [])]
+ENGINES = ["numpy", *(["compiled"] if numba_may_compile() else [])]
 
 
 def ordered(n, d, seed=0, decay=0.8):

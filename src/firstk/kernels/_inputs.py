@@ -7,7 +7,6 @@ bfloat16 has no correct digit to spare. Gradients come back in the dtype of the 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -17,7 +16,6 @@ from torch import Tensor
 from firstk._checks import (
     IllegalCombination,
     InvalidInput,
-    MissingExtra,
     bad_parameter,
     check_choice,
     numba_may_compile,
@@ -27,7 +25,6 @@ from firstk.omega import OmegaLike, PrefixWeights, resolve_omega
 
 ESTIMATORS = ("exact", "sampled")
 BACKENDS = ("auto", "compiled", "torch")
-HAS_NUMBA = importlib.util.find_spec("numba") is not None
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -155,8 +152,6 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
         return False
     possible = z.device.type == "cpu" and z.dtype in (torch.float32, torch.float64)
     if backend == "compiled":
-        if not HAS_NUMBA:
-            raise MissingExtra("numba", "torch", f"{owner} with backend='compiled'")
         require_compiled("torch", f"{owner} with backend='compiled'", "backend='torch'")
         if not possible:
             raise IllegalCombination(
@@ -164,7 +159,7 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
                 f"the compiled path runs on the CPU and the tensors are on {z.device}",
                 "backend='torch'",
             )
-    return possible and HAS_NUMBA and numba_may_compile()
+    return possible and numba_may_compile()
 
 
 def few_prefixes(omega: Tensor, compiled: bool) -> bool:
