@@ -110,9 +110,9 @@ def table(*means, spread=0.0):
 )
 def test_ties_go_to_the_most_shrinkage(scores, expected):
     candidates = [Fisher(a) for a in (0.1, 0.3, 0.5)]
-    assert selection._best(candidates, scores).shrinkage == expected
+    assert selection._best(candidates, scores, sure=1.0).shrinkage == expected
     order = np.array([2, 0, 1])
-    assert selection._best([candidates[i] for i in order], scores[:, order]).shrinkage == expected
+    assert selection._best([candidates[i] for i in order], scores[:, order], sure=1.0).shrinkage == expected
 
 
 def test_of_equal_shrinkage_the_better_weight_of_neighbours_wins_and_the_larger_of_equals():

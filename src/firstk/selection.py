@@ -30,7 +30,7 @@ FEWEST_SEEN = 10
 TIE = 0.005
 # Mean scores that differ by less are equal: a neighbour found on one processor and not on another changes as much.
 ROUNDING = 5e-4
-# Standard errors, of the paired difference over folds, by which a setting must lose to count as worse than the best.
+# Rows: standard errors, of the paired difference over folds, by which a setting must lose to count as worse.
 SURE = 1.0
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
@@ -53,9 +53,9 @@ def choose(
 
     Rows and scored pairs are evaluated by cross-validation, pairs on documents that none of the training pairs has, and
     the best mean score wins. Positives answer to two kinds of queries, for documents that no pair names and for those
-    that one does: of the settings that lose little on the first, the best on the second wins. Settings that tie with
-    the best, losing no more than a standard error over folds, lose to the one among them that shrinks most; of equal
-    shrinkage, to the better one. So the choice hangs neither on the order of candidates nor on the last digit.
+    that one does: of the settings that lose little on the first, the best on the second wins. Of settings that tie (for
+    rows, by a standard error of the difference over folds) the one that shrinks most wins; of equal shrinkage, the
+    better one. So the choice hangs neither on the order of candidates nor on the last digit.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def choose(
     # their own answers.
     if objective.takes != "pairs":
         table = trial.scores(candidates, _folds(distinct_rows(sample["X"][:n])[1] % N_FOLDS))
-        return _choice(candidates, table, _best(candidates, table))
+        return _choice(candidates, table, _best(candidates, table, sure=SURE))
     by_row = _folds(np.arange(n) % N_FOLDS)
     document = _documents(sample["right"][:n])
     table = trial.scores(candidates, _folds(document % N_FOLDS))
@@ -103,12 +103,14 @@ def _near(candidates: Sequence[Objective], means: np.ndarray, loss: float) -> li
     return [each for each, mean in zip(candidates, means, strict=True) if mean >= means.max() - loss]
 
 
-def _best(candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUNDING) -> Objective:
+def _best(
+    candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUNDING, sure: float = 0.0
+) -> Objective:
     """Return the candidate with the best mean over folds (rows of `table`); of those that tie with it, by rule."""
     means = table.mean(axis=0)
     loss = table[:, [int(means.argmax())]] - table
     error = loss.std(axis=0, ddof=1) / np.sqrt(len(table))
-    tied = loss.mean(axis=0) <= np.maximum(tie, SURE * error)
+    tied = loss.mean(axis=0) <= np.maximum(tie, sure * error)
     shrinkage, weight = (
         np.array([getattr(each, name, None) or 0.0 for each in candidates]) for name in ("shrinkage", "neighbours")
     )
