@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # The numeric part of the suite; of the orderings, those with a closed form.
 NUMERIC = (
+    "tests/properties",
+    "tests/processors",
     "tests/test_moments.py",
     "tests/test_linalg.py",
     "tests/metrics",
@@ -45,6 +47,7 @@ NUMERIC = (
 )
 # Its quickest files, for every run of the tests.
 SHORT = (
+    "tests/properties",
     "tests/test_moments.py",
     "tests/test_linalg.py",
     "tests/metrics",

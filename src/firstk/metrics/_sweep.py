@@ -40,6 +40,9 @@ class _Similarity(Protocol):
 
     def read(self, S: np.ndarray, T: np.ndarray, rows: slice, i: int) -> None: ...
 
+    def exact_at(self, k: int) -> bool:
+        """Tell whether a prefix is read without rounding, so that ties are ties already."""
+
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         """Return the similarities of pairs in float64, to the same last bit on every processor."""
 
@@ -79,9 +82,11 @@ class Block:
         Two references tie when the nearer of them leads by no more than the codes' own rounding. A group of ties is
         led by its nearest member: whoever is within the rounding of the leader belongs to it.
         """
+        if self.kind.exact_at(self.k):
+            return largest(self.T, n)
         found, lowest, closest = _first(self.T) if n == 1 else _leading(self.T, n)
         margin = 2.0 * self.kind.rounding(self.rows, self.k, lowest)
-        contested = np.flatnonzero((closest <= margin) & (margin > 0))
+        contested = np.flatnonzero(closest <= margin)
         if len(contested):
             found[contested] = self._decided(contested, (lowest - margin)[contested], margin[contested], n)
         return found
@@ -222,7 +227,8 @@ class _Cosine:
         self.R = _transposed(_balanced(Z_ref))
         self.Q = np.ascontiguousarray(_balanced(Z).T)
         self.ks, self.resolution = ks, resolution
-        self.inverse_norms = _inverse_norms(self.R, ks)
+        self.norms = {int(k): row for k, row in zip(ks, _prefix_norms(self.Q, ks), strict=True)}
+        self.inverse_norms = _inverse(_prefix_norms(self.R, ks)).astype(Z.dtype)
         self.ger, self.gemm = blas.get_blas_funcs(("ger", "gemm"), dtype=Z.dtype)
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
@@ -240,24 +246,22 @@ class _Cosine:
         else:
             np.multiply(S, self.inverse_norms[i], out=T)
 
+    def exact_at(self, k: int) -> bool:
+        return k == 1
+
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
         norms = np.sqrt((r * r).sum(axis=1))
         return np.divide((q * r).sum(axis=1), norms, out=np.zeros(len(q)), where=norms > 0)
 
     def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
-        if k == 1:
-            return np.zeros(len(best))
-        return _sum_rounding(k, self.R.dtype) * self._query_norms(rows, k)
+        return _sum_rounding(k, self.R.dtype) * self.norms[k][rows]
 
     def tie(self, queries: np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         # Turning a reference by the resolution moves the cosine by at most resolution times sine, in first order.
-        norms = self._query_norms(queries, k)
+        norms = self.norms[k][queries]
         sine = np.sqrt(np.maximum(norms**2 - best**2, 0.0))
         return self.resolution * sine + (self.resolution**2 / 2 + _EXACT_TIE) * norms
-
-    def _query_norms(self, queries: Any, k: int) -> np.ndarray:
-        return np.sqrt(np.square(self.Q[:k, queries], dtype=np.float64).sum(axis=0))
 
 
 class _Euclidean:
@@ -267,6 +271,7 @@ class _Euclidean:
         self.R = _transposed(Z_ref)
         self.Q = np.ascontiguousarray(Z.T)
         self.ks, self.resolution = ks, resolution
+        self.norms = {int(k): row for k, row in zip(ks, _prefix_norms(self.Q, ks), strict=True)}
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
         for j in range(start, stop):
@@ -276,6 +281,9 @@ class _Euclidean:
 
     def read(self, S: np.ndarray, T: np.ndarray, rows: slice, i: int) -> None:
         np.copyto(T, S)
+
+    def exact_at(self, k: int) -> bool:
+        return False
 
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
@@ -287,8 +295,7 @@ class _Euclidean:
     def tie(self, queries: Any, k: int, best: np.ndarray) -> np.ndarray:
         # Moving a reference by the resolution of its own size changes the distance by that much.
         distance = np.sqrt(np.maximum(-best, 0.0))
-        size = np.sqrt(np.square(self.Q[:k, queries], dtype=np.float64).sum(axis=0)) + distance
-        step = self.resolution * size
+        step = self.resolution * (self.norms[k][queries] + distance)
         return (2.0 * distance + step) * step + _EXACT_TIE * distance**2
 
 
@@ -334,14 +341,19 @@ def _balanced(Z: np.ndarray) -> np.ndarray:
     return np.ldexp(Z, -exponents)
 
 
-def _inverse_norms(R: np.ndarray, ks: np.ndarray) -> np.ndarray:
-    """One over the norm of each reference's first k coordinates, by row for each k; 0 for a norm of 0."""
-    inverse = np.zeros((len(ks), R.shape[1]), dtype=R.dtype)
-    squares = np.zeros(R.shape[1])
+def _prefix_norms(columns: np.ndarray, ks: np.ndarray) -> np.ndarray:
+    """Norm of each vector's first k coordinates in float64, by row for each k, of vectors laid out by coordinate."""
+    norms = np.empty((len(ks), columns.shape[1]))
+    squares = np.zeros(columns.shape[1])
     start = 0
     for i, k in enumerate(ks.tolist()):
         for j in range(start, k):
-            squares += R[j].astype(np.float64) ** 2
+            squares += columns[j].astype(np.float64) ** 2
         start = k
-        np.divide(1.0, np.sqrt(squares), out=inverse[i], where=squares > 0, casting="same_kind")
-    return inverse
+        np.sqrt(squares, out=norms[i])
+    return norms
+
+
+def _inverse(norms: np.ndarray) -> np.ndarray:
+    """One over each norm; 0 for a norm of 0."""
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
