@@ -432,7 +432,10 @@ def test_closed_forms_do_not_say_so(folder, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no terminals of this kind")
-@pytest.mark.parametrize("size", [(0, 0), (40, 100)], ids=["of unknown size", "of known size"])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param((0, 0), id="of unknown size"), pytest.param((40, 100), id="of known size", marks=pytest.mark.full)],
+)
 def test_training_shows_a_bar_on_a_terminal_of_which_the_model_knows_nothing(folder, size):
     pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
     import fcntl

@@ -73,8 +73,10 @@ def test_ctrl_c_is_one_sentence_and_leaves_nothing(folder, command):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("demo", "--out", "out", "--quiet"), (*FIT[:5], "classification", *FIT[6:], "--quiet")],
-    ids=["demo", "fit"],
+    [
+        pytest.param(("demo", "--out", "out", "--quiet"), id="demo", marks=pytest.mark.full),
+        pytest.param((*FIT[:5], "classification", *FIT[6:], "--quiet"), id="fit"),
+    ],
 )
 def test_ctrl_c_during_training_ends_the_command_too(folder, arguments):
     """In Python, training that is interrupted keeps its best state and goes on; a command does not go on with it."""
