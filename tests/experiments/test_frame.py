@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
-from firstk._checks import InvalidInput
+from firstk._checks import InvalidInput, MissingExtra
 from firstk.experiments.cells import Job, StudyFailed, load, save
 from firstk.experiments.claims import Claim, judged
-from firstk.experiments.runner import Result, read_results, run
+from firstk.experiments.runner import Result, draw_all, read_results, run
 from firstk.experiments.specs import catalogue, choose, read_spec
 
 
@@ -102,6 +103,20 @@ def test_a_run_without_figures_writes_the_record_alone(toy, tmp_path):
     found = run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out", figures=False)
     assert [path.name for path in (tmp_path / "out").iterdir() if path.is_file()] == ["toys-fig1.json"]
     assert found.results["toys/fig1"].claims[0].held
+
+
+def test_figures_are_the_same_from_any_number_of_processes(done_toy, tmp_path, monkeypatch):
+    _, found, folder = done_toy
+    records = [tmp_path / f"{name}.json" for name in "ab"]
+    for record in records:
+        record.write_text(found.to_json())
+    draw_all(records, workers=2)
+    for record in records:
+        for kind in (".svg", ".png"):
+            assert record.with_suffix(kind).read_bytes() == (folder / f"toys-fig1{kind}").read_bytes()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match="matplotlib"):  # from here: workers could not send it
+        draw_all(records, workers=2)
 
 
 def test_what_is_finished_is_not_done_again(toy, tmp_path):

@@ -11,16 +11,20 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstk._checks import FirstkError, InvalidInput, MissingData, MissingExtra
 from firstk._whole_file import whole_file
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 FOLDER = "cells"
 SHOWN = 200  # characters of a cell in a sentence: some hold whole spectra
@@ -131,15 +135,12 @@ def one_thread() -> None:
 
 def do_all(jobs: list[Job], folder: Path, workers: int, done: Callable[[Job], None]) -> dict[str, str]:
     """Do jobs in worker processes and keep each result as it comes; return refusals by key."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures import as_completed
 
     refused: dict[str, str] = {}
     if not jobs:
         return refused
-    context = multiprocessing.get_context("spawn")  # forked threads of BLAS and torch do not survive
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=one_thread)
-    try:
+    with worker_pool(min(workers, len(jobs))) as pool:
         begun = {pool.submit(attempt, job): job for job in jobs}
         for future in as_completed(begun):
             job, outcome = begun[future], future.result()
@@ -148,10 +149,22 @@ def do_all(jobs: list[Job], folder: Path, workers: int, done: Callable[[Job], No
             else:
                 save(folder, job, *outcome)
             done(job)
+    return refused
+
+
+@contextmanager
+def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Give processes of one thread each; an error or Ctrl-C ends them at once."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("spawn")  # forked threads of BLAS and torch do not survive
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=one_thread)
+    try:
+        yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()
         raise
     pool.shutdown()
-    return refused

@@ -10,10 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from firstk._checks import FirstkError, InvalidInput, MissingData, MissingExtra
+from firstk._checks import FirstkError, InvalidInput, MissingData, MissingExtra, require
 from firstk._plain_records import from_plain, to_plain
 from firstk._whole_file import check_folder, whole_file
-from firstk.experiments.cells import FOLDER, Job, StudyFailed, do_all, load, part_of
+from firstk.experiments.cells import FOLDER, Job, StudyFailed, do_all, load, part_of, worker_pool
 from firstk.experiments.claims import Verdict, judged
 from firstk.experiments.panels import KINDS, Findings, Panel
 from firstk.experiments.specs import Spec
@@ -151,7 +151,9 @@ def run(
             sentences[spec.id] = failed[0]
             continue
         results[spec.id] = _concluded(spec, tier, folder, wanted[spec.id])
-        write(results[spec.id], folder, figures)
+        write(results[spec.id], folder)
+    if figures:
+        draw_all([folder / f"{result.stem}.json" for result in results.values()], workers)
     return Run(results, sentences)
 
 
@@ -181,16 +183,29 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
     )
 
 
-def write(result: Result, folder: Path, figures: bool = True) -> None:
-    """Write the record and its figure."""
-    # JSON and back: what is drawn now is what a committed record gives later.
-    text = result.to_json()
+def write(result: Result, folder: Path) -> None:
+    """Write the record."""
     with whole_file(folder / f"{result.stem}.json", "A result") as draft:
-        draft.write_text(text, encoding="utf-8")
-    if figures:
-        from firstk.experiments.drawing import draw
+        draft.write_text(result.to_json(), encoding="utf-8")
 
-        draw(Result.from_json(text).panels, folder / result.stem)
+
+def draw_all(records: list[Path], workers: int) -> None:
+    """Draw the figure of each record beside it, in `workers` processes; a single one is drawn here."""
+    if workers == 1 or len(records) < 2:
+        for record in records:
+            draw_record(record)
+        return
+    require("matplotlib", "report", "firstk reproduce")  # the error of a worker could not be sent here
+    with worker_pool(min(workers, len(records))) as pool:
+        for _ in pool.map(draw_record, records):
+            pass
+
+
+def draw_record(record: Path) -> None:
+    """Draw the figure of a record: what is drawn now is what the committed record gives later."""
+    from firstk.experiments.drawing import draw
+
+    draw(Result.from_json(record.read_text(encoding="utf-8")).panels, record.with_suffix(""))
 
 
 def read_results(folder: Path, specs: Mapping[str, Spec]) -> list[Result]:

@@ -27,7 +27,8 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
             recipe["learning_rate"] = _rate(run, k)
             recipe["data"] = data
             kind = run["optimiser"] if on_moments(recipe) else "rows"
-            recipe["epochs"] = min(_most(run.get("epochs", settings[f"epochs_{kind}"]), k), settings["most_epochs"])
+            most = settings.get("most_epochs_of", {}).get(run["model"], settings["most_epochs"])
+            recipe["epochs"] = min(_most(run.get("epochs", settings[f"epochs_{kind}"]), k), most)
             if recipe["epochs"]:  # none: this width is left out, and said to be
                 found.append(recipe | {"revision": REVISION})
     return found

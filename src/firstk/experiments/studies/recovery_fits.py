@@ -90,6 +90,7 @@ def input_shrinkage(Sw: np.ndarray, eps: float) -> float:
     return float(eps / (eps + np.trace(Sw) / len(Sw)))
 
 
+@lru_cache(maxsize=4)  # the methods of a configuration come one after the other, and are compared with the same axes
 def reference(data: TrainingSet, family: str, d: int, eps: float | None = None) -> Reference:
     """Return the axes of PCA ("mse") or LDA ("fisher"), with Sw + eps I where eps is given."""
     solver = ClosedForm(precision="float64")
