@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from firstk._plain_records import to_plain
+from firstk.experiments.claims import WORDS
 from firstk.experiments.runner import Result
 from firstk.experiments.specs import catalogue
 
@@ -30,6 +31,19 @@ def test_the_record_is_of_this_spec(name):
 def test_the_figure_is_there(name):
     for kind in ("svg", "png"):
         assert (FULL / f"{SPECS[name].stem}.{kind}").stat().st_size > 5_000
+
+
+def test_the_docs_list_the_outcomes_that_depend_on_the_run():
+    page = (FULL.parents[1] / "docs" / "reproductions.md").read_text()
+    said = [line for line in page.splitlines() if " to " in line and line.endswith(("| held |", "| did not hold |"))]
+    rows = []
+    for spec in SPECS.values():
+        for claim in spec.claims:
+            if claim.depends("smoke"):
+                seen = claim.depends("smoke").partition(" over ")[0]
+                full = WORDS[claim.expect["full"]]
+                rows.append(f"| {spec.id}, {claim.id} | {claim.threshold_text} | {seen} | {full} |")
+    assert said == rows != []
 
 
 def test_no_result_is_left_over():
