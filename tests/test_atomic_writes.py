@@ -203,7 +203,7 @@ def test_two_writers_of_one_model_both_succeed(tmp_path, monkeypatch):
 def test_the_folder_that_a_process_runs_in_is_not_replaced(tmp_path, monkeypatch, place):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(InvalidInput, match=r"the folder that this process runs in, or holds it\. Name a folder in it"):
+    with pytest.raises(InvalidInput, match=r"the current folder or one above it\. Name a folder in it"):
         write_model(place, NEW, SMALL)
     assert os.listdir(".") == []
 

@@ -380,3 +380,10 @@ def test_a_row_that_outweighs_the_others(weight, dtype, rtol, labelled):
         exact += (share[:, None] * centred).T @ centred
     found = Moments().update(X, y if labelled else None, sample_weight=w).within
     np.testing.assert_allclose(found, exact.astype(float), atol=rtol * float(np.abs(exact).max()))
+
+
+def test_unusual_rows_at_the_head_of_a_file_cost_no_digits():
+    X = np.random.default_rng(0).normal(size=(20_000, 4))
+    X[:256] += 1e4
+    found = Moments().update(X.astype(np.float32)).St
+    np.testing.assert_allclose(found, np.cov(X.T, bias=True), atol=1e-5 * found.max())

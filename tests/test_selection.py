@@ -132,8 +132,20 @@ def test_copies_of_a_row_share_a_fold(monkeypatch):
         return np.zeros((5, len(candidates)))
 
     monkeypatch.setattr(selection._Trial, "scores", scores)
-    sample = RowSample(1000).update({"X": X, "y": np.arange(120)})
+    sample = RowSample(1000).update({"X": X, "y": np.arange(120) % 2})
     selection.choose(Fisher("auto"), sample, None, None)
     rows = [row.tobytes() for row in sample["X"]]
     for kept, held in seen[0]:
         assert not {rows[i] for i in kept} & {rows[i] for i in held}
+
+
+@pytest.mark.parametrize("case", ["four distinct rows", "one row many times"])
+def test_few_distinct_rows_are_dealt_out_one_by_one(case):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 2
+    if case == "four distinct rows":
+        X = (X > 0).astype(float)
+    else:
+        X[:150], y = X[0], (np.arange(200) < 150).astype(int)
+    enc = PrefixEncoder(1, objective=Fisher(shrinkage="auto")).fit(X, y)
+    assert enc.objective_.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -83,7 +83,7 @@ def _restored(part: np.ndarray, kind: str | None) -> np.ndarray:
     if kind is None:
         return part
     if kind not in ("U", "O") or part.dtype != np.uint32 or not part.ndim or (part > _LAST_CHARACTER).any():
-        raise ValueError("its text is none")
+        raise ValueError("its text is not valid Unicode")
     shape, width = part.shape[:-1], max(1, part.shape[-1])
     wide = part if part.shape[-1] else np.zeros((*shape, 1), np.uint32)
     text = np.ascontiguousarray(wide).view(f"<U{width}").reshape(shape)

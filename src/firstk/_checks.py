@@ -232,7 +232,7 @@ def too_small(largest: float, owner: str) -> InvalidInput:
     """Build the error for numbers whose squares are short of digits, or zero."""
     return InvalidInput(
         f"{owner} met numbers too small for their precision: scale the columns up first. The largest is {largest:.1e}, "
-        "and its square has not all of its digits: divide all numbers by it."
+        "and its square underflows: divide all numbers by it."
     )
 
 

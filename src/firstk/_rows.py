@@ -1,7 +1,7 @@
 """Rows that are equal: found by their bits, and kept equal through a matrix product.
 
-BLAS may give two copies of a row other last bits, depending on where in the matrix they stand. Whoever asks whether
-rows are copies asks before such a product, or multiplies each distinct row once.
+BLAS may give two copies of a row other last bits, depending on where in the matrix they stand. So compare rows before
+the product, or multiply each distinct row once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     (array([0, 1]), array([0, 1, 0, 1]))
     """
     # Rows are compared as one item of bytes each: quicker than number by number.
-    keys = np.ascontiguousarray(X + 0.0).view(np.dtype((np.void, X.shape[1] * X.itemsize))).ravel()
+    rows = np.ascontiguousarray(X + 0.0)
+    if not rows.shape[1]:
+        return np.arange(min(1, len(rows))), np.zeros(len(rows), dtype=np.intp)
+    keys = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)

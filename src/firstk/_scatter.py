@@ -97,18 +97,19 @@ class Groups:
         self.weight: np.ndarray = np.bincount(self.codes, self.row_weight, minlength=self.count)
 
     def anchors(self, batch: Batch) -> np.ndarray:
-        """Rough group means, in float64, of a few rows spread over the batch, and of the heaviest of every group.
+        """Rough group means, in float64, of a few rows spread over the batch and at least one of every group.
 
         A row that outweighs the others is its group's mean, nearly: centred by anything else, it would leave the
-        scatter as the small difference of two large numbers.
+        scatter as the small difference of two large numbers. So such rows are always among the few.
         """
-        weight = self.row_weight
-        counted = np.flatnonzero(weight)
-        heavy = counted[np.argsort(-weight[counted], kind="stable")]
-        heaviest = np.full(self.count, -1)
-        heaviest[self.codes[heavy[::-1]]] = heavy[::-1]
-        spread = counted[:: max(1, len(counted) // _ANCHOR_ROWS)]
-        few = np.unique(np.concatenate([spread, heavy[:_ANCHOR_ROWS], heaviest[heaviest >= 0]]))
+        weight, counted = self.row_weight, np.flatnonzero(self.row_weight)
+        first = np.full(self.count, -1)
+        first[self.codes[counted[::-1]]] = counted[::-1]
+        few = np.union1d(counted[:: max(1, len(counted) // _ANCHOR_ROWS)], first[first >= 0])
+        if batch.weights is not None:
+            rows = np.bincount(self.codes[counted], minlength=self.count)
+            heavy = np.maximum(self.weight / _ANCHOR_ROWS, 4 * self.weight / np.maximum(rows, 1))
+            few = np.union1d(few, np.flatnonzero(weight > heavy[self.codes]))
         share = weight[few] / np.bincount(self.codes[few], weight[few], minlength=self.count)[self.codes[few]]
         with np.errstate(over="ignore", invalid="ignore"):
             rows = batch.centred(few, np.zeros((1, batch.width)), np.empty((len(few), batch.width)))

@@ -86,8 +86,8 @@ def check_target(target: Path) -> None:
     """Refuse a place where a model cannot be saved without loss of something else."""
     if _surrounds_us(target):
         raise InvalidInput(
-            f"A model is a folder that is replaced when it is saved again, and '{target}' is the folder that this "
-            "process runs in, or holds it. Name a folder in it."
+            f"A model is a folder that is replaced when it is saved again, and '{target}' is the current folder "
+            "or one above it. Name a folder in it."
         )
     restore(target)
     _steadily(target, _check_folder)

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,15 @@ def saying(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _stem(target: Path) -> str:
     """Return how temporary names of a target on this machine begin: short, as its own name may be near the limit."""
-    return f".firstk-{zlib.crc32(os.fsencode(target.name)):08x}-{platform.node()}-"
+    return f".firstk-{zlib.crc32(os.fsencode(target.name)):08x}-{_process_space()}-"
+
+
+@lru_cache(maxsize=1)
+def _process_space() -> str:
+    """Return where process numbers mean the same: this host and, in a container, its own numbering."""
+    with contextlib.suppress(OSError):
+        return f"{platform.node()}-{os.stat('/proc/self/ns/pid').st_ino}"
+    return platform.node()
 
 
 def _free_name(target: Path, ending: str) -> Path:
@@ -167,10 +175,10 @@ def _left_behind(target: Path, ending: str) -> Iterator[tuple[Path, bool]]:
     stem = _stem(target)
     # Names, not paths: a folder may hold thousands of shards, and this is asked for each.
     for name in os.listdir(target.parent):
-        if name.startswith(stem) and ending in name:
-            number = name.removeprefix(stem).partition("-")[0]
-            if number.isdecimal():
-                yield target.parent / name, _alive(int(number))
+        number, dash, token = name.removeprefix(stem).partition("-")
+        # Two parts exactly: the name of another host may begin with that of this one.
+        if name.startswith(stem) and ending in name and dash and number.isdecimal() and "-" not in token:
+            yield target.parent / name, _alive(int(number))
 
 
 def _sweep(target: Path) -> None:
@@ -185,6 +193,8 @@ def _sweep(target: Path) -> None:
 
 
 def _alive(process: int) -> bool:
+    if os.name != "posix":  # elsewhere signal 0 is Ctrl-C, and not a question
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

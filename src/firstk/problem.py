@@ -62,14 +62,18 @@ class Problem:
         """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
         vectors = rows["left"] if self.objective.takes == "pairs" else rows["X"]
         statistics = self.empty(ambient or vectors.shape[1])
+        self._accumulate(statistics, rows)
+        statistics.sample.update(_weighty(rows))
+        statistics.fingerprint = Fingerprint.of(rows)
+        return statistics
+
+    def _accumulate(self, statistics: Statistics, rows: dict[str, Any]) -> None:
+        """Take rows or pairs into the moments."""
         moments = statistics.moments
         if isinstance(moments, PairMoments):
             moments.update(rows["left"], rows["right"], rows.get("scores"))
         else:
             moments.update(rows["X"], **self._beside(rows))
-        statistics.sample.update(_weighty(rows))
-        statistics.fingerprint = Fingerprint.of(rows)
-        return statistics
 
     def _beside(self, rows: dict[str, Any]) -> dict[str, Any]:
         """Name what stands beside the vectors as the moments know it: labels, targets, weights."""
@@ -95,9 +99,11 @@ class Problem:
         basis, centre = within
         vectors = {name: part for name, part in rows.items() if name in VECTORS}
         # Moments are taken of centred rows and get their means back: projected with a large offset, rows lose digits.
-        statistics = self.measure(rows | projected(vectors, basis, centre), ambient=len(basis))
-        statistics.moments.shift(centre @ basis)
-        inside = rows | projected(vectors, basis)
+        centred, offset = projected(vectors, basis, centre), centre @ basis
+        statistics = self.empty(len(basis))
+        self._accumulate(statistics, rows | centred)
+        statistics.moments.shift(offset)
+        inside = rows | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         statistics.fingerprint = Fingerprint.of(rows)
         statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).written_in(basis)

@@ -78,12 +78,10 @@ def choose(
         )
     candidates = objective.candidates()
     trial = _Trial(sample, measure, solve, objective.line.omega if omega is None else omega, progress)
-    # The order of a sample is a hash, so these are random folds. Copies of a row share a fold: else they would be
-    # their own answers.
     if objective.takes != "pairs":
-        table = trial.scores(candidates, _folds(distinct_rows(sample["X"][:n])[1] % N_FOLDS))
+        table = trial.scores(candidates, _row_folds(sample, n))
         return _choice(candidates, table, _best(candidates, table, sure=SURE))
-    by_row = _folds(np.arange(n) % N_FOLDS)
+    by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
     document = _documents(sample["right"][:n])
     table = trial.scores(candidates, _folds(document % N_FOLDS))
     chosen = _best(candidates, table, TIE)
@@ -138,6 +136,28 @@ class _Trial:
             statistics, evidence = self.measure(fit), _evidence(fit, judge)
             table[f] = [_score(self.solve(each, statistics), evidence, self.omega) for each in candidates]
         return table
+
+
+def _row_folds(sample: RowSample, n: int) -> Folds:
+    """Return random folds in which copies of a row stay together: apart, they would be their own answers.
+
+    Where that would leave a fold empty, or a class out of what is fitted on, as with one row a hundred times, rows are
+    dealt out one by one.
+    """
+    first, which = distinct_rows(sample["X"][:n])
+    number = np.arange(n) % N_FOLDS
+    if len(first) == n or len(first) < N_FOLDS:
+        return _folds(number)
+    sizes, place = np.zeros(N_FOLDS, dtype=int), np.empty(len(first), dtype=int)
+    for row, copies in enumerate(np.bincount(which)):  # each to the fold that is smallest so far
+        place[row] = sizes.argmin()
+        sizes[place[row]] += copies
+    together = _folds(place[which])
+    y = np.asarray(sample["y"][:n]) if "y" in sample else np.zeros(n, dtype=int)
+    labelled = y.ndim == 1 and y.dtype.kind != "f"
+    if labelled and any(len(np.unique(y[kept])) < len(np.unique(y)) for kept, _ in together):
+        return _folds(number)
+    return together
 
 
 def _folds(number: np.ndarray) -> Folds:

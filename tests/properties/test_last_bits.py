@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from firstk import Fisher, PrefixEncoder, Similarity
-from firstk.metrics import nearest_neighbour_accuracy, nearest_neighbours, neighbour_recall
+from firstk.metrics import _sweep, nearest_neighbour_accuracy, nearest_neighbours, neighbour_recall
 
 RNG = np.random.default_rng(7)
 N, P, CLASSES = 160, 12, 4
@@ -107,11 +107,28 @@ def test_parallel_references_tie():
     np.testing.assert_array_equal(nearest_neighbours(R, Q, 5), np.tile(np.arange(5), (50, 1)))
 
 
-def test_more_ties_than_are_compared_again():
+def test_hundreds_of_copies_tie_and_the_first_win(monkeypatch):
+    monkeypatch.setattr(_sweep, "_CANDIDATES", 500)
+    monkeypatch.setattr(_sweep, "_COORDINATES", 100)
     rng = np.random.default_rng(5)
     R = np.repeat(rng.normal(size=(2, 20)), 150, axis=0).astype(np.float32)
-    Q = R[[0, 299]]
-    np.testing.assert_array_equal(nearest_neighbours(R, Q, 3), [[0, 1, 2], [150, 151, 152]])
+    Q = R[[0, 299, 3]]
+    np.testing.assert_array_equal(nearest_neighbours(R, Q, 3), [[0, 1, 2], [150, 151, 152], [0, 1, 2]])
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+def test_hundreds_of_references_closer_than_float32_sums_can_tell_are_told_apart(similarity):
+    """Near copies of a few documents: cosines of float32 differ by less than they are rounded."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(6, 1, 96)) + 3e-3 * rng.normal(size=(6, 150, 96))
+    X = X.reshape(-1, 96).astype(np.float32)[rng.permutation(900)]
+    exact = X.astype(np.float64)
+    unit = exact / np.linalg.norm(exact, axis=1, keepdims=True) if similarity == "cosine" else exact
+    squares = ((unit[:40, None] - unit[None]) ** 2).sum(axis=2)
+    squares[np.arange(40), np.arange(40)] = np.inf
+    expected = np.sort(np.argsort(squares, axis=1)[:, :10], axis=1)
+    found = np.sort(nearest_neighbours(X, X[:40], 10, similarity=similarity, exclude_self=np.arange(40)), axis=1)
+    assert np.mean(found == expected) > 0.99
 
 
 def test_close_neighbours_in_short_codes_stay_apart():

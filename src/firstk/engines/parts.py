@@ -86,7 +86,7 @@ def _read(payload: Any, number: int) -> tuple[Statistics | None, dict[str, Any]]
         raise InvalidInput(f"{what} is a {type(payload).__name__}, and measure and merge return bytes. {again}")
     if not len(payload):
         raise InvalidInput(
-            f"{what} has 0 bytes, so that it was lost: a partition without rows gives bytes that say so. {again}"
+            f"{what} is empty, so it was lost: a partition without rows gives bytes that say so. {again}"
         )
     arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
     try:

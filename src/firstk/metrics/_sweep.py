@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from firstk._checks import check_choice
+from firstk._rows import distinct_rows
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
 BLOCK_BYTES = 1 << 21
@@ -29,12 +30,14 @@ FINE = 8
 _CODE_ROUNDINGS = 4.0
 # Relative difference below which two similarities summed in float64 are equal.
 _EXACT_TIE = 1e-12
-# More candidates than this beyond those wanted are taken for exact ties, and not compared again.
-_MOST_CONTESTED = 64
+# Numbers that comparing again may hold at one time: candidates, and coordinates of their pairs.
+_CANDIDATES, _COORDINATES = 1_000_000, 4_000_000
 
 
 class _Similarity(Protocol):
     """How a block of similarities grows by coordinates, how it is read at a prefix, and how close calls are decided."""
+
+    R: np.ndarray  # references, laid out by coordinate
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None: ...
 
@@ -88,45 +91,49 @@ class Block:
         margin = 2.0 * self.kind.rounding(self.rows, self.k, lowest)
         contested = np.flatnonzero(closest <= margin)
         if len(contested):
-            found[contested] = self._decided(contested, (lowest - margin)[contested], margin[contested], n)
+            found[contested] = self._decided(contested, (lowest - margin)[contested], n)
         return found
 
-    def _decided(self, queries: np.ndarray, bound: np.ndarray, margin: np.ndarray, n: int) -> np.ndarray:
+    def _decided(self, queries: np.ndarray, bound: np.ndarray, n: int) -> np.ndarray:
         """Rank again, exactly, what reaches `bound`."""
         row, column = np.nonzero(self.T[queries] >= bound[:, None])
-        counts = np.bincount(row, minlength=len(queries))
+        ends = np.searchsorted(row, np.arange(len(queries) + 1))
         found = np.empty((len(queries), n), dtype=np.intp)
-        few = counts <= n + _MOST_CONTESTED
-        for chosen in (np.flatnonzero(few), np.flatnonzero(~few)):
-            # In parts, so that rows with thousands of ties do not fill the memory.
-            for part in np.array_split(chosen, max(1, int(counts[chosen].sum()) // 1_000_000)):
-                if len(part):
-                    inside = np.isin(row, part)
-                    found[part] = self._ranked(
-                        queries[part], np.searchsorted(part, row[inside]), column[inside], margin[part], n
-                    )
+        step = max(1, _CANDIDATES // int(np.diff(ends).max()))
+        for start in range(0, len(queries), step):
+            stop = min(start + step, len(queries))
+            part = slice(ends[start], ends[stop])
+            found[start:stop] = self._ranked(queries[start:stop], row[part] - start, column[part], n)
         return found
 
-    def _ranked(
-        self, queries: np.ndarray, row: np.ndarray, column: np.ndarray, margin: np.ndarray, n: int
-    ) -> np.ndarray:
+    def _ranked(self, queries: np.ndarray, row: np.ndarray, column: np.ndarray, n: int) -> np.ndarray:
         """Return the n nearest of each query's candidates: pairs of a position in `queries` and a reference."""
         asked = self.rows.start + queries
         counts = np.bincount(row, minlength=len(queries))
-        exact = bool(counts.max() <= n + _MOST_CONTESTED)
         values = np.full((len(queries), int(counts.max())), -np.inf)
         columns = np.zeros(values.shape, dtype=np.intp)
         place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        values[row, place] = self.kind.exact(asked[row], column, self.k) if exact else self.T[queries[row], column]
+        values[row, place] = self._exact(asked[row], column)
         columns[row, place] = column
         group = np.full(values.shape, n)
         for number in range(n):  # each round takes at least one candidate of every query that has any left
             left = np.where(group == n, values, -np.inf)
             best = left.max(axis=1)
-            tie = self.kind.tie(asked, self.k, best) if exact else margin
+            tie = self.kind.tie(asked, self.k, best)
             group[np.isfinite(left) & (left >= (best - tie)[:, None])] = number
         order = np.lexsort((columns, group), axis=1)[:, :n]
         return np.take_along_axis(columns, order, axis=1)
+
+    def _exact(self, asked: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """Exact similarities of pairs; where there are many, references with equal prefixes are compared once."""
+        step = max(1, _COORDINATES // self.k)
+        if len(column) <= step:
+            return self.kind.exact(asked, column, self.k)
+        width = self.kind.R.shape[1]
+        first, which = distinct_rows(self.kind.R[: self.k].T)
+        pairs, back = np.unique(asked * width + first[which[column]], return_inverse=True)
+        parts = (pairs[start : start + step] for start in range(0, len(pairs), step))
+        return np.concatenate([self.kind.exact(*np.divmod(part, width), self.k) for part in parts])[back]
 
 
 def sweep(

@@ -410,7 +410,7 @@ def test_sums_that_overflow_are_not_taken_for_infinity():
 
 def draft_of(path, node=None, process=None):
     """Return the name of a draft, with the mark that tells drafts of one process apart being 0."""
-    mark, owner = zlib.crc32(path.name.encode()), f"{node or platform.node()}-{process or os.getpid()}"
+    mark, owner = zlib.crc32(path.name.encode()), f"{node or _whole_file._process_space()}-{process or os.getpid()}"
     return path.with_name(f".firstk-{mark:08x}-{owner}-0.partial")
 
 
@@ -446,10 +446,13 @@ def test_drafts_of_dead_processes_are_swept(tmp_path):
     path = tmp_path / "a.npy"
     dead, another = (draft_of(tmp_path / name, process=999999999) for name in ("a.npy", "b.npy"))
     alive, foreign = draft_of(path, process=os.getppid()), draft_of(path, "elsewhere")
-    for draft in (dead, Path(f"{dead}.vectors"), alive, foreign, another):
+    # A host whose name begins with ours, and a container of our name with process numbers of its own.
+    longer = draft_of(path, f"{_whole_file._process_space()}-999999998")
+    container = draft_of(path, f"{platform.node()}-1", 999999999)
+    for draft in (dead, Path(f"{dead}.vectors"), alive, foreign, another, longer, container):
         draft.touch()
     write_vectors(path, rows())
-    assert sorted(tmp_path.iterdir()) == sorted([alive, foreign, another, path])
+    assert sorted(tmp_path.iterdir()) == sorted([alive, foreign, another, longer, container, path])
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):

@@ -20,7 +20,7 @@ def table_of(path, labels):
 MANY = [str(i % 3) for i in range(400)]
 
 
-@pytest.mark.parametrize("odd", ["007", "+7", "-0", "00", "9" * 30, "1" * 5000])
+@pytest.mark.parametrize("odd", ["007", "-07", "00", "9" * 30, "1" * 5000])
 @pytest.mark.parametrize("at", [0, 399])
 def test_labels_stay_text_where_numbers_would_not_give_them_back(tmp_path, odd, at):
     """Wherever the cell is, and in batches of any size."""
@@ -45,7 +45,7 @@ def test_one_file_decides_for_all_shards(tmp_path):
 
 
 def test_numbers_stay_numbers(tmp_path):
-    for labels in (["7", "-8", "0"], [str(2**63 - 1), str(-(2**63))]):
+    for labels in (["7", "-8", "0"], ["-0", "+1", "-1"], [str(2**63 - 1), str(-(2**63))]):
         y = read_rows(table_of(tmp_path / "a.csv", labels), label="label").y
         assert (y.tolist(), y.dtype) == ([int(label) for label in labels], np.int64)
     y = read_rows(table_of(tmp_path / "a.csv", ["0.5", "0.50", "+1", "01.5"]), label="label").y

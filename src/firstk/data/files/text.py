@@ -41,8 +41,8 @@ _PEEK, _CELLS = 256, 400_000
 # Share of cells with text, up to which a column of a plain table is one of numbers with a slip in it.
 _STRAY = 0.1
 _MISSING = {"", "nan", "na", "n/a", "null", "none"}
-# Whole numbers: as they may be written, and as Python writes them, in which two different texts are two numbers.
-_WHOLE, _CANONICAL = re.compile(r"[+-]?[0-9]+"), re.compile(r"0|-?[1-9][0-9]*")
+# Whole numbers: as they may be written, and without the leading zeros that make an id or a code of them.
+_WHOLE, _CANONICAL = re.compile(r"[+-]?[0-9]+"), re.compile(r"[+-]?(0|[1-9][0-9]*)")
 # Digits that 64 bits hold, whichever they are.
 _DIGITS = 18
 # A list of numbers in one cell can be long: 16,384 coordinates of 25 characters fit.
@@ -209,7 +209,7 @@ class _Cells:
     whole : bool
         Whether all are whole numbers.
     changed : bool
-        Whether some are not what they would be if they were read as 64-bit numbers and written again.
+        Whether some begin with zeros, or are longer than 64 bits: as numbers they would lose what tells them apart.
     """
 
     def __init__(self) -> None:
