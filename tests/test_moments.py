@@ -380,3 +380,71 @@ def test_a_row_that_outweighs_the_others(weight, dtype, rtol, labelled):
         exact += (share[:, None] * centred).T @ centred
     found = Moments().update(X, y if labelled else None, sample_weight=w).within
     np.testing.assert_allclose(found, exact.astype(float), atol=rtol * float(np.abs(exact).max()))
+
+
+def test_shifted_moments_are_those_of_shifted_rows(data):
+    X, Y, y, w = data
+    offset = np.arange(1.0, P + 1)
+    m = Moments().update(X, y, targets=Y, sample_weight=w)
+    m.shift(offset)
+    same(m, Moments().update(X + offset, y, targets=Y, sample_weight=w), rtol=1e-12)
+    np.testing.assert_array_equal(m.target_mean, Moments().update(X, y, targets=Y, sample_weight=w).target_mean)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("dtype", "way_out"), [(np.float32, r"offset, or convert to float64 first\.$"), (float, r"offset\.$")]
+)
+def test_columns_that_vary_by_a_few_roundings_are_not_called_constant(dtype, way_out, sign):
+    eps = np.finfo(dtype).eps
+    blurred = (sign * (1 + 4 * eps * (np.arange(20) % 2))[:, None]).astype(dtype)
+    m = Moments().update(blurred)
+    assert not m.variances().any()
+    with pytest.raises(InvalidInput, match=rf"ten roundings.*about its mean {sign}.*{way_out}"):
+        m.check_digits(m.variances())
+    Moments().update(np.full((20, 1), sign, dtype)).check_digits(np.zeros(1))  # constant indeed
+    m.check_digits(np.array([0.0, 1.0]))  # something varies: nothing to say
+
+
+def test_groups_without_weight_do_not_spoil_the_others(data):
+    X, _, _, _ = data
+    y = np.arange(N) % 3
+    weight = (y != 1).astype(float)
+    m = Moments().update(X, y, sample_weight=weight)
+    np.testing.assert_allclose(m.Sw, Moments().update(X[y != 1], y[y != 1]).Sw, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_weights_that_add_up_to_less_than_one(data, labelled):
+    X, _, y, w = data
+    y = y if labelled else None
+    few = Moments().update(X + 5.0, y, sample_weight=w * 1e-4)
+    many = Moments().update(X + 5.0, y, sample_weight=w)
+    np.testing.assert_allclose(few.St, many.St, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(few.class_means, many.class_means, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+@pytest.mark.parametrize("kind", [np.zeros, sparse.csr_matrix])
+def test_no_rows_or_no_columns_are_refused(kind, shape):
+    with pytest.raises(InvalidInput, match=r"at least one.*Got shape \("):
+        Moments().update(kind(shape))
+
+
+@pytest.mark.parametrize(
+    ("scale", "weight", "sentence"),
+    [
+        (1e-150, None, "met numbers too small"),
+        (1e-150, 1.0, "met numbers too small"),
+        (1.0, 1e-300, "weights too small for their precision: the largest is 1.0e-300"),
+    ],
+)
+def test_what_is_too_small_is_named(data, scale, weight, sentence):
+    X = data[0] / np.abs(data[0]).max() * scale
+    with pytest.raises(InvalidInput, match=sentence):
+        Moments().update(X, sample_weight=None if weight is None else np.full(N, weight))
+
+
+def test_numbers_whose_squares_overflow_are_refused(data):
+    with pytest.raises(InvalidInput, match="numbers too large for their precision: scale the columns down"):
+        Moments().update(data[0] * 1e200)
