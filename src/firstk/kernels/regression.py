@@ -72,7 +72,7 @@ def _orthogonalised(z: Tensor) -> tuple[Tensor, Tensor]:
     instead of a random direction.
     """
     d = z.shape[1]
-    size = z.square().mean().detach() * len(z)
+    size = z.square().mean() * len(z)
     guard = torch.where(size > 0, size * _RANK_GUARD, torch.ones_like(size)).sqrt()
     Q, R = torch.linalg.qr(torch.cat([z, guard * torch.eye(d, dtype=z.dtype, device=z.device)]))
     return Q[: len(z)], R
