@@ -469,3 +469,12 @@ def test_networks_trained_in_threads_draw_by_their_own_seed():
     for code in codes:
         np.testing.assert_array_equal(code, alone)
     np.testing.assert_array_equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("batch_size", ["auto", 10])
+def test_the_loss_of_the_trace_is_the_mean_loss_of_the_prefixes(batch_size):
+    X = np.random.default_rng(0).normal(size=(50, 6)) * np.arange(6, 0, -1)
+    solver = Gradient(epochs=1, learning_rate=1e-12, batch_size=batch_size)
+    enc = PrefixEncoder(4, solver=solver, random_state=0).fit(X)
+    spectrum = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    assert enc.trace_[0]["loss"] == pytest.approx((spectrum.sum() - np.cumsum(spectrum)[:4]).mean(), rel=1e-6)
