@@ -448,3 +448,16 @@ def test_what_is_too_small_is_named(data, scale, weight, sentence):
 def test_numbers_whose_squares_overflow_are_refused(data):
     with pytest.raises(InvalidInput, match="numbers too large for their precision: scale the columns down"):
         Moments().update(data[0] * 1e200)
+
+
+def test_variances_are_the_diagonals_of_the_scatters(data):
+    X, Y, y, w = data
+    m = Moments().update(X, y, targets=Y, sample_weight=w)
+    np.testing.assert_allclose(m.variances(), np.diag(m.St), rtol=1e-12)
+    np.testing.assert_allclose(m.variances(within=True), np.diag(m.Sw), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("roundings", "varies"), [(8, False), (16, True)])
+def test_ten_roundings_are_constant(roundings, varies):
+    column = 1 + 2 * roundings * EPS * (np.arange(20) % 2)
+    assert Moments().update(column[:, None]).variances().astype(bool).tolist() == [varies]

@@ -103,9 +103,7 @@ def _near(candidates: Sequence[Objective], means: np.ndarray, loss: float) -> li
     return [each for each, mean in zip(candidates, means, strict=True) if mean >= means.max() - loss]
 
 
-def _best(
-    candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUNDING, sure: float = 0.0
-) -> Objective:
+def _best(candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUNDING, sure: float = 0.0) -> Objective:
     """Return the candidate with the best mean over folds (rows of `table`); of those that tie with it, by rule."""
     means = table.mean(axis=0)
     loss = table[:, [int(means.argmax())]] - table

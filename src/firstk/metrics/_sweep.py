@@ -248,9 +248,9 @@ class _Cosine:
     def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
         if k == 1:
             return np.zeros(len(best))
-        return _sum_rounding(k, self.R.dtype) * self._query_norms(rows, k)
+        return _sum_rounding(k, self.R.dtype) * self._query_norms(rows, k) + self.tie(rows, k, best)
 
-    def tie(self, queries: np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
+    def tie(self, queries: Any, k: int, best: np.ndarray) -> np.ndarray:
         # Turning a reference by the resolution moves the cosine by at most resolution times sine, in first order.
         norms = self._query_norms(queries, k)
         sine = np.sqrt(np.maximum(norms**2 - best**2, 0.0))
