@@ -415,10 +415,10 @@ def test_groups_without_weight_do_not_spoil_the_others(data):
 
 
 @pytest.mark.parametrize("labelled", [False, True])
-def test_weights_that_add_up_to_less_than_one(data, labelled):
-    X, _, y, w = data
-    y = y if labelled else None
-    few = Moments().update(X + 5.0, y, sample_weight=w * 1e-4)
+def test_weights_that_add_up_to_less_than_one(labelled):
+    rng = np.random.default_rng(0)  # more rows than the rough means are taken from
+    X, y, w = rng.normal(size=(1500, 3)), np.arange(1500) % 4 if labelled else None, rng.uniform(0.1, 3.0, 1500)
+    few = Moments().update(X + 5.0, y, sample_weight=w * 1e-6)
     many = Moments().update(X + 5.0, y, sample_weight=w)
     np.testing.assert_allclose(few.St, many.St, rtol=0, atol=1e-12)
     np.testing.assert_allclose(few.class_means, many.class_means, rtol=1e-12)
@@ -461,3 +461,18 @@ def test_variances_are_the_diagonals_of_the_scatters(data):
 def test_ten_roundings_are_constant(roundings, varies):
     column = 1 + 2 * roundings * EPS * (np.arange(20) % 2)
     assert Moments().update(column[:, None]).variances().astype(bool).tolist() == [varies]
+
+
+def test_a_row_that_outweighs_its_group_counts_where_other_groups_are_heavier():
+    rng = np.random.default_rng(0)
+    y = np.repeat(
+        [0, 1], [601, 500]
+    )  # the heavy row is the first of its group, and none of those spread over the batch
+    X = (rng.normal(size=(1101, 2)) + 1000.0 * (np.arange(1101) > 601)[:, None]).astype(np.float32)
+    weight = np.where(y == 0, 1e9, 1.0)
+    weight[601] = 1e8
+    inside = y == 1
+    exact = Moments("float64").update(X[inside], sample_weight=weight[inside])
+    both = Moments().update(X, y, sample_weight=weight)
+    other = Moments("float64").update(X[~inside], sample_weight=weight[~inside])
+    np.testing.assert_allclose(both.within - other.within, exact.within, rtol=1e-2, atol=0)
