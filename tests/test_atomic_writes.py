@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import stat
 import subprocess
@@ -51,6 +53,33 @@ def test_a_temporary_file_is_never_one_that_is_there(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="File exists"), whole_file(tmp_path / "out.bin", "A file") as temporary:
         temporary.write_text("overwritten")
     assert victim.read_text() == "precious"
+
+
+def steps_of(monkeypatch, write):
+    """Return what reaches the disk, in order, while something is written: "file" or "folder", and "renamed"."""
+    steps = []
+    synced, replaced, renamed = os.fsync, os.replace, os.rename
+
+    def sync(handle):
+        steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        synced(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", lambda *names: (replaced(*names), steps.append("renamed")))
+    monkeypatch.setattr(os, "rename", lambda *names: (renamed(*names), steps.append("renamed")))
+    write()
+    return steps
+
+
+def test_what_is_written_is_on_the_disk_before_it_has_its_name_and_then_the_name_is(tmp_path, monkeypatch):
+    target = tmp_path / "run.checkpoint"
+    assert steps_of(monkeypatch, lambda: _arrays.write(target, SMALL)) == ["file", "renamed", "folder"]
+    np.testing.assert_array_equal(_arrays.read(target)[0]["a"], SMALL["a"])
+
+
+def test_the_files_of_a_model_are_on_the_disk_before_it_has_its_name_and_then_the_name_is(tmp_path, monkeypatch):
+    steps = steps_of(monkeypatch, lambda: write_model(tmp_path / "model", OLD, SMALL))
+    assert steps == ["file"] * 3 + ["folder", "renamed", "folder"]
 
 
 def test_two_runs_may_share_the_path_of_a_checkpoint(tmp_path):
@@ -132,6 +161,34 @@ def test_a_model_is_not_lost_between_two_renames(tmp_path, first):
         assert target.is_dir()
     write_model(target, NEW, SMALL)
     assert read_model(target)[0] == NEW
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_model_behind_a_link_is_not_lost_between_two_renames(tmp_path):
+    target, link = tmp_path / "model", tmp_path / "link"
+    write_model(target, OLD, SMALL)
+    link.symlink_to(target)
+    killed(SAVE, target, "rename", "two renames")
+    assert read_model(link)[0] == OLD
+    assert target.is_dir()
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(errno.EINVAL, False), (errno.ENOSYS, False), (errno.EACCES, OSError)])
+def test_where_folders_cannot_be_exchanged_in_one_step_there_are_two_renames(tmp_path, monkeypatch, code, outcome):
+    """Not every file system can; any other failure is an error."""
+
+    def refusing(*_):
+        ctypes.set_errno(code)
+        return -1
+
+    write_model(tmp_path / "model", OLD, SMALL)
+    monkeypatch.setattr(_whole_file, "_renameat2", lambda: refusing)
+    if outcome is False:
+        write_model(tmp_path / "model", NEW, SMALL)
+    else:
+        with pytest.raises(InvalidInput, match="Permission denied"):
+            write_model(tmp_path / "model", NEW, SMALL)
+    assert read_model(tmp_path / "model")[0] == (NEW if outcome is False else OLD)
     assert os.listdir(tmp_path) == ["model"]
 
 

@@ -387,3 +387,99 @@ def test_unusual_rows_at_the_head_of_a_file_cost_no_digits():
     X[:256] += 1e4
     found = Moments().update(X.astype(np.float32)).St
     np.testing.assert_allclose(found, np.cov(X.T, bias=True), atol=1e-5 * found.max())
+
+
+def test_shifted_moments_are_those_of_shifted_rows(data):
+    X, Y, y, w = data
+    offset = np.arange(1.0, P + 1)
+    m = Moments().update(X, y, targets=Y, sample_weight=w)
+    m.shift(offset)
+    same(m, Moments().update(X + offset, y, targets=Y, sample_weight=w), rtol=1e-12)
+    np.testing.assert_array_equal(m.target_mean, Moments().update(X, y, targets=Y, sample_weight=w).target_mean)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("dtype", "way_out"), [(np.float32, r"offset, or convert to float64 first\.$"), (float, r"offset\.$")]
+)
+def test_columns_that_vary_by_a_few_roundings_are_not_called_constant(dtype, way_out, sign):
+    eps = np.finfo(dtype).eps
+    blurred = (sign * (1 + 4 * eps * (np.arange(20) % 2))[:, None]).astype(dtype)
+    m = Moments().update(blurred)
+    assert not m.variances().any()
+    with pytest.raises(InvalidInput, match=rf"ten roundings.*about its mean {sign}.*{way_out}"):
+        m.check_digits(m.variances())
+    Moments().update(np.full((20, 1), sign, dtype)).check_digits(np.zeros(1))  # constant indeed
+    m.check_digits(np.array([0.0, 1.0]))  # something varies: nothing to say
+
+
+def test_groups_without_weight_do_not_spoil_the_others(data):
+    X, _, _, _ = data
+    y = np.arange(N) % 3
+    weight = (y != 1).astype(float)
+    m = Moments().update(X, y, sample_weight=weight)
+    np.testing.assert_allclose(m.Sw, Moments().update(X[y != 1], y[y != 1]).Sw, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_weights_that_add_up_to_less_than_one(labelled):
+    rng = np.random.default_rng(0)  # more rows than the rough means are taken from
+    X, y, w = rng.normal(size=(1500, 3)), np.arange(1500) % 4 if labelled else None, rng.uniform(0.1, 3.0, 1500)
+    few = Moments().update(X + 5.0, y, sample_weight=w * 1e-6)
+    many = Moments().update(X + 5.0, y, sample_weight=w)
+    np.testing.assert_allclose(few.St, many.St, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(few.class_means, many.class_means, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+@pytest.mark.parametrize("kind", [np.zeros, sparse.csr_matrix])
+def test_no_rows_or_no_columns_are_refused(kind, shape):
+    with pytest.raises(InvalidInput, match=r"at least one.*Got shape \("):
+        Moments().update(kind(shape))
+
+
+@pytest.mark.parametrize(
+    ("scale", "weight", "sentence"),
+    [
+        (1e-150, None, "met numbers too small"),
+        (1e-150, 1.0, "met numbers too small"),
+        (1.0, 1e-300, "weights too small for their precision: the largest is 1.0e-300"),
+    ],
+)
+def test_what_is_too_small_is_named(data, scale, weight, sentence):
+    X = data[0] / np.abs(data[0]).max() * scale
+    with pytest.raises(InvalidInput, match=sentence):
+        Moments().update(X, sample_weight=None if weight is None else np.full(N, weight))
+
+
+def test_numbers_whose_squares_overflow_are_refused(data):
+    with pytest.raises(InvalidInput, match="numbers too large for their precision: scale the columns down"):
+        Moments().update(data[0] * 1e200)
+
+
+def test_variances_are_the_diagonals_of_the_scatters(data):
+    X, Y, y, w = data
+    m = Moments().update(X, y, targets=Y, sample_weight=w)
+    np.testing.assert_allclose(m.variances(), np.diag(m.St), rtol=1e-12)
+    np.testing.assert_allclose(m.variances(within=True), np.diag(m.Sw), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("roundings", "varies"), [(8, False), (16, True)])
+def test_ten_roundings_are_constant(roundings, varies):
+    column = 1 + 2 * roundings * EPS * (np.arange(20) % 2)
+    assert Moments().update(column[:, None]).variances().astype(bool).tolist() == [varies]
+
+
+def test_a_row_that_outweighs_its_group_counts_where_other_groups_are_heavier():
+    rng = np.random.default_rng(0)
+    y = np.repeat(
+        [0, 1], [601, 500]
+    )  # the heavy row is the first of its group, and none of those spread over the batch
+    X = (rng.normal(size=(1101, 2)) + 1000.0 * (np.arange(1101) > 601)[:, None]).astype(np.float32)
+    weight = np.where(y == 0, 1e9, 1.0)
+    weight[601] = 1e8
+    inside = y == 1
+    exact = Moments("float64").update(X[inside], sample_weight=weight[inside])
+    both = Moments().update(X, y, sample_weight=weight)
+    other = Moments("float64").update(X[~inside], sample_weight=weight[~inside])
+    np.testing.assert_allclose(both.within - other.within, exact.within, rtol=1e-2, atol=0)

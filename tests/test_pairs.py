@@ -145,3 +145,25 @@ def test_scores_far_from_zero_keep_their_digits_beside_float32():
     single = PairMoments().update(left.astype(np.float32), right.astype(np.float32), scores + 1e7)
     assert single.scored
     np.testing.assert_allclose(single.agreement, plain.agreement, atol=1e-6)
+
+
+@pytest.mark.parametrize("scores", [None, "given"])
+def test_pairs_come_back_from_arrays(scores):
+    left, right, s = draw()
+    m = PairMoments().update(left, right, None if scores is None else s)
+    back = PairMoments.from_arrays(m.to_arrays())
+    same(back, m, rtol=0)
+    assert back.with_scores is m.with_scores
+
+
+def test_no_pairs_come_back_from_arrays_and_go_on():
+    empty = PairMoments.from_arrays(PairMoments().to_arrays())
+    assert (empty.rows, empty.with_scores, empty.third.shape) == (0, None, (0, 0))
+    same(empty.update(*draw()), PairMoments().update(*draw()), rtol=0)
+
+
+def test_shifted_pairs():
+    left, right, s = draw()
+    m = PairMoments().update(left, right, s)
+    m.shift(np.arange(P))
+    same(m, PairMoments().update(left + np.arange(P), right + np.arange(P), s), rtol=1e-11)

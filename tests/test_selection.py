@@ -5,6 +5,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import Fisher, PrefixEncoder, selection
+from firstk._checks import InvalidInput
 from firstk.objectives import Pairs
 from firstk.sampling import RowSample
 
@@ -149,3 +150,60 @@ def test_few_distinct_rows_are_dealt_out_one_by_one(case):
         X[:150], y = X[0], (np.arange(200) < 150).astype(int)
     enc = PrefixEncoder(1, objective=Fisher(shrinkage="auto")).fit(X, y)
     assert enc.objective_.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def folds_of(objective, columns, monkeypatch):
+    """Return the folds that `choose` asks scores for, in the order of its questions."""
+    asked = []
+
+    def scores(self, candidates, folds):
+        asked.append(folds)
+        return np.zeros((len(folds), len(candidates)))
+
+    monkeypatch.setattr(selection._Trial, "scores", scores)
+    selection.choose(objective, RowSample(10_000).update(columns), None, None)
+    return asked
+
+
+@pytest.mark.parametrize("n", [19, 20])
+def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
+    columns = {"X": np.random.default_rng(0).normal(size=(n, 2)), "y": np.arange(n) % 2}
+    if n == 20:
+        assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)[0]] == [4] * 5
+    else:
+        with pytest.raises(InvalidInput, match=r"Fisher needs at least 20 rows or pairs\. Got 19"):
+            folds_of(Fisher("auto"), columns, monkeypatch)
+
+
+def test_a_choice_looks_at_4096_rows(monkeypatch):
+    columns = {"X": np.random.default_rng(0).normal(size=(5000, 1)), "y": np.arange(5000) % 2}
+    for kept, held in folds_of(Fisher("auto"), columns, monkeypatch)[0]:
+        assert sorted([*kept, *held]) == list(range(4096))
+
+
+@pytest.mark.parametrize(("n", "questions"), [(50, 2), (45, 1)])
+def test_seen_documents_are_asked_about_where_every_fold_has_ten_queries(monkeypatch, n, questions):
+    left, right = np.random.default_rng(0).normal(size=(n, 5)), np.eye(5)[np.arange(n) % 5]
+    assert len(folds_of(Pairs("auto", 0.0), {"left": left, "right": right}, monkeypatch)) == questions
+
+
+def test_documents_are_held_out_where_there_is_one_a_fold():
+    np.testing.assert_array_equal(selection._documents(np.eye(5)[[0, 1, 1, 2, 3, 4]]), [0, 1, 1, 2, 3, 4])
+    with pytest.raises(InvalidInput, match=r"at least 5 different right sides\. Got 4"):
+        selection._documents(np.eye(4)[[0, 1, 1, 2, 3]])
+
+
+@pytest.mark.parametrize("beside", ["scores", "y", None])
+def test_evidence_is_what_was_held_out(beside):
+    """Pairs are evaluated by themselves; rows among those that were fitted."""
+    names = ("left", "right", "scores") if beside == "scores" else ("X", "y") if beside else ("X",)
+    kept, held = ({name: np.full((2, 2), number) for name in names} for number in (1, 2))
+    found = selection._evidence(kept, held)
+    for name in names:
+        np.testing.assert_array_equal(getattr(found, name), held[name])
+    if beside == "scores":
+        assert found.X is None
+        assert selection._evidence({}, {"left": kept["left"], "right": held["right"]}).scores is None
+    else:
+        np.testing.assert_array_equal(found.X_ref, kept["X"])
+        assert (found.y_ref is None) == (beside is None)

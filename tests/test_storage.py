@@ -255,6 +255,22 @@ def test_paths_that_lead_nowhere(path, tmp_path, monkeypatch):
         PrefixEncoder.load(path)
 
 
+@pytest.mark.parametrize(
+    ("there", "name", "sentence"),
+    [
+        ("taken", "taken", "A model is a folder, and '.*taken' is a file"),
+        ("taken", "taken/model", "Cannot write a model to '.*model': '.*taken' is a file"),
+        ("model/config.json", "model", "holds something that is not a firstk model"),  # another library's
+    ],
+)
+def test_what_is_there_and_no_model_is_left_alone(fisher, tmp_path, there, name, sentence):
+    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / there).write_text('{"model_type": "bert"}')
+    with pytest.raises(InvalidInput, match=sentence):
+        fisher.save(tmp_path / name)
+    assert (tmp_path / there).read_text() == '{"model_type": "bert"}'
+
+
 def test_a_damaged_model_may_be_replaced_but_not_what_it_lists(fisher, tmp_path):
     model = fisher.save(tmp_path / "model")
     config = json.loads((model / "config.json").read_text())

@@ -14,7 +14,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load, save
 
-from firstk import FunnelIndex, PrefixEncoder, _arrays
+from firstk import FunnelIndex, PrefixEncoder, _arrays, _tensors
 from firstk._checks import CorruptModel, InvalidInput
 from firstk.accumulating import Gathered
 from firstk.checkpoints import Checkpoint
@@ -58,6 +58,47 @@ def test_what_is_stored_comes_back():
     np.testing.assert_array_equal(arrays["x"], X[:2])
     assert arrays["names"].tolist() == Y[:3].tolist()
     assert load(PAYLOAD)["x"].tobytes() == X[:2].tobytes(), "it is a file of safetensors, for anybody to read"
+
+
+def test_the_checksum_is_the_sha256_of_everything_else():
+    """Anybody can check it: in the file as it stands, with zeros in the place of the checksum."""
+    said = safetensors_metadata(PAYLOAD)["sha256"]
+    assert len(said) == 64
+    assert hashlib.sha256(PAYLOAD.replace(said.encode(), b"0" * 64)).hexdigest() == said
+
+
+def test_every_array_is_aligned_to_its_type():
+    size = int.from_bytes(PAYLOAD[:8], "little")
+    assert size % 8 == 0
+    narrow_first = _arrays.to_bytes({"a": np.zeros(3, np.int8), "b": np.zeros(1, np.float32), "c": np.zeros(2)})
+    for name, part in load(narrow_first).items():
+        size = int.from_bytes(narrow_first[:8], "little")
+        begins = json.loads(narrow_first[8 : 8 + size])[name]["data_offsets"][0]
+        assert begins % part.dtype.itemsize == 0, name
+
+
+def forged(part, **said):
+    """Return bytes with a checksum that is right around something that `to_bytes` does not write."""
+    header = {"format": _arrays.FORMAT, "text": json.dumps({"a": "U"}), "facts": "{}"} | said
+    return _tensors.sealed({"a": np.array(part, dtype=np.uint32)}, header)
+
+
+def test_text_is_characters_up_to_the_last_one():
+    last = np.array([chr(0x10FFFF), "a"])
+    np.testing.assert_array_equal(_arrays.from_bytes(_arrays.to_bytes({"a": last}))[0]["a"], last)
+    assert _arrays.from_bytes(forged([[97]]))[0]["a"].tolist() == ["a"]
+    with pytest.raises(CorruptModel, match="its text is not valid Unicode"):
+        _arrays.from_bytes(forged([[0x110000]]))
+
+
+def test_another_format_is_refused_by_name():
+    with pytest.raises(CorruptModel, match="its format is 'firstk arrays 9', and this firstk reads 'firstk arrays 2'"):
+        _arrays.from_bytes(forged([[97]], format="firstk arrays 9"))
+
+
+def safetensors_metadata(payload):
+    size = int.from_bytes(payload[:8], "little")
+    return json.loads(payload[8 : 8 + size])["__metadata__"]
 
 
 def without_checksum(payload):

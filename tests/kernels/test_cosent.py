@@ -33,6 +33,10 @@ def test_per_prefix_and_scale():
     (a, b), scores = pairs(6, 9)
     wanted = torch.stack(loops.cosent(a, b, scores, scale=5.0))
     torch.testing.assert_close(cosent_per_prefix(a, b, scores, scale=5.0), wanted)
+    by_default = torch.stack(loops.cosent(a, b, scores, scale=20.0))
+    torch.testing.assert_close(cosent_per_prefix(a, b, scores), by_default)
+    weights = torch.tensor(resolve_omega("harmonic", 9).without_first().omega)
+    torch.testing.assert_close(cosent(a, b, scores), by_default @ weights)
 
 
 def test_only_the_order_of_scores_counts():

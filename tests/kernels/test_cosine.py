@@ -63,3 +63,8 @@ def test_scores_must_match():
         cosine_similarity(torch.ones(2, 3), torch.ones(2, 3), torch.ones(2, 1))
     with pytest.raises(InvalidInput, match=r"as many rows in 'left' as in 'scores'\. Got 2 and 3"):
         cosine_similarity(torch.ones(2, 3), torch.ones(2, 3), torch.ones(3))
+
+
+def test_both_sides_have_one_width():
+    with pytest.raises(InvalidInput, match=r"takes 'right' with 3 coordinates, as the codes have\. Got 1"):
+        cosine_similarity(torch.ones(2, 3), torch.ones(2, 1), torch.ones(2))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from firstk._checks import IllegalCombination, InvalidInput
 from firstk.kernels import reconstruction as reconstruction_kernels
+from firstk.kernels import regression as regression_kernels
 from firstk.kernels.fisher import fisher, fisher_from_codes, fisher_from_codes_per_prefix, fisher_per_prefix
 from firstk.kernels.reconstruction import (
     reconstruction,
@@ -211,6 +212,15 @@ def test_free_head_with_dependent_coordinates():
     assert (losses > -1e-12).all()
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_the_guard_of_a_free_head_is_a_fixed_share_of_the_codes(scale):
+    z = scale * torch.randn(20, 5, dtype=D)
+    Q, R = regression_kernels._orthogonalised(z)
+    torch.testing.assert_close(Q @ R, z)
+    guard = (R.t() @ R - z.t() @ z) / (z.square().sum() / 5)
+    torch.testing.assert_close(guard, 1e-12 * torch.eye(5, dtype=D), rtol=0, atol=1e-14)
+
+
 def scatter_problem(n=60, p=9, d=5, C=4):
     x, labels = torch.randn(n, p, dtype=D), torch.randint(0, C, (n,))
     x = x + torch.randn(C, p, dtype=D)[labels]
@@ -298,6 +308,7 @@ def test_sampled_is_refused_with_the_reason(call, reason):
     (lambda: reconstruction(torch.ones(2, 3), torch.ones(2, 2), torch.ones(4, 2)), "3 columns of 'x'. Got 4"),
     (lambda: reconstruction(torch.ones(2, 3), torch.ones(3, 2), torch.ones(3, 2)), "Got 2 and 3"),
     (lambda: reconstruction(torch.ones(0, 3), torch.ones(0, 2), torch.ones(3, 2)), "at least one row"),
+    (lambda: reconstruction(torch.ones(2, 3), torch.ones(2), torch.ones(3, 2)), r"takes 'z' of shape .*\(2,\)"),
     (lambda: reconstruction_from_moments(EYE[:1], ROW, ROW.t()), r"'St' of shape \(2, 2\)"),
     (lambda: fisher(ROW, torch.ones(3, 2), EYE), r"'Sw' of shape \(2, 2\)"),
     (lambda: fisher_from_codes(torch.ones(2, 1), torch.ones(2)), "one class index per row"),

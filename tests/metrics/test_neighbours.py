@@ -208,3 +208,16 @@ def test_short_codes_in_float32_tell_close_angles_apart():
     angle = np.sort(np.random.default_rng(3).uniform(0, 2 * np.pi, 10_000))
     Z = np.column_stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
     assert nearest_neighbour_accuracy(Z, np.arange(10_000), Z[::50], np.arange(10_000)[::50], ks=[2])[0] > 0.98
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+@pytest.mark.parametrize("k", [2, 8, 9, 12])
+def test_references_that_differ_by_the_rounding_of_the_codes_tie_at_every_length(k, similarity, n):
+    """Two roundings of the codes are a tie, for which the lowest row stands; eight are a difference."""
+    query, references = np.zeros((1, k), np.float32), np.zeros((2, k), np.float32)
+    query[:, 0] = references[:, 0] = 1.0
+    for roundings, first in ((2, 0), (8, 1)):
+        references[:, 1] = np.array([0.01 + roundings * 2.0**-23, 0.01])
+        (block,) = _sweep.sweep(references, query, np.array([k]), similarity)
+        assert block.nearest(n)[0].tolist() == [first, 1 - first][:n]

@@ -455,6 +455,13 @@ def test_progress_shows_loss_and_time_left(digits, capsys):
     assert "loss" in shown
 
 
+def test_progress_counts_epochs(digits, monkeypatch):
+    bars, counted = pytest.importorskip("tqdm.auto"), []
+    monkeypatch.setattr(bars.tqdm, "update", lambda bar, n=1: counted.append(bar.desc))
+    classified(digits, Gradient(epochs=3), verbose=True)
+    assert counted.count("training") == 3
+
+
 def test_networks_trained_in_threads_draw_by_their_own_seed():
     """Dropout draws from torch's global generator, of which all threads have one."""
     rng = np.random.default_rng(0)
@@ -469,3 +476,29 @@ def test_networks_trained_in_threads_draw_by_their_own_seed():
     for code in codes:
         np.testing.assert_array_equal(code, alone)
     np.testing.assert_array_equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("batch_size", ["auto", 10])
+def test_the_loss_of_the_trace_is_the_mean_loss_of_the_prefixes(batch_size):
+    X = np.random.default_rng(0).normal(size=(50, 6)) * np.arange(6, 0, -1)
+    solver = Gradient(epochs=1, learning_rate=1e-12, batch_size=batch_size)
+    enc = PrefixEncoder(4, solver=solver, random_state=0).fit(X)
+    spectrum = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    assert enc.trace_[0]["loss"] == pytest.approx((spectrum.sum() - np.cumsum(spectrum)[:4]).mean(), rel=1e-6)
+
+
+def test_a_run_ends_when_fifty_steps_moved_the_loss_by_less_than_the_tolerance(digits):
+    slow = Gradient(optimiser="sgd", epochs=120, learning_rate=1e-9, tolerance=1e-3, whiten=False, precondition=False)
+    enc = PrefixEncoder(4, solver=slow, init="random", random_state=0).fit(digits.X_train)
+    losses = [entry["loss"] for entry in enc.trace_]
+    assert losses[-1] < losses[0]
+    assert (enc.encoder_.config["ended"], enc.encoder_.config["epochs"]) == ("converged", 51)
+
+
+def test_a_checkpoint_of_other_moments_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    solver = Gradient(epochs=4, checkpoint=tmp_path, checkpoint_every=2, resume=True, whiten=False, precondition=False)
+    start = np.eye(2, 5)
+    PrefixEncoder(2, solver=solver, init=start, random_state=0).fit(X)
+    with pytest.raises(InvalidInput, match="another"):
+        PrefixEncoder(2, solver=solver, init=start, random_state=0).fit(2 * X)

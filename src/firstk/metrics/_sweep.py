@@ -262,9 +262,9 @@ class _Cosine:
         return np.divide((q * r).sum(axis=1), norms, out=np.zeros(len(q)), where=norms > 0)
 
     def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
-        return _sum_rounding(k, self.R.dtype) * self.norms[k][rows]
+        return _sum_rounding(k, self.R.dtype) * self.norms[k][rows] + self.tie(rows, k, best)
 
-    def tie(self, queries: np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
+    def tie(self, queries: Any, k: int, best: np.ndarray) -> np.ndarray:
         # Turning a reference by the resolution moves the cosine by at most resolution times sine, in first order.
         norms = self.norms[k][queries]
         sine = np.sqrt(np.maximum(norms**2 - best**2, 0.0))
