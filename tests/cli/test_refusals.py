@@ -80,7 +80,7 @@ def test_the_folder_itself_is_no_name(tmp_path, monkeypatch):
     PrefixEncoder(2).fit(X).save(tmp_path / "m")
     monkeypatch.chdir(tmp_path)
     for name in (".", "..", "/"):
-        with pytest.raises(InvalidInput, match="is the current folder or one above it. Name a folder in it"):
+        with pytest.raises(InvalidInput, match=r"is the current folder or one above it\. Name a folder in it"):
             fit("a.npy", Path(name), quiet=True)
         with pytest.raises(InvalidInput, match=f"'{name}' is there already. Choose another name"):
             transform(Path("m"), "*.npy", Path(name), quiet=True)
