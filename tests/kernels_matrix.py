@@ -73,8 +73,10 @@ VARIANTS: dict[str, dict[str, str]] = {
     "openblas-prescott": {"OPENBLAS_CORETYPE": "Prescott"},
     "aten-avx2": {"ATEN_CPU_CAPABILITY": "avx2"},
     "aten-default": {"ATEN_CPU_CAPABILITY": "default"},
+    # MKL heeds the first two on Intel's processors only, the third on all.
     "mkl-avx2": {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
     "mkl-sse4": {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    "mkl-compatible": {"MKL_CBWR": "COMPATIBLE"},
     "numpy-no-avx512": {"NPY_DISABLE_CPU_FEATURES": "AVX512"},
     "numpy-baseline": {"NPY_DISABLE_CPU_FEATURES": "all"},
     "numba-generic": {"NUMBA_CPU_NAME": "generic"},
@@ -84,7 +86,9 @@ SHORT_VARIANTS: dict[str, dict[str, str]] = {
     "short-old": {
         "OPENBLAS_CORETYPE": "Nehalem", "ATEN_CPU_CAPABILITY": "default", "NUMBA_CPU_NAME": "generic",
     },
-    "short-recent": {"OPENBLAS_CORETYPE": "Haswell", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    "short-recent": {
+        "OPENBLAS_CORETYPE": "Haswell", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "MKL_CBWR": "COMPATIBLE",
+    },
 }  # fmt: skip
 EVERY = VARIANTS | SHORT_VARIANTS
 # Variables of the caller that would add themselves to a variant.
