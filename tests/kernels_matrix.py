@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -143,7 +144,7 @@ def environment(settings: dict[str, str], cache: str) -> dict[str, str]:
     return env
 
 
-def run(name: str, files: tuple[str, ...], workers: int, more: list[str]) -> bool:
+def run(name: str, files: tuple[str, ...], more: list[str]) -> bool:
     """Run one variant and print its line; what failed follows it."""
     settings = EVERY[name]
     lacking = missing(settings)
@@ -152,7 +153,6 @@ def run(name: str, files: tuple[str, ...], workers: int, more: list[str]) -> boo
         return True
     began = time.perf_counter()
     command = [sys.executable, "-m", "pytest", "-v", "--no-header", "-p", "no:cacheprovider", *files, *more]
-    command += ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
             command, cwd=ROOT, env=environment(settings, cache), capture_output=True, text=True, check=False
@@ -172,7 +172,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="two variants on the quickest files")
     parser.add_argument("--only", action="append", choices=EVERY, metavar="NAME", help="this variant; may be repeated")
     parser.add_argument("--list", action="store_true", help="name the variants and what they set")
-    parser.add_argument("--workers", type=int, default=1, help="processes for each run (1)")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="variants that run side by side (cores)")
     parser.add_argument("more", nargs="*", help="further arguments of pytest, after --")
     asked = parser.parse_args()
     if asked.list:
@@ -181,7 +181,8 @@ def main() -> int:
         return 0
     names = asked.only or list(SHORT_VARIANTS if asked.short else VARIANTS)
     files = SHORT if asked.short else NUMERIC
-    passed = [run(name, files, asked.workers, asked.more) for name in names]
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        passed = list(pool.map(lambda name: run(name, files, asked.more), names))
     return 0 if all(passed) else 1
 
 

@@ -50,7 +50,7 @@ def test_one_variant_alone(matrix):
 
 def test_what_this_processor_cannot_run_is_left_out_and_said(monkeypatch, capsys):
     monkeypatch.setattr(kernels_matrix, "NEEDED", {("OPENBLAS_CORETYPE", "Nehalem"): "NO_SUCH_FEATURE"})
-    assert kernels_matrix.run("openblas-nehalem", ("no-such-test.py",), 1, [])
+    assert kernels_matrix.run("openblas-nehalem", ("no-such-test.py",), [])
     assert "left out: this processor has no NO_SUCH_FEATURE" in capsys.readouterr().out
 
 
