@@ -86,7 +86,7 @@ class Block:
         led by its nearest member: whoever is within the rounding of the leader belongs to it.
         """
         if self.kind.exact_at(self.k):
-            return largest(self.T, n)
+            return self.T.argmax(axis=1)[:, None] if n == 1 else largest(self.T, n)
         found, lowest, closest = _first(self.T) if n == 1 else _leading(self.T, n)
         margin = 2.0 * self.kind.rounding(self.rows, self.k, lowest)
         contested = np.flatnonzero(closest <= margin)
