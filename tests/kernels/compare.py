@@ -15,8 +15,8 @@ def leaves(tensors, dtype):
 def assert_close(found, wanted, tolerance, what):
     found, wanted = found.double(), wanted.double()
     assert torch.isfinite(found).all(), f"{what} is not finite"
-    # What vanishes exactly (one class, saturated rows) is compared with a unit that it is the difference of.
-    error, size = (found - wanted).norm(), wanted.norm().clamp_min(1e-2 if wanted.ndim == 0 else 1e-6)
+    # What vanishes (one class, saturated rows) is the difference of numbers of order 1, and no better than their rounding.
+    error, size = (found - wanted).norm(), wanted.norm().clamp_min(1e-2 if wanted.ndim == 0 else 1e-4)
     assert error <= tolerance[0] * size, f"{what}: relative error {error / size:.1e} in norm"
     if wanted.ndim == 2:
         floor = 1e-3 * size / wanted.shape[1] ** 0.5
