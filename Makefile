@@ -41,14 +41,14 @@ lint: $(VENV)/.test
 
 test: lint
 	$(PYTEST) --durations=10
-	$(BIN)/python tests/kernels_matrix.py --short
+	$(BIN)/python tests/processors/kernels_matrix.py --short
 
 test-full: lint
 	$(PYTEST) --durations=10 -m ''
-	$(BIN)/python tests/kernels_matrix.py --short
+	$(BIN)/python tests/processors/kernels_matrix.py --short
 
 test-kernels: $(VENV)/.test
-	$(BIN)/python tests/kernels_matrix.py
+	$(BIN)/python tests/processors/kernels_matrix.py
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

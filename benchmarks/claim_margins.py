@@ -12,7 +12,7 @@ of its own. Finished cells are kept in ``--folder``: a stopped run goes on where
 
     python -m benchmarks.claim_margins                                  # three kernels, three seeds: nine runs
     python -m benchmarks.claim_margins --star                           # each kernel, and each seed natively: five runs
-    python -m benchmarks.claim_margins 000/fig6a --seeds 0 1 2 3 4
+    python -m benchmarks.claim_margins talukder2026/fig6a --seeds 0 1 2 3 4
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from firstk.experiments.claims import Claim
-from firstk.experiments.specs import TIERS, Spec, catalogue, choose
+from firstk_papers.frame.claims import Claim
+from firstk_papers.frame.specs import TIERS, Spec, catalogue, choose
 
 # Numpy's products are OpenBLAS's; torch's are MKL's and its own; losses are compiled by numba.
 KERNELS: dict[str, dict[str, str]] = {
@@ -133,7 +133,7 @@ def shifted(spec: Spec, shift: int) -> Spec:
 
 def run_here(names: list[str], tier: str, shift: int, folder: Path, workers: int) -> None:
     """Run experiments in this process and its workers; the records are left in the folder."""
-    from firstk.experiments.runner import run
+    from firstk_papers.frame.runner import run
 
     chosen = [shifted(spec, shift) for spec in choose(names, catalogue())]
     found = run(chosen, tier, folder, workers=workers, figures=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.harness import Claim, duel, peak, peak_memory, reset_peak
 from firstk import Moments, PrefixEncoder
-from firstk._checks import MissingData
+from firstk.exceptions import MissingDataError
 
 MODULE = "benchmarks.core"
 BATCH = 4096
@@ -33,7 +33,7 @@ def images() -> tuple[np.ndarray, np.ndarray]:
     try:
         data = load_fashion_mnist()
         return np.ascontiguousarray(data.X), data.y
-    except MissingData:
+    except MissingDataError:
         rng = np.random.default_rng(0)
         y = rng.integers(0, 10, 70_000)
         return (rng.standard_normal((70_000, 784)) + y[:, None] / 10).astype(np.float32), y

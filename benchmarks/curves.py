@@ -11,9 +11,9 @@ import sys
 import numpy as np
 
 from benchmarks.harness import Claim, best_times, peak, peak_memory, report, reset_peak
-from firstk._checks import MissingData
-from firstk.evaluation import Evidence, prefix_curve
-from firstk.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import MissingDataError
+from firstk.metrics.curve import Evidence, prefix_curve
 
 CLAIM = Claim(
     "1-NN accuracy at all 384 prefixes, 10,003 x 3,080 rows, one thread, as `curve` takes it",
@@ -31,7 +31,7 @@ def embeddings() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     try:
         data = load_banking77()
         return data.X_train, data.y_train, data.X_test, data.y_test
-    except MissingData:
+    except MissingDataError:
         rng = np.random.default_rng(0)
         rows, labels = rng.standard_normal((13_083, 384)).astype(np.float32), rng.integers(0, 77, 13_083)
         return rows[:10_003], labels[:10_003], rows[10_003:], labels[10_003:]
@@ -50,7 +50,7 @@ def one_by_one(Z_ref: np.ndarray, y_ref: np.ndarray, Z: np.ndarray, y: np.ndarra
 
 def curve(data: tuple[np.ndarray, ...], confidence: float | None = None) -> np.ndarray:
     """Take the curve as the estimator and the command do: encode, sweep, score of the raw vectors."""
-    from firstk.baselines import plain_truncation
+    from firstk.evaluation.baselines import plain_truncation
 
     encoder: FittedEncoder = plain_truncation(data[0])
     evidence = Evidence(X=data[2], y=data[3], X_ref=data[0], y_ref=data[1])

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import Claim, best_times, peak, peak_memory, report
 from firstk import PrefixEncoder
-from firstk.fitted import FittedEncoder
-from firstk.streaming import transform_file
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.transform_files import transform_file
 
 ROWS, WIDTH, K, BATCH = 1_000_000, 384, 64, 10_416
 MEMORY = 700.0  # MiB

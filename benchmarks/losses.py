@@ -29,11 +29,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstk.kernels.contrastive import info_nce
-from firstk.kernels.cross_entropy import cross_entropy
-from firstk.kernels.fisher import fisher
-from firstk.kernels.reconstruction import reconstruction
 from firstk.losses import FullPrefixCrossEntropy
+from firstk.losses.functional.contrastive import info_nce
+from firstk.losses.functional.cross_entropy import cross_entropy
+from firstk.losses.functional.fisher import fisher
+from firstk.losses.functional.reconstruction import reconstruction
 
 Contenders = dict[str, Callable[[], object]]
 
@@ -174,7 +174,7 @@ def reconstruction_at(n: int, p: int, d: int) -> Contenders:
 
 
 def mnist_step() -> Contenders:
-    """Return whole training steps of the network of 000 C.1 with Adam, batch 128."""
+    """Return whole training steps of the network of Talukder et al. 2026 C.1 with Adam, batch 128."""
 
     class Encoder(nn.Module):
         def __init__(self) -> None:
@@ -209,7 +209,7 @@ def mnist_step() -> Contenders:
     return {
         "plain step": stepper(lambda z, head: F.cross_entropy(head(z), y)),
         "full-prefix step": stepper(lambda z, head: full(z, head.weight, y, head.bias)),
-        "full-prefix step, loop (000)": stepper(looped),
+        "full-prefix step, loop (Talukder et al. 2026)": stepper(looped),
     }
 
 
@@ -255,7 +255,7 @@ CASES = (
     reconstruction_case(256, 784, 32),
     reconstruction_case(4096, 784, 64),
     Case(
-        "training step of 000 C.1 on MNIST's shapes",
+        "training step of Talukder et al. 2026 C.1 on MNIST's shapes",
         mnist_step,
         (Claim("full-prefix step", "plain step", cost=1.25),),
         rounds=60,
@@ -309,7 +309,7 @@ def report(case: Case) -> bool:
 
 
 def additive_cost() -> bool:
-    """Print how the full-prefix reconstruction grows with d beside the plain loss (000 appendix B)."""
+    """Print how the full-prefix reconstruction grows with d beside the plain loss (Talukder et al. 2026 appendix B)."""
     print("\nreconstruction as d grows, (n, p) = (1024, 784)")
     for d in (8, 16, 32, 64, 128, 256):
         best = measure(reconstruction_at(1024, 784, d) if d <= 64 else _without_loop(1024, 784, d), 8)

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.harness import Claim, best_times, duel
 from firstk import FunnelIndex, PrefixEncoder
-from firstk._checks import MissingData
+from firstk.exceptions import MissingDataError
 
 QUERIES, NEIGHBOURS, RECALL, SHARE = 2000, 10, 0.99, 0.1
 FAISS = "faiss IndexFlatL2"
@@ -33,7 +33,7 @@ def images() -> tuple[np.ndarray, np.ndarray]:
 
     try:
         sets = load_mnist(), load_fashion_mnist()
-    except MissingData as missing:
+    except MissingDataError as missing:
         raise SystemExit(f"benchmarks.retrieval needs MNIST and Fashion-MNIST. {missing}") from None
     tests = np.concatenate([part.X_test for part in sets])
     chosen = np.random.default_rng(0).choice(len(tests), QUERIES, replace=False)

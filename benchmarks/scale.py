@@ -23,11 +23,11 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Claim, best_times, peak, report
 from firstk import PrefixEncoder
-from firstk._overlap import cores
-from firstk.accumulating import Pieces, piece_rows
+from firstk._base.concurrency import cores
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import open_column
-from firstk.fitting import fit_stream, pieces_of
+from firstk.estimator.fit_files import fit_stream, pieces_of
+from firstk.moments.stream import Pieces, piece_rows
 
 ROWS, WIDTH, K, CLASSES, SHARD = 5_000_000, 384, 64, 100, 250_000
 MEMORY = 1024.0  # MiB

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from firstk import FullPrefix, PrefixEncoder
-from firstk.bodies import MLP
+from firstk.encoder.network import MLP
 from firstk.orderings import MonotoneL1, NestedDropout, Rotation, Variational
-from firstk.solvers import Gradient, _loop
+from firstk.solvers import Gradient
+from firstk.solvers.gradient import loop as _loop
 
 N, P, C = 120, 6, 3
 FIRST = 83  # rows of the first of two ranks: uneven on purpose
@@ -116,7 +117,7 @@ LONG = {"epochs": 6, "checkpoint_every": 1}
 
 
 def main(folder):
-    from firstk.engines import distributed
+    from firstk.integrations import distributed
 
     with distributed.group() as ranks:
         rows = slice(0, FIRST) if ranks.rank == 0 else slice(FIRST, N)

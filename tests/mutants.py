@@ -35,21 +35,30 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 _PLAIN = ("-k", "not compiled and not random_shapes and not torch_compile")
-_LINEAR = ("tests/kernels/test_linear.py", "tests/kernels/test_invariance.py", "tests/test_losses.py", *_PLAIN)
-_COSINES = ("tests/kernels/test_cosine.py", "tests/kernels/test_cosent.py", "tests/kernels/test_sampling.py")
+_LINEAR = (
+    "tests/losses/functional/test_linear.py",
+    "tests/losses/functional/test_invariance.py",
+    "tests/losses/test_losses.py",
+    *_PLAIN,
+)
+_COSINES = (
+    "tests/losses/functional/test_cosine.py",
+    "tests/losses/functional/test_cosent.py",
+    "tests/losses/functional/test_sampling.py",
+)
 _LONG = ("killed_process", "favour_no_direction", "lbfgs", "cost_of_a_step", "threads", "mlp", "stream")
-_HALVES = "tests/kernels/test_halves.py"
+_HALVES = "tests/losses/functional/test_halves.py"
 _TRAINING = ("tests/solvers/test_gradient.py", "-k", " and ".join(f"not {name}" for name in _LONG))
-_BACK = "tests/test_accumulating.py::test_moments_come_back_from_bytes_and_go_on"
-_SPOILT = "tests/test_accumulating.py::test_spoilt_state_is_a_sentence"
+_BACK = "tests/moments/test_stream.py::test_moments_come_back_from_bytes_and_go_on"
+_SPOILT = "tests/moments/test_stream.py::test_spoilt_state_is_a_sentence"
 _BYTES = (
-    *("tests/test_stored_bytes.py::test_what_is_stored_comes_back", _BACK, _SPOILT),
-    *(f"tests/test_stored_bytes.py::test_any_{what}_is_noticed" for what in ("flipped_bit", "length")),
-    "tests/test_stored_bytes.py::test_the_order_in_which_arrays_and_facts_are_given_does_not_matter",
-    "tests/test_accumulating.py::test_samples_come_back_with_labels_as_text",
-    "tests/test_accumulating.py::test_objects_are_refused_by_name",
+    *("tests/_base/test_arrays.py::test_what_is_stored_comes_back", _BACK, _SPOILT),
+    *(f"tests/_base/test_arrays.py::test_any_{what}_is_noticed" for what in ("flipped_bit", "length")),
+    "tests/_base/test_arrays.py::test_the_order_in_which_arrays_and_facts_are_given_does_not_matter",
+    "tests/moments/test_stream.py::test_samples_come_back_with_labels_as_text",
+    "tests/moments/test_stream.py::test_objects_are_refused_by_name",
     *(
-        f"tests/test_stored_bytes.py::{name}"
+        f"tests/_base/test_arrays.py::{name}"
         for name in (
             "test_the_checksum_is_the_sha256_of_everything_else",
             "test_every_array_is_aligned_to_its_type",
@@ -57,26 +66,29 @@ _BYTES = (
             "test_another_format_is_refused_by_name",
         )
     ),
-    "tests/test_atomic_writes.py::test_what_is_written_is_on_the_disk_before_it_has_its_name_and_then_the_name_is",
+    "tests/_base/test_atomic_file.py::test_what_is_written_is_on_the_disk_before_it_has_its_name_and_then_the_name_is",
 )
 _SOLVED = (
-    "tests/test_linalg.py",
+    "tests/_base/test_linalg.py",
     *(f"tests/objectives/test_{name}.py" for name in ("reconstruction", "regression", "fisher")),
 )
-_FOLDERS = ("tests/test_atomic_writes.py", "tests/test_storage.py")
+_FOLDERS = ("tests/_base/test_atomic_file.py", "tests/encoder/storage/test_folder.py")
 
 # Module under src/firstk: how many mutants are drawn from it, and the arguments of pytest, quickest tests first.
 MODULES: dict[str, tuple[int, tuple[str, ...]]] = {
-    "moments.py": (16, ("tests/test_moments.py", _BACK, _SPOILT)),
-    "_scatter.py": (16, ("tests/test_moments.py",)),
-    "pairs.py": (10, ("tests/test_pairs.py",)),
+    "moments.py": (16, ("tests/moments/test_moments.py", _BACK, _SPOILT)),
+    "_scatter.py": (16, ("tests/moments/test_moments.py",)),
+    "pairs.py": (10, ("tests/moments/test_pairs.py",)),
     "solvers/closed_form.py": (12, (*_SOLVED, "tests/parity/test_pca_lda.py")),
     "_linalg.py": (10, _SOLVED),
-    "kernels/cross_entropy.py": (10, ("tests/kernels/test_cross_entropy.py", *_PLAIN)),
-    "kernels/cross_entropy_torch.py": (10, ("tests/kernels/test_cross_entropy.py", *_PLAIN)),
-    "kernels/contrastive.py": (10, ("tests/kernels/test_contrastive.py", "tests/kernels/test_sampling.py", *_PLAIN)),
-    "kernels/contrastive_torch.py": (8, ("tests/kernels/test_contrastive.py", *_PLAIN)),
-    "kernels/cosine.py": (8, (*_COSINES, "tests/kernels/test_contrastive.py", *_PLAIN)),
+    "kernels/cross_entropy.py": (10, ("tests/losses/functional/test_cross_entropy.py", *_PLAIN)),
+    "kernels/cross_entropy_torch.py": (10, ("tests/losses/functional/test_cross_entropy.py", *_PLAIN)),
+    "kernels/contrastive.py": (
+        10,
+        ("tests/losses/functional/test_contrastive.py", "tests/losses/functional/test_sampling.py", *_PLAIN),
+    ),
+    "kernels/contrastive_torch.py": (8, ("tests/losses/functional/test_contrastive.py", *_PLAIN)),
+    "kernels/cosine.py": (8, (*_COSINES, "tests/losses/functional/test_contrastive.py", *_PLAIN)),
     "kernels/cosent.py": (6, (*_COSINES, *_PLAIN)),
     "kernels/reconstruction.py": (12, _LINEAR),
     "kernels/fisher.py": (10, _LINEAR),
@@ -87,10 +99,10 @@ MODULES: dict[str, tuple[int, tuple[str, ...]]] = {
     "kernels/halves/pairs.py": (3, (_HALVES, *_TRAINING)),
     "kernels/halves/ratio_trace.py": (4, (_HALVES, *_TRAINING)),
     "solvers/_loop.py": (16, _TRAINING),
-    "selection.py": (14, ("tests/test_selection.py",)),
+    "selection.py": (14, ("tests/estimator/test_auto.py",)),
     "metrics/_sweep.py": (16, ("tests/metrics/test_neighbours.py", "tests/properties/test_last_bits.py")),
     "_arrays.py": (10, _BYTES),
-    "_tensors.py": (8, ("tests/test_storage.py", *_BYTES)),
+    "_tensors.py": (8, ("tests/encoder/storage/test_folder.py", *_BYTES)),
     "_whole_file.py": (14, _FOLDERS),
     "_storage.py": (12, _FOLDERS),
 }
@@ -116,8 +128,8 @@ _RENAMED = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimu
             "tril": "triu", "sum": "mean", "mean": "sum", "floor": "ceil", "ceil": "floor"}  # fmt: skip
 _DROPPED_CALLS = {"sqrt", "abs", "square", "exp", "log", "symmetrised", "contiguous", "detach", "sorted", "resolve"}
 # What only people read.
-_FOR_PEOPLE = {"__repr__", "__str__", "warn", "debug", "info", "warning", "InvalidInput", "CorruptModel",
-               "TrainingDiverged", "TrainingWarning", "RankWarning", "IllegalCombination", "bad_parameter",
+_FOR_PEOPLE = {"__repr__", "__str__", "warn", "debug", "info", "warning", "InvalidInputError", "CorruptModelError",
+               "TrainingDivergedError", "TrainingWarning", "RankWarning", "IllegalCombinationError", "bad_parameter",
                "misfit", "set_postfix_str"}  # fmt: skip
 _Change = Callable[[ast.AST], None]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "firstk.estimator": ["PrefixEncoder"],
-    "firstk.records": ["PrefixCurve"],
-    "firstk.fitted": ["FittedEncoder"],
-    "firstk.moments": ["Moments"],
-    "firstk.pairs": ["PairMoments"],
+    "firstk.estimator.prefix_encoder": ["PrefixEncoder"],
+    "firstk.encoder.curve": ["PrefixCurve"],
+    "firstk.encoder.fitted": ["FittedEncoder"],
+    "firstk.moments.moments": ["Moments"],
+    "firstk.moments.pairs": ["PairMoments"],
     "firstk.objectives": [
         "Reconstruction",
         "Fisher",
@@ -39,7 +39,7 @@ _HOMES = {
         "Variational",
     ],
     "firstk.solvers": ["ClosedForm", "Gradient"],
-    "firstk.bodies": ["MLP"],
+    "firstk.encoder.network": ["MLP"],
     "firstk.retrieval": ["FunnelIndex"],
     "firstk.integrations.sentence_transformers": ["fit_sentence_transformer"],
 }
@@ -79,11 +79,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from firstk.bodies import MLP
-    from firstk.estimator import PrefixEncoder
-    from firstk.fitted import FittedEncoder
+    from firstk.encoder.curve import PrefixCurve
+    from firstk.encoder.fitted import FittedEncoder
+    from firstk.encoder.network import MLP
+    from firstk.estimator.prefix_encoder import PrefixEncoder
     from firstk.integrations.sentence_transformers import fit_sentence_transformer as fit_sentence_transformer
-    from firstk.moments import Moments
+    from firstk.moments.moments import Moments
+    from firstk.moments.pairs import PairMoments
     from firstk.objectives import (
         Classification,
         Denoising,
@@ -107,8 +109,6 @@ if TYPE_CHECKING:
         Unordered,
         Variational,
     )
-    from firstk.pairs import PairMoments
-    from firstk.records import PrefixCurve
     from firstk.retrieval import FunnelIndex
     from firstk.solvers import ClosedForm, Gradient
 

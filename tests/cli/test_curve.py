@@ -11,10 +11,10 @@ import pytest
 
 import command_line
 from firstk import PrefixCurve, PrefixEncoder, SparsePrefix
-from firstk.choice import PrecisionTable
 from firstk.data import load_digits
-from firstk.evaluation import METRICS
-from firstk.precision import PRECISIONS
+from firstk.data.precision import PRECISIONS
+from firstk.evaluation.operating_points import PrecisionTable
+from firstk.metrics.curve import METRICS
 
 N_QUERIES = 40
 
@@ -108,7 +108,7 @@ def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
 
 
 def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fisher):
-    from firstk.fitting import draw
+    from firstk.estimator.fit_files import draw
 
     out = found(folder, "fisher", "train.npz", "--label", "label", "--confidence", "0", "--no-baselines")
     parts = draw(len(digits.X_train), 0.2, 0)
@@ -141,7 +141,7 @@ def fitted(folder, tmp_path_factory):
 @pytest.mark.parametrize("metric", ["head_accuracy", "1nn_accuracy", "recall@10"])
 @pytest.mark.parametrize(("model", "share", "seed"), [("usual", 0.2, 0), ("other", 0.1, 5)])
 def test_every_metric_is_judged_on_rows_that_the_fit_held_out(folder, digits, fitted, metric, model, share, seed):
-    from firstk.fitting import draw
+    from firstk.estimator.fit_files import draw
 
     out = found(
         folder, fitted / model, "train.npz", "--label", "label", "--metric", metric, "--no-baselines",
@@ -159,7 +159,7 @@ def test_every_metric_is_judged_on_rows_that_the_fit_held_out(folder, digits, fi
 
 
 def test_rows_of_a_fit_are_told_whatever_the_pieces_in_which_they_are_read(folder, fitted, monkeypatch):
-    monkeypatch.setattr("firstk.fitting.piece_rows", lambda width: 2)  # some pieces are held out as a whole
+    monkeypatch.setattr("firstk.estimator.fit_files.piece_rows", lambda width: 2)  # some pieces are held out as a whole
     out = found(folder, fitted / "usual", "train.npz", "--label", "label", "--metric", "head_accuracy")
     assert out["curve"]["n_evaluated"] == 287
 
@@ -435,7 +435,7 @@ def test_banking77(data_folder, tmp_path):
 def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
     from firstk.cli._evidence import Judging
     from firstk.cli.curve import _about_labels
-    from firstk.evaluation import Evidence
+    from firstk.metrics.curve import Evidence
 
     def notes(y):
         return _about_labels(Judging(Evidence(X=np.ones((8, 2)), y=np.asarray(y)), "1nn_accuracy", "", None, 4))

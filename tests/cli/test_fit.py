@@ -16,13 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 from firstk import PrefixEncoder
-from firstk._storage import read_extra
-from firstk.checkpoints import Checkpoint
 from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
-from firstk.fitting import draw, fit_stream, pieces_of
-from firstk.study_records import Study
+from firstk.encoder.storage.folder import read_extra
+from firstk.estimator.fit_files import draw, fit_stream, pieces_of
+from firstk.evaluation.records import Study
+from firstk.moments.checkpoint import Checkpoint
 
 
 def run(*arguments, code=0):
@@ -365,7 +365,7 @@ INTERRUPTED = """
 import os, signal
 import firstk.fitting
 from firstk.data.files.opening import VectorTable
-firstk.fitting.piece_rows = lambda width: 400
+firstk.estimator.fit_files.piece_rows = lambda width: 400
 checked = VectorTable._checked
 def interrupting(self, vectors, columns, start):
     if start == 1200: os.kill(os.getpid(), signal.SIGINT)
@@ -379,7 +379,7 @@ from firstk.cli import main; main()
 def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder, monkeypatch):
     command = ("fit", "digits.npz", "--objective", "fisher", "--label", "label", "-o")
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("firstk.fitting.piece_rows", lambda width: 400)
+    monkeypatch.setattr("firstk.estimator.fit_files.piece_rows", lambda width: 400)
     run(*command, "whole")
     before = {file.name for file in folder.iterdir()}
     done = firstk(*command, "stopped", cwd=folder, script=INTERRUPTED)
@@ -396,7 +396,7 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder, monke
 
 def test_what_was_stopped_on_a_terminal_goes_on_without_one(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("firstk.fitting.piece_rows", lambda width: 400)
+    monkeypatch.setattr("firstk.estimator.fit_files.piece_rows", lambda width: 400)
     pieces, kept = pieces_of(open_vectors("digits.npz")), Checkpoint("shown.checkpoint", every=0.0)
 
     def stop(rows):
@@ -517,7 +517,7 @@ def test_a_column_of_pixels_is_known_to_hold_images(tmp_path):
 
 def test_a_baseline_that_is_ahead_is_named():
     from firstk.cli.fit import _who_is_ahead
-    from firstk.records import PrefixCurve
+    from firstk.encoder.curve import PrefixCurve
 
     ours = PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy")
     pca = PrefixCurve((1, 2), (0.6, 0.8), "1nn_accuracy", label="PCA")
@@ -527,7 +527,7 @@ def test_a_baseline_that_is_ahead_is_named():
 
 def test_shares_of_the_raw_score_are_given_where_they_are_reached():
     from firstk.cli.fit import _of_raw
-    from firstk.records import PrefixCurve
+    from firstk.encoder.curve import PrefixCurve
 
     curve = PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy", input_score=0.92)
     assert list(_of_raw(curve)) == ["Of that of the raw vectors: 95 % with k = 2."]

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from firstk import PrefixCurve, PrefixEncoder, Similarity
-from firstk._checks import CorruptModel
 from firstk.cli import app
-from firstk.model_info import model_info
+from firstk.encoder.storage.info import model_info
+from firstk.exceptions import CorruptModelError
 
 X = np.random.default_rng(0).standard_normal((120, 6))
 CURVE = PrefixCurve([1, 2, 3, 4], [0.5, 0.9, 0.98, 1.0], "recall@10", input_score=1.0)
@@ -95,7 +95,7 @@ def test_a_damaged_model_is_refused(model):
     (model / "config.json").write_text("{}")
     done = info(model)
     assert done.exit_code == 1
-    assert isinstance(done.exception, CorruptModel)  # `main` makes it one sentence on standard error
+    assert isinstance(done.exception, CorruptModelError)  # `main` makes it one sentence on standard error
 
 
 def test_a_model_of_version_1_says_what_is_not_checked():
@@ -114,7 +114,7 @@ def test_texts_of_a_model_do_not_steer_the_terminal(enc, tmp_path):
 
 
 def test_a_baseline_without_an_objective_is_described(tmp_path):
-    from firstk.baselines import plain_truncation
+    from firstk.evaluation.baselines import plain_truncation
 
     assert "Objective unknown" in str(model_info(plain_truncation(X).save(tmp_path / "model")))
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from firstk._checks import InvalidInput
 from firstk.cli._inputs import read_pairs, read_rows
 from firstk.data.files import write_vectors
+from firstk.exceptions import InvalidInputError
 
 N = 12
 X = np.random.default_rng(0).normal(size=(N, 3)).astype(np.float32)
@@ -34,7 +34,7 @@ def test_labels_from_a_column(place):
 def test_several_targets(place):
     rows = read_rows("a.npz", vectors="e", label="t1, t2")
     np.testing.assert_array_equal(rows.y, np.column_stack([np.arange(N), np.linspace(0, 1, N)]))
-    with pytest.raises(InvalidInput, match="must all be numbers"):
+    with pytest.raises(InvalidInputError, match="must all be numbers"):
         read_rows("a.npz", vectors="e", label="t1,label")
 
 
@@ -79,7 +79,7 @@ BAD = [
 def test_labels_that_do_not_fit(place, options, sentence):
     (place / "short.csv").write_text("y\na\nb\n")
     (place / "two.csv").write_text("y,z\na,1\n")
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         read_rows("a.npz", vectors="e", **options)
     assert sentence in str(caught.value)
 
@@ -123,6 +123,6 @@ BAD_PAIRS = [
 @pytest.mark.parametrize(("spec", "sentence"), BAD_PAIRS)
 def test_pairs_that_do_not_fit(place, spec, sentence):
     (place / "p.csv").write_text("l,r,t,ok\n0,3,a,1\n12,2,b,2\n")
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         read_pairs("a.npz", spec, vectors="e")
     assert sentence in str(caught.value)

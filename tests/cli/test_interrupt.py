@@ -54,11 +54,11 @@ def interrupted(folder, arguments, module, name, seconds=60):
 
 FIT = ("fit", "digits.npz", "--label", "label", "--objective", "fisher", "-o", "fitted")
 WORK = {
-    "demo": (("demo", "--out", "out", "--quiet"), "firstk.demo", "prefix_curve"),
-    "fit": (FIT, "firstk.study", "prefix_curve"),
+    "demo": (("demo", "--out", "out", "--quiet"), "firstk.cli._demo", "prefix_curve"),
+    "fit": (FIT, "firstk.evaluation.held_out", "prefix_curve"),
     "transform": (
         ("transform", "model", "digits.npz", "-o", "short.npz"),
-        "firstk.streaming",
+        "firstk.estimator.transform_files",
         "Encoding.__call__",
     ),
 }
@@ -82,7 +82,7 @@ def test_ctrl_c_during_training_ends_the_command_too(folder, arguments):
     """In Python, training that is interrupted keeps its best state and goes on; a command does not go on with it."""
     pytest.importorskip("torch", reason="the extra 'torch' is not installed")
     before = sorted(os.listdir(folder))
-    code, said = interrupted(folder, arguments, "firstk.solvers._loop", "_Run._epoch", seconds=0.2)
+    code, said = interrupted(folder, arguments, "firstk.solvers.gradient.loop", "_Run._epoch", seconds=0.2)
     assert code == 130
     assert [line for line in said.splitlines() if line != "reached"] == [SAID.strip()]
     assert sorted(os.listdir(folder)) == before

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk._checks import InvalidInput, MissingExtra
-from firstk._manifest import FORMAT
-from firstk._whole_file import _MODEL_MARK, whole_file
+from firstk._base.atomic_file import _MODEL_MARK, whole_file
 from firstk.cli._inputs import read_rows
 from firstk.cli.fit import fit
 from firstk.cli.transform import transform
 from firstk.data.files import open_vectors, write_vectors
-from firstk.precision import PRECISIONS
+from firstk.data.precision import PRECISIONS
+from firstk.encoder.storage.manifest import FORMAT
+from firstk.exceptions import InvalidInputError, MissingExtraError
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -23,7 +23,7 @@ def test_nothing_is_written_into_a_saved_model(tmp_path):
     before = (tmp_path / "m" / "model.safetensors").read_bytes()
     assert FORMAT.encode() in _MODEL_MARK
     for name in ("model.safetensors", "new.npy"):
-        with pytest.raises(InvalidInput, match="lies in the folder of a saved model"):
+        with pytest.raises(InvalidInputError, match="lies in the folder of a saved model"):
             write_vectors(tmp_path / "m" / name, X)
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
     PrefixEncoder.load(tmp_path / "m")
@@ -32,7 +32,7 @@ def test_nothing_is_written_into_a_saved_model(tmp_path):
 def test_a_file_of_another_kind_is_not_replaced(tmp_path):
     (tmp_path / "data.parquet").write_text("rows")
     with (
-        pytest.raises(InvalidInput, match=r"does not end in \.html"),
+        pytest.raises(InvalidInputError, match=r"does not end in \.html"),
         whole_file(tmp_path / "data.parquet", "A report", kinds=(".html",)),
     ):
         pass
@@ -41,37 +41,37 @@ def test_a_file_of_another_kind_is_not_replaced(tmp_path):
 
 @pytest.mark.parametrize("name", ["int8", "binary"])
 def test_codes_beyond_float32_are_refused(name):
-    with pytest.raises(InvalidInput, match=r"Scale the vectors before the fit\.$"):
+    with pytest.raises(InvalidInputError, match=r"Scale the vectors before the fit\.$"):
         PRECISIONS[name].fit(X * 1e60)
 
 
 def test_labels_that_are_no_labels(tmp_path):
     write_vectors(tmp_path / "a.npz", X, {"t": X[:, 0]}, name="e")
-    with pytest.raises(InvalidInput, match="labels cannot be the vectors"):
+    with pytest.raises(InvalidInputError, match="labels cannot be the vectors"):
         read_rows(tmp_path / "a.npz", label="e")
-    with pytest.raises(InvalidInput, match="numbers with fractions"):
+    with pytest.raises(InvalidInputError, match="numbers with fractions"):
         PrefixEncoder(objective="fisher").fit(X, X[:, 0])
-    with pytest.raises(InvalidInput, match="one label a row"):
+    with pytest.raises(InvalidInputError, match="one label a row"):
         PrefixEncoder(objective="fisher").fit(X, np.zeros((40, 2), int))
-    with pytest.raises(InvalidInput, match="--label"):
+    with pytest.raises(InvalidInputError, match="--label"):
         fit(str(tmp_path / "a.npz"), tmp_path / "m", objective="fisher")
     np.savez(tmp_path / "short.npz", e=X, y=np.arange(39))
-    with pytest.raises(InvalidInput, match=r"'y' has shape \(39,\), and 'e' has 40 rows"):
+    with pytest.raises(InvalidInputError, match=r"'y' has shape \(39,\), and 'e' has 40 rows"):
         read_rows(tmp_path / "short.npz", label="y")
 
 
 def test_a_missing_label_is_named_by_its_row(tmp_path):
     (tmp_path / "a.csv").write_text("x0,x1,label\n1,2,7\n3,4,\n5,6,8\n")
-    with pytest.raises(InvalidInput, match="no label or target in row 1"):
+    with pytest.raises(InvalidInputError, match="no label or target in row 1"):
         read_rows(tmp_path / "a.csv", label="label")
 
 
 def test_csv_with_a_slip(tmp_path):
     (tmp_path / "semi.csv").write_text("x0;x1\n1;2\n")
-    with pytest.raises(InvalidInput, match="separated by ';'"):
+    with pytest.raises(InvalidInputError, match="separated by ';'"):
         open_vectors(tmp_path / "semi.csv")
     (tmp_path / "slip.csv").write_text("x0,x1,x2\n" + "1,2,3\n" * 20 + "1,2,oops\n")
-    with pytest.raises(InvalidInput, match="row 20 of column 'x2' holds 'oops'"):
+    with pytest.raises(InvalidInputError, match="row 20 of column 'x2' holds 'oops'"):
         open_vectors(tmp_path / "slip.csv")
 
 
@@ -80,14 +80,14 @@ def test_the_folder_itself_is_no_name(tmp_path, monkeypatch):
     PrefixEncoder(2).fit(X).save(tmp_path / "m")
     monkeypatch.chdir(tmp_path)
     for name in (".", "..", "/"):
-        with pytest.raises(InvalidInput, match=r"is the current folder or one above it\. Name a folder in it"):
+        with pytest.raises(InvalidInputError, match=r"is the current folder or one above it\. Name a folder in it"):
             fit("a.npy", Path(name), quiet=True)
-        with pytest.raises(InvalidInput, match=f"'{name}' is there already. Choose another name"):
+        with pytest.raises(InvalidInputError, match=f"'{name}' is there already. Choose another name"):
             transform(Path("m"), "*.npy", Path(name), quiet=True)
 
 
 def test_an_extra_can_be_installed_from_a_clone():
-    assert "pip install '.[tables]'" in str(MissingExtra("pyarrow", "tables", "Reading parquet"))
+    assert "pip install '.[tables]'" in str(MissingExtraError("pyarrow", "tables", "Reading parquet"))
 
 
 def test_a_fit_says_how_many_rows_it_dropped(tmp_path, capsys):

@@ -81,7 +81,7 @@ def test_results_that_cannot_be_written_are_refused_before_any_work(specs, tmp_p
 
 def test_missing_data_names_a_way_out_that_the_command_line_has(tmp_path):
     empty = environment() | {"FIRSTK_DATA": str(tmp_path / "none")}
-    asked = command("000/fig6a", "--out", tmp_path / "results")
+    asked = command("talukder2026/fig6a", "--out", tmp_path / "results")
     done = subprocess.run(asked, capture_output=True, text=True, env=empty, check=False)
     assert done.returncode == 1
     assert f"MNIST is not in {tmp_path / 'none' / 'mnist'}" in done.stderr

@@ -133,7 +133,7 @@ def test_other_columns_travel_with_their_types(place, digits):
 @pytest.mark.parametrize("precision", ["float16", "int8", "binary"])
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "npz", "safetensors"])
 def test_precisions_are_read_back(place, digits, encoder, precision, ending):
-    from firstk.precision import PRECISIONS
+    from firstk.data.precision import PRECISIONS
 
     write_vectors(place / "in.npy", digits.X_test)
     said = done("transform", "model", "in.npy", "-o", f"s.{ending}", "--precision", precision, "--json", cwd=place)
@@ -147,7 +147,7 @@ def test_precisions_are_read_back(place, digits, encoder, precision, ending):
 
 def test_numbers_beyond_the_sample_of_int8_are_counted(place, digits, encoder, monkeypatch):
     """The scale comes from the first rows; the last ones are ten times as large."""
-    monkeypatch.setattr("firstk.streaming._SAMPLE_ROWS", 100)
+    monkeypatch.setattr("firstk.estimator.transform_files._SAMPLE_ROWS", 100)
     X = digits.X_test.copy()
     X[200:] *= 10
     write_vectors(place / "in.npy", X)
@@ -286,7 +286,7 @@ def test_a_folder_gives_a_folder_and_a_file_name_gives_a_file(shards, encoder):
 def slow_job(cwd, target):
     """Start a transform that takes a while at each batch, so that it can be killed in the middle."""
     code = (
-        "import time, firstk.streaming as s\n"
+        "import time, firstk.estimator.transform_files as s\n"
         "s._BATCH_NUMBERS = 64 * 500\n"
         "encode = s.Encoding.__call__\n"
         "s.Encoding.__call__ = lambda self, batch: (time.sleep(0.02), encode(self, batch))[1]\n"
@@ -371,8 +371,8 @@ def test_killed_before_a_shard_is_there_and_resumed(shards, when):
     """Exit as SIGKILL does, without any cleaning up: in the first shard, or while the record is written before it."""
     code = (
         "import os, pathlib, sys\n"
-        "from firstk.fitted import FittedEncoder\n"
-        "from firstk.streaming import transform_file\n"
+        "from firstk.encoder.fitted import FittedEncoder\n"
+        "from firstk.estimator.transform_files import transform_file\n"
         "if sys.argv[1] == 'in the record':\n"
         "    pathlib.Path.write_text = lambda path, *_, **__: (path.touch(), os._exit(9))\n"
         "encoder = FittedEncoder.load('model')\n"
@@ -483,7 +483,7 @@ def test_a_hole_that_comes_late_is_refused(place, digits, monkeypatch):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr("firstk.streaming._BATCH_NUMBERS", 64)
+    monkeypatch.setattr("firstk.estimator.transform_files._BATCH_NUMBERS", 64)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(digits.X_test[:3].reshape(-1)), 64)
     pq.write_table(pa.table({"e": vectors, "id": pa.array([1, 2, None], pa.int64())}), place / "late.parquet")
     said = refused("transform", "model", "late.parquet", "-o", "late.npz", cwd=place)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstk._checks import FirstkError, InvalidInput, MissingData
 from firstk.data import (
     data_folder as find_folder,
 )
@@ -23,6 +22,7 @@ from firstk.data import (
     load_scifact,
     load_stsb,
 )
+from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError
 
 LOADERS = {
     "mnist": load_mnist,
@@ -112,7 +112,7 @@ def test_unpacked_idx_files_are_read_too(home):
 
 @pytest.mark.parametrize("name", LOADERS)
 def test_missing_sets_say_what_where_and_the_way_out(tmp_path, name):
-    with pytest.raises(MissingData) as caught:
+    with pytest.raises(MissingDataError) as caught:
         LOADERS[name](tmp_path / "nowhere")
     sentence = str(caught.value)
     assert str(tmp_path / "nowhere" / name) in sentence
@@ -126,7 +126,7 @@ def test_missing_sets_say_what_where_and_the_way_out(tmp_path, name):
 
 def test_an_incomplete_set_names_the_missing_file(home):
     (home / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(MissingData, match=r"1 of 4 missing \(t10k-labels-idx1-ubyte\.gz\)"):
+    with pytest.raises(MissingDataError, match=r"1 of 4 missing \(t10k-labels-idx1-ubyte\.gz\)"):
         load_mnist(home)
 
 
@@ -146,7 +146,7 @@ def test_the_order_of_places(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "Local"))
     assert find_folder() == tmp_path / "Local" / "firstk"
-    with pytest.raises(InvalidInput, match="'folder' parameter"):
+    with pytest.raises(InvalidInputError, match="'folder' parameter"):
         find_folder(3)
 
 
@@ -154,7 +154,7 @@ def test_the_variable_is_read_at_each_call(home, monkeypatch):
     monkeypatch.setenv("FIRSTK_DATA", str(home))
     assert len(load_stsb().vectors) == 6
     monkeypatch.setenv("FIRSTK_DATA", str(home / "elsewhere"))
-    with pytest.raises(MissingData):
+    with pytest.raises(MissingDataError):
         load_stsb()
 
 
@@ -180,7 +180,7 @@ def test_damaged_idx_files(home, kind):
     content, sentence = BAD_IDX[kind]
     path = home / "mnist" / "train-images-idx3-ubyte.gz"
     path.write_bytes(content)
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         load_mnist(home)
     assert sentence in str(caught.value)
     assert str(path) in str(caught.value)
@@ -201,7 +201,7 @@ def test_damaged_idx_files(home, kind):
 )
 def test_idx_files_that_do_not_fit_together(home, file, array, sentence):
     (home / "mnist" / file).write_bytes(gzip.compress(idx(array)))
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         load_mnist(home)
     assert sentence in str(caught.value)
 
@@ -240,7 +240,7 @@ BAD_ARRAYS = [
 @pytest.mark.parametrize(("name", "key", "array", "sentence"), BAD_ARRAYS)
 def test_arrays_that_are_not_what_they_should_be(home, name, key, array, sentence):
     write_npz(home / name / NPZ_FILES[name], {**small_arrays(name), key: array})
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         LOADERS[name](home)
     assert sentence in str(caught.value)
     assert NPZ_FILES[name] in str(caught.value)
@@ -252,7 +252,7 @@ def test_an_array_that_is_missing_is_named(home, name):
     key = next(iter(arrays))
     del arrays[key]
     write_npz(home / name / NPZ_FILES[name], arrays)
-    with pytest.raises(InvalidInput, match=f"it lacks the arrays {key} "):
+    with pytest.raises(InvalidInputError, match=f"it lacks the arrays {key} "):
         LOADERS[name](home)
 
 
@@ -282,5 +282,5 @@ def test_any_damage_to_an_npz_file_is_noticed_or_harmless(home, name, compressio
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY", b"not an archive" * 100])
 def test_files_that_are_no_archives(home, content):
     (home / "stsb" / NPZ_FILES["stsb"]).write_bytes(content)
-    with pytest.raises(InvalidInput, match="reading fails"):
+    with pytest.raises(InvalidInputError, match="reading fails"):
         load_stsb(home)

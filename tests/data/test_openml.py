@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
-from firstk._checks import InvalidInput, MissingData
 from firstk.data import load_cifar10, load_fashion_mnist, load_mnist, openml
+from firstk.exceptions import InvalidInputError, MissingDataError
 
 COUNTS = (1, 2) + (0,) * 8
 
@@ -62,7 +62,7 @@ def test_colour_planes_become_pixels(table, tmp_path):
 
 
 def test_nothing_is_fetched_unless_asked(table, tmp_path):
-    with pytest.raises(MissingData, match="download=True"):
+    with pytest.raises(MissingDataError, match="download=True"):
         load_mnist(tmp_path)
     assert table[1] == []
 
@@ -70,7 +70,7 @@ def test_nothing_is_fetched_unless_asked(table, tmp_path):
 @pytest.mark.parametrize("error", [URLError("no route"), TimeoutError("slow"), PermissionError("x"), ValueError("md5")])
 def test_no_connection(table, tmp_path, error):
     table[0]["error"] = error
-    with pytest.raises(MissingData) as caught:
+    with pytest.raises(MissingDataError) as caught:
         load_mnist(tmp_path, download=True)
     assert "'mnist_784' could not be fetched from OpenML" in str(caught.value)
     assert type(error).__name__ in str(caught.value)
@@ -91,7 +91,7 @@ def test_no_connection(table, tmp_path, error):
 )
 def test_an_answer_that_is_not_the_set(table, tmp_path, change, sentence):
     table[0].update(change)
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         load_mnist(tmp_path, download=True)
     assert sentence in str(caught.value)
 

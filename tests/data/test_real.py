@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from firstk._checks import InvalidInput
 from firstk.data import (
     load_banking77,
     load_cifar10,
@@ -19,6 +18,7 @@ from firstk.data import (
     load_stsb,
     split,
 )
+from firstk.exceptions import InvalidInputError
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
@@ -152,7 +152,7 @@ def test_stsb_shapes(stsb):
     scores = stsb.part("train")[2]
     scores[:] = -1  # a part is a copy
     assert stsb.scores_train.min() >= 0
-    with pytest.raises(InvalidInput, match=r"'name' parameter of ScoredPairs.part"):
+    with pytest.raises(InvalidInputError, match=r"'name' parameter of ScoredPairs.part"):
         stsb.part("validation")
 
 

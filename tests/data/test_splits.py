@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstk._checks import InvalidInput
 from firstk.data import split
+from firstk.exceptions import InvalidInputError
 
 
 def labelled(sizes, seed=0):
@@ -123,6 +123,6 @@ def test_same_seed_same_bytes_and_texts_as_labels():
     ],
 )
 def test_refusals_are_sentences(call, sentence):
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         call()
     assert sentence in str(caught.value)

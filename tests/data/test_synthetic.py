@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from firstk._checks import InvalidInput
 from firstk.data import evenly_spaced, two_blocks
+from firstk.exceptions import InvalidInputError
 
 
 def scatters(X, y):
@@ -67,7 +67,7 @@ def test_lda_of_a_large_sample_finds_the_axes_in_order(large):
 
 
 def test_between_scatter_is_exact_when_nothing_else_is_there():
-    """000: S_BC = diag(beta^2)/C in the signal block, and the grand mean is zero."""
+    """Talukder et al. 2026: S_BC = diag(beta^2)/C in the signal block, and the grand mean is zero."""
     quiet = two_blocks(1, n_classes=6, per_class=2, p_noise=3, tau_sig=1e-9)
     signal = quiet.X[:, 3:]
     np.testing.assert_allclose(signal.mean(axis=0), 0, atol=1e-8)
@@ -145,6 +145,6 @@ def test_singular_values_of_the_centred_data(n, p, low, high):
     ],
 )
 def test_refusals_are_sentences(call, sentence):
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         call()
     assert sentence in str(caught.value)

@@ -25,21 +25,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstk import FunnelIndex, PrefixCurve, PrefixEncoder, _arrays
-from firstk._checks import FirstkError
-from firstk._storage import read_extra
-from firstk.accumulating import Gathered
-from firstk.checkpoints import Checkpoint
-from firstk.choice import Offer, PrecisionTable
-from firstk.engines import parts
-from firstk.model_info import model_info
+from firstk import FunnelIndex, PrefixCurve, PrefixEncoder
+from firstk._base import arrays as _arrays
+from firstk.encoder.storage.folder import read_extra
+from firstk.encoder.storage.info import model_info
+from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.records import AxisStatistics, Comparison, ImageSamples, Packed, Study
+from firstk.exceptions import FirstkError
+from firstk.integrations import parts
+from firstk.moments.checkpoint import Checkpoint
+from firstk.moments.stream import Gathered
 from firstk.retrieval import _file
-from firstk.study_records import AxisStatistics, Comparison, ImageSamples, Packed, Study
 
 try:
     import torch
 
-    from firstk.solvers import _checkpoint
+    from firstk.solvers.gradient import checkpoint as _checkpoint
 except ImportError:
     torch = None
 

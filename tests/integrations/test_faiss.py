@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from firstk import FittedEncoder, PrefixEncoder, Similarity
-from firstk._checks import CorruptModel, InvalidInput, MissingExtra
-from firstk.bodies import Layers
 from firstk.data.files import open_vectors, write_vectors
+from firstk.encoder.network import Layers
+from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
 faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
 
@@ -113,15 +113,15 @@ def test_each_side_is_centred_by_its_own_mean(description, pairs, tmp_path):
 
 def test_a_side_must_be_named_where_the_two_differ(pairs, encoders):
     encoder, _, documents = pairs
-    with pytest.raises(InvalidInput, match="side='document'"):
+    with pytest.raises(InvalidInputError, match="side='document'"):
         encoder.to_faiss(5)
     index = encoder.to_faiss(5, side="document")
     index.add(documents)
     assert exports.as_side(index, encoder, "query").search(documents, 3)[1].min() >= 0
     assert encoders["fisher"].to_faiss(3).d == 64  # one mean: nothing to name
-    with pytest.raises(InvalidInput, match="both sides"):
+    with pytest.raises(InvalidInputError, match="both sides"):
         encoder.to_faiss(5, documents=documents, side="query")
-    with pytest.raises(InvalidInput, match="not built from this encoder"):
+    with pytest.raises(InvalidInputError, match="not built from this encoder"):
         exports.as_side(index, encoders["neighbours"], "query")
 
 
@@ -185,7 +185,7 @@ def test_a_table_of_files_streams_in(digits, encoders, tmp_path, monkeypatch):
     whole = encoders["neighbours"].to_faiss(9, "IVF4,Flat", documents=X)
     assert_same_neighbours(streamed.search(X, 5), whole.search(X, 5))
     write_vectors(tmp_path / "narrow.npy", X[:, :5])
-    with pytest.raises(InvalidInput, match=r"narrow\.npy' has 5"):
+    with pytest.raises(InvalidInputError, match=r"narrow\.npy' has 5"):
         encoders["neighbours"].to_faiss(9, documents=open_vectors(tmp_path / "narrow.npy"))
 
 
@@ -221,14 +221,14 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_calls_get_sentences(case, encoders):
     arguments, sentence = BAD[case]
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         encoders["neighbours"].to_faiss(**arguments)
 
 
 def test_networks_are_refused_with_the_way_out():
     layers = Layers((np.ones((3, 4)),), (np.zeros(3),), True)
     encoder = FittedEncoder(np.eye(3), np.ones(3), np.zeros(4), np.zeros(4), body=layers)
-    with pytest.raises(InvalidInput, match="Encode first"):
+    with pytest.raises(InvalidInputError, match="Encode first"):
         exports.to_faiss(encoder)
 
 
@@ -237,16 +237,16 @@ def test_damaged_and_foreign_files_are_refused(digits, encoders, tmp_path):
     whole = path.read_bytes()
     for length in (0, 3, 100, len(whole) // 2, len(whole) - 60):
         path.write_bytes(whole[:length])
-        with pytest.raises(CorruptModel, match=r"index\.faiss"):
+        with pytest.raises(CorruptModelError, match=r"index\.faiss"):
             exports.load(path)
     for place in (5, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(CorruptModel, match="checksum"):
+        with pytest.raises(CorruptModelError, match="checksum"):
             exports.load(path)
-    with pytest.raises(CorruptModel, match="no such file"):
+    with pytest.raises(CorruptModelError, match="no such file"):
         exports.load(tmp_path / "missing.faiss")
     faiss.write_index(faiss.IndexFlatL2(4), str(path))
-    with pytest.raises(InvalidInput, match="holds no firstk encoder"):
+    with pytest.raises(InvalidInputError, match="holds no firstk encoder"):
         exports.load(path)
 
 
@@ -265,7 +265,7 @@ def test_a_file_is_written_whole_or_not_at_all(encoders, tmp_path, monkeypatch):
         raise RuntimeError("Error in somewhere.cpp:12: Error: 'ret == size' failed: disk full")
 
     monkeypatch.setattr(faiss, "write_index", fail)
-    with pytest.raises(InvalidInput, match="disk full"):
+    with pytest.raises(InvalidInputError, match="disk full"):
         exports.save(encoders["fisher"].to_faiss(4), path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -273,5 +273,5 @@ def test_a_file_is_written_whole_or_not_at_all(encoders, tmp_path, monkeypatch):
 
 def test_a_missing_extra_is_named(encoders, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
-    with pytest.raises(MissingExtra, match=r"firstk\[search\]"):
+    with pytest.raises(MissingExtraError, match=r"firstk\[search\]"):
         encoders["fisher"].to_faiss(3)

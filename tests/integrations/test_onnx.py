@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk import Classification, FittedEncoder, Gradient, PrefixEncoder, Similarity
-from firstk._checks import CorruptModel, InvalidInput, MissingExtra
-from firstk.bodies import Layers
+from firstk.encoder.network import Layers
+from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
 ort = pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
@@ -200,7 +200,7 @@ def test_a_custom_network_is_refused_with_the_way_out(tmp_path):
     network = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Tanh())
     settings = {"objective": Classification(shrinkage=0.5), "solver": Gradient(epochs=1), "random_state": 0}
     encoder = PrefixEncoder(4, network=network, **settings).fit(X, y)
-    with pytest.raises(InvalidInput, match=r"torch\.onnx\.export"):
+    with pytest.raises(InvalidInputError, match=r"torch\.onnx\.export"):
         encoder.to_onnx(tmp_path / "encoder.onnx")
     assert not list(tmp_path.iterdir())
 
@@ -208,7 +208,7 @@ def test_a_custom_network_is_refused_with_the_way_out(tmp_path):
 def test_weights_beyond_float32_are_refused(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 3, 2, normalised=False)
     encoder.components[0, 0] = 1e200
-    with pytest.raises(InvalidInput, match=r"'components'.*float32"):
+    with pytest.raises(InvalidInputError, match=r"'components'.*float32"):
         exports.export(encoder, tmp_path / "encoder.onnx")
     assert not list(tmp_path.iterdir())
 
@@ -216,15 +216,15 @@ def test_weights_beyond_float32_are_refused(tmp_path):
 def test_bad_calls_get_sentences(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=False)
     loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
-    with pytest.raises(InvalidInput, match=r"6 columns\. Got 5"):
+    with pytest.raises(InvalidInputError, match=r"6 columns\. Got 5"):
         loaded.encode(np.ones((2, 5)))
-    with pytest.raises(InvalidInput, match="at least one row"):
+    with pytest.raises(InvalidInputError, match="at least one row"):
         loaded.encode(np.ones((0, 6)))
-    with pytest.raises(InvalidInput, match=r"\[1, 4\]"):
+    with pytest.raises(InvalidInputError, match=r"\[1, 4\]"):
         loaded.encode(np.ones((2, 6)), 5)
-    with pytest.raises(InvalidInput, match="'side'"):
+    with pytest.raises(InvalidInputError, match="'side'"):
         loaded.encode(np.ones((2, 6)), side="left")
-    with pytest.raises(InvalidInput, match="takes a fitted PrefixEncoder"):
+    with pytest.raises(InvalidInputError, match="takes a fitted PrefixEncoder"):
         exports.export("model", tmp_path / "encoder.onnx")
 
 
@@ -234,21 +234,21 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     whole = path.read_bytes()
     for length in (0, 1, 40, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(CorruptModel, match=r"encoder\.onnx"):
+        with pytest.raises(CorruptModelError, match=r"encoder\.onnx"):
             exports.load(path)
     path.write_bytes(b"\x00not a model" * 9)
-    with pytest.raises(CorruptModel):
+    with pytest.raises(CorruptModelError):
         exports.load(path)
-    with pytest.raises(CorruptModel, match="no such file"):
+    with pytest.raises(CorruptModelError, match="no such file"):
         exports.load(tmp_path / "missing.onnx")
     place = whole.index(np.ascontiguousarray(encoder.components).tobytes()) + 2
     path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-    with pytest.raises(CorruptModel, match="checksum"):
+    with pytest.raises(CorruptModelError, match="checksum"):
         exports.load(path)
     model = onnx.load_model_from_string(whole)
     del model.metadata_props[:]
     onnx.save(model, path)
-    with pytest.raises(CorruptModel, match="did not write"):
+    with pytest.raises(CorruptModelError, match="did not write"):
         exports.load(path)
 
 
@@ -257,15 +257,15 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = exports.export(encoder, tmp_path / "deep" / "encoder.onnx")
     before = path.read_bytes()
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(InvalidInput, match="no space left"):
+    with pytest.raises(InvalidInputError, match="no space left"):
         exports.export(encoder[:2], path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
-    with pytest.raises(InvalidInput, match="is a folder"):
+    with pytest.raises(InvalidInputError, match="is a folder"):
         exports.export(encoder, tmp_path)
 
 
 def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(MissingExtra, match=r"firstk\[onnx\]"):
+    with pytest.raises(MissingExtraError, match=r"firstk\[onnx\]"):
         exports.export(random_encoder(np.random.default_rng(0), 3, 2, normalised=False), tmp_path / "a.onnx")

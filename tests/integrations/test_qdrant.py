@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, Similarity
-from firstk._checks import InvalidInput, MissingExtra
 from firstk.data.files import open_vectors, write_vectors
+from firstk.exceptions import InvalidInputError, MissingExtraError
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra 'search'")
 
@@ -173,40 +173,40 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_calls_get_sentences_and_change_nothing(case, collection):
     call, sentence = BAD[case]
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         call(collection)
     assert collection.client.count("digits").count == 0
 
 
 def test_row_numbers_are_for_empty_collections(collection, digits):
     collection.upload(digits.X_train[:3])
-    with pytest.raises(InvalidInput, match=r"holds 3 points.*Pass ids"):
+    with pytest.raises(InvalidInputError, match=r"holds 3 points.*Pass ids"):
         collection.upload(digits.X_train[3:6])
 
 
 def test_collections_that_do_not_fit_are_refused(client, collection, encoder, digits):
-    with pytest.raises(InvalidInput, match=r"already.*replace=True"):
+    with pytest.raises(InvalidInputError, match=r"already.*replace=True"):
         PrefixCollection.create(client, "digits", encoder, short=8)
     assert PrefixCollection.create(client, "digits", encoder, short=9, replace=True).short == 9
-    with pytest.raises(InvalidInput, match="no collection 'other'"):
+    with pytest.raises(InvalidInputError, match="no collection 'other'"):
         PrefixCollection.open(client, "other", encoder)
     client.create_collection("foreign", vectors_config=models.VectorParams(size=4, distance=models.Distance.DOT))
-    with pytest.raises(InvalidInput, match="firstk did not make it"):
+    with pytest.raises(InvalidInputError, match="firstk did not make it"):
         PrefixCollection.open(client, "foreign", encoder)
-    with pytest.raises(InvalidInput, match="this encoder has 20"):
+    with pytest.raises(InvalidInputError, match="this encoder has 20"):
         PrefixCollection.open(client, "digits", encoder[:20])
     for short in (0, 32, 2.5):
-        with pytest.raises(InvalidInput, match=r"\[1, 31\]"):
+        with pytest.raises(InvalidInputError, match=r"\[1, 31\]"):
             PrefixCollection.create(client, "new", encoder, short=short, full=32)
 
 
 def test_a_server_that_is_not_there_is_a_sentence(encoder):
     client = qdrant_client.QdrantClient("http://127.0.0.1:9", check_compatibility=False, timeout=2)
-    with pytest.raises(InvalidInput, match="Qdrant did not do"):
+    with pytest.raises(InvalidInputError, match="Qdrant did not do"):
         PrefixCollection.open(client, "digits", encoder)
 
 
 def test_a_missing_extra_is_named(client, encoder, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "qdrant_client.models", None)
-    with pytest.raises(MissingExtra, match=r"firstk\[search\]"):
+    with pytest.raises(MissingExtraError, match=r"firstk\[search\]"):
         PrefixCollection.create(client, "digits", encoder, short=8)

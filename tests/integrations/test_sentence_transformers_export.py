@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router
 
 from firstk import PrefixEncoder
-from firstk._checks import IllegalCombination, InvalidInput
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations.sentence_transformers import append_encoder
 
 KS = (2, 5, 16)
@@ -136,18 +136,18 @@ def test_a_perceptron_becomes_layers(tiny_model, sentences, tmp_path):
 def test_refusals(tiny_model, sentences):
     model, texts = tiny_model(), sentences(80)
     enc = PrefixEncoder(6).fit(model.encode(texts))
-    with pytest.raises(InvalidInput, match=r"'k' parameter of append_encoder must be an int in \[1, 6\]"):
+    with pytest.raises(InvalidInputError, match=r"'k' parameter of append_encoder must be an int in \[1, 6\]"):
         append_encoder(model, enc, 7)
-    with pytest.raises(InvalidInput, match=r"encoder of the model's 32 coordinates. Got one of 5"):
+    with pytest.raises(InvalidInputError, match=r"encoder of the model's 32 coordinates. Got one of 5"):
         append_encoder(model, PrefixEncoder().fit(np.random.default_rng(0).normal(size=(20, 5))))
-    with pytest.raises(InvalidInput, match="'encoder' parameter"):
+    with pytest.raises(InvalidInputError, match="'encoder' parameter"):
         append_encoder(model, "encoder")
-    with pytest.raises(InvalidInput, match="'model' parameter"):
+    with pytest.raises(InvalidInputError, match="'model' parameter"):
         append_encoder("model", enc)
-    with pytest.raises(InvalidInput, match="'side' parameter"):
+    with pytest.raises(InvalidInputError, match="'side' parameter"):
         append_encoder(model, enc, side="left")
     model.truncate_dim = 8
-    with pytest.raises(InvalidInput, match="truncate_dim=8"):
+    with pytest.raises(InvalidInputError, match="truncate_dim=8"):
         append_encoder(model, enc)
 
 
@@ -158,5 +158,5 @@ def test_a_network_of_ones_own_is_refused(tiny_model, sentences):
     net = nn.Sequential(nn.Linear(32, 4), nn.Tanh())
     enc = PrefixEncoder(4, objective="classification", network=net, random_state=0)
     enc.fit(model.encode(texts), np.arange(40) % 2)
-    with pytest.raises(IllegalCombination, match="stock modules hold linear encoders and multilayer perceptrons"):
+    with pytest.raises(IllegalCombinationError, match="stock modules hold linear encoders and multilayer perceptrons"):
         append_encoder(model, enc)

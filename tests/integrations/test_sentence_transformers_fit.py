@@ -9,7 +9,7 @@ pytest.importorskip("sentence_transformers", reason="needs the extra 'text'")
 
 import firstk
 from firstk import PrefixEncoder
-from firstk._checks import IllegalCombination, InvalidInput
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 
 
 def turned(texts):
@@ -73,21 +73,23 @@ def test_labels_choose_the_objective(tiny_model, sentences, label_of, metric):
 def test_refusals(tiny_model, sentences):
     model, texts = tiny_model(), sentences(20)
     fit = firstk.fit_sentence_transformer
-    with pytest.raises(InvalidInput, match="'model' parameter"):
+    with pytest.raises(InvalidInputError, match="'model' parameter"):
         fit("all-MiniLM-L6-v2", texts)
-    with pytest.raises(InvalidInput, match="'texts' parameter of fit_sentence_transformer must be a sequence of str"):
+    with pytest.raises(
+        InvalidInputError, match="'texts' parameter of fit_sentence_transformer must be a sequence of str"
+    ):
         fit(model, "one text")
-    with pytest.raises(InvalidInput, match=r"at least four texts, to fit on and to judge by. Got 2"):
+    with pytest.raises(InvalidInputError, match=r"at least four texts, to fit on and to judge by. Got 2"):
         fit(model, texts[:2])
-    with pytest.raises(InvalidInput, match="give 'partners' too"):
+    with pytest.raises(InvalidInputError, match="give 'partners' too"):
         fit(model, texts, scores=np.ones(20))
-    with pytest.raises(InvalidInput, match="Got 20 and 19"):
+    with pytest.raises(InvalidInputError, match="Got 20 and 19"):
         fit(model, texts, texts[1:])
-    with pytest.raises(InvalidInput, match="'held_out' parameter"):
+    with pytest.raises(InvalidInputError, match="'held_out' parameter"):
         fit(model, texts, held_out=1)
-    with pytest.raises(InvalidInput, match="they are all the same"):
+    with pytest.raises(InvalidInputError, match="they are all the same"):
         fit(model, texts[:1] * 8)
-    with pytest.raises(IllegalCombination, match="each of them says where to cut"):
+    with pytest.raises(IllegalCombinationError, match="each of them says where to cut"):
         fit(model, texts, k=3, keep=0.9)
-    with pytest.raises(IllegalCombination, match="with partners and labels"):
+    with pytest.raises(IllegalCombinationError, match="with partners and labels"):
         fit(model, texts, texts, labels=texts)

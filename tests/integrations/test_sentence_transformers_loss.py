@@ -13,9 +13,9 @@ from sentence_transformers.sentence_transformer import losses as stock
 from sentence_transformers.util import dot_score
 from torch import nn
 
-from firstk._checks import IllegalCombination, InvalidInput
+from firstk._base.prefix_weights import resolve_omega
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations.sentence_transformers import FullPrefixLoss, LoggedLoss
-from firstk.omega import resolve_omega
 
 N, D = 7, 12
 HARDNESS = {"hardness_mode": "all_negatives", "hardness_strength": 1.0}
@@ -131,7 +131,7 @@ def test_a_perfect_student_has_no_loss_and_another_has_the_mean_of_its_errors(mo
     errors = torch.arange(1.0, D + 1)
     wanted = sum(errors[:k].square().mean() for k in range(1, D + 1)) / D
     assert loss(columns(1), teacher + errors).item() == pytest.approx(float(wanted), rel=1e-5)
-    with pytest.raises(InvalidInput, match=r"both need 12 coordinates. Got a teacher of 5"):
+    with pytest.raises(InvalidInputError, match=r"both need 12 coordinates. Got a teacher of 5"):
         loss(columns(1), teacher[:, :5])
 
 
@@ -197,23 +197,23 @@ def test_the_model_is_left_as_it_is(model):
 
 def test_refusals_name_what_is_supported(model):
     ranking = stock.MultipleNegativesRankingLoss(model)
-    with pytest.raises(IllegalCombination, match=r"around AnglELoss is not possible: .* Instead: Multiple"):
+    with pytest.raises(IllegalCombinationError, match=r"around AnglELoss is not possible: .* Instead: Multiple"):
         FullPrefixLoss(model, stock.AnglELoss(model))
-    with pytest.raises(IllegalCombination, match="MatryoshkaLoss is not possible: it sums over prefixes itself"):
+    with pytest.raises(IllegalCombinationError, match="MatryoshkaLoss is not possible: it sums over prefixes itself"):
         FullPrefixLoss(model, stock.MatryoshkaLoss(model, ranking, [D]))
-    with pytest.raises(IllegalCombination, match="cannot be had from embeddings alone"):
+    with pytest.raises(IllegalCombinationError, match="cannot be had from embeddings alone"):
         FullPrefixLoss(model, nn.Linear(2, 2))
-    with pytest.raises(IllegalCombination, match="TripletLoss with estimator='exact' is not possible"):
+    with pytest.raises(IllegalCombinationError, match="TripletLoss with estimator='exact' is not possible"):
         FullPrefixLoss(model, stock.TripletLoss(model), estimator="exact")
-    with pytest.raises(IllegalCombination, match="CoSENTLoss with estimator='sampled' is not possible"):
+    with pytest.raises(IllegalCombinationError, match="CoSENTLoss with estimator='sampled' is not possible"):
         FullPrefixLoss(model, stock.CoSENTLoss(model), estimator="sampled")
-    with pytest.raises(InvalidInput, match="'log_prefixes' parameter"):
+    with pytest.raises(InvalidInputError, match="'log_prefixes' parameter"):
         FullPrefixLoss(model, ranking, log_prefixes=[D + 1])
-    with pytest.raises(InvalidInput, match="'omega' parameter"):
+    with pytest.raises(InvalidInputError, match="'omega' parameter"):
         FullPrefixLoss(model, ranking, omega={D + 1: 1.0})
-    with pytest.raises(InvalidInput, match=r"needs anchors and positives. Got 1"):
+    with pytest.raises(InvalidInputError, match=r"needs anchors and positives. Got 1"):
         FullPrefixLoss(model, ranking, log_prefixes=())(columns(1))
-    with pytest.raises(InvalidInput, match="needs labels"):
+    with pytest.raises(InvalidInputError, match="needs labels"):
         FullPrefixLoss(model, stock.CoSENTLoss(model), log_prefixes=())(columns(2))
-    with pytest.raises(InvalidInput, match=r"takes pairs, two columns of texts. Got 3"):
+    with pytest.raises(InvalidInputError, match=r"takes pairs, two columns of texts. Got 3"):
         FullPrefixLoss(model, stock.CosineSimilarityLoss(model), log_prefixes=())(columns(3), scores())

@@ -7,8 +7,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import r2_score
 
 from firstk import PrefixEncoder
-from firstk._checks import InvalidInput
 from firstk.data import load_digits
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import axis_probe_accuracy, axis_readout_r2
 
 
@@ -62,5 +62,5 @@ def test_readouts_are_those_of_one_column(targets):
 
 
 def test_constant_targets_are_refused():
-    with pytest.raises(InvalidInput, match="targets that vary"):
+    with pytest.raises(InvalidInputError, match="targets that vary"):
         axis_readout_r2([[1.0], [2.0]], [1.0, 2.0], [[1.0], [2.0]], [3.0, 3.0])

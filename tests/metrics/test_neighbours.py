@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import (
     _sweep,
     nearest_neighbour_accuracy,
@@ -199,7 +199,7 @@ def test_one_row_and_one_coordinate():
     ],
 )
 def test_what_means_nothing_is_refused(call, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         call(np.eye(3))
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import max_cosines, paired_cosines
 
 
@@ -72,5 +72,5 @@ def test_cosines_never_exceed_one():
     ],
 )
 def test_what_is_no_metric_is_refused(metric, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         paired_cosines(np.eye(3), np.eye(3), metric)

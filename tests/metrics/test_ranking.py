@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import ndcg_score
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import ndcg, ndcg_per_query, pair_spearman
 
 
@@ -44,11 +44,11 @@ def test_spearman_of_equal_cosines_is_zero_without_a_warning():
 
 def test_spearman_refuses():
     Z = np.eye(3)
-    with pytest.raises(InvalidInput, match="All 3 are 1; for positives"):
+    with pytest.raises(InvalidInputError, match="All 3 are 1; for positives"):
         pair_spearman(Z, Z, [1, 1, 1])
-    with pytest.raises(InvalidInput, match=r"shape \(3,\). Got \(2,\)"):
+    with pytest.raises(InvalidInputError, match=r"shape \(3,\). Got \(2,\)"):
         pair_spearman(Z, Z, [1, 2])
-    with pytest.raises(InvalidInput, match="NaN or infinity in 1 of 3"):
+    with pytest.raises(InvalidInputError, match="NaN or infinity in 1 of 3"):
         pair_spearman(Z, Z, [1, 2, np.nan])
 
 
@@ -123,5 +123,5 @@ def test_ndcg_of_fewer_documents_than_at():
     ],
 )
 def test_ndcg_refuses(judgements, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         ndcg(np.eye(3), np.eye(3), judgements)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import orth, subspace_angles
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import axis_distance, mean_principal_angles, principal_angles, subspace_distance
 
 
@@ -122,5 +122,5 @@ def test_extreme_scales_change_nothing():
 
 @pytest.mark.parametrize("metric", [principal_angles, mean_principal_angles, subspace_distance, axis_distance])
 def test_widths_must_agree(metric):
-    with pytest.raises(InvalidInput, match=r"with 3 columns. Got 4"):
+    with pytest.raises(InvalidInputError, match=r"with 3 columns. Got 4"):
         metric(np.eye(4), np.eye(3))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import (
     ExplainedShare,
     MeanScore,
@@ -24,7 +24,7 @@ from firstk.metrics import (
     readout_errors,
     reconstruction_errors,
 )
-from firstk.metrics import tallies as module
+from firstk.metrics import bootstrap as module
 from firstk.metrics.ranking import midranks
 
 N, K, B = 40, 5, 7
@@ -115,12 +115,12 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say():
 
 @pytest.mark.parametrize("confidence", [0, 1, 1.5, -0.1, "0.95", None, True, float("nan")])
 def test_bad_confidence_is_a_sentence(confidence):
-    with pytest.raises(InvalidInput, match=r"'confidence'.*between 0 and 1"):
+    with pytest.raises(InvalidInputError, match=r"'confidence'.*between 0 and 1"):
         bootstrap_interval(MeanScore(np.ones((3, 2))), confidence)
 
 
 def test_bad_resamples_are_a_sentence():
-    with pytest.raises(InvalidInput, match="'resamples'"):
+    with pytest.raises(InvalidInputError, match="'resamples'"):
         bootstrap_interval(MeanScore(np.ones((3, 2))), resamples=0)
 
 

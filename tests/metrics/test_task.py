@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import explained_variance, linear_probe_accuracy, linear_readout_r2, task
 
 
@@ -69,11 +69,11 @@ def test_explained_variance_of_one_row_and_one_coordinate():
 
 
 def test_explained_variance_refuses():
-    with pytest.raises(InvalidInput, match=r"shape \(3, 2\).*Got \(2, 2\).*transposed"):
+    with pytest.raises(InvalidInputError, match=r"shape \(3, 2\).*Got \(2, 2\).*transposed"):
         explained_variance(np.ones((4, 3)), np.ones((4, 2)), np.ones((2, 2)))
-    with pytest.raises(InvalidInput, match=r"as many rows in 'X' as in 'Z'. Got 4 and 3"):
+    with pytest.raises(InvalidInputError, match=r"as many rows in 'X' as in 'Z'. Got 4 and 3"):
         explained_variance(np.ones((4, 3)), np.ones((3, 2)), np.ones((3, 2)))
-    with pytest.raises(InvalidInput, match="All of its entries are 0"):
+    with pytest.raises(InvalidInputError, match="All of its entries are 0"):
         explained_variance(np.zeros((4, 3)), np.ones((4, 2)), np.ones((3, 2)))
 
 
@@ -151,11 +151,11 @@ def test_a_code_without_signal_reads_out_the_mean():
 
 def test_readout_refuses():
     Z, y = np.eye(4)[:, :2], np.arange(4.0)
-    with pytest.raises(InvalidInput, match="together, or neither"):
+    with pytest.raises(InvalidInputError, match="together, or neither"):
         linear_readout_r2(Z, y, Z)
-    with pytest.raises(InvalidInput, match="constant over 4 rows"):
+    with pytest.raises(InvalidInputError, match="constant over 4 rows"):
         linear_readout_r2(Z, np.ones(4))
-    with pytest.raises(InvalidInput, match=r"2 coordinates and 1 targets.*Got 3 and 1"):
+    with pytest.raises(InvalidInputError, match=r"2 coordinates and 1 targets.*Got 3 and 1"):
         linear_readout_r2(Z, y, np.eye(4)[:, :3], y)
 
 
@@ -178,9 +178,9 @@ def test_probe_of_one_class_and_of_unknown_classes():
 
 def test_labels_of_two_types_are_refused():
     Z = np.eye(2)
-    with pytest.raises(InvalidInput, match="labels of one type"):
+    with pytest.raises(InvalidInputError, match="labels of one type"):
         linear_probe_accuracy(Z, [0, 1], Z, ["0", "1"])
-    with pytest.raises(InvalidInput, match=r"'y_fit' must have shape \(2,\). Got \(3,\)"):
+    with pytest.raises(InvalidInputError, match=r"'y_fit' must have shape \(2,\). Got \(3,\)"):
         linear_probe_accuracy(Z, [0, 1, 1], Z, [0, 1])
-    with pytest.raises(InvalidInput, match="NaN in 1 of 2"):
+    with pytest.raises(InvalidInputError, match="NaN in 1 of 2"):
         linear_probe_accuracy(Z, [0, np.nan], Z, [0, 1])

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from firstk import Classification, Fisher, Gradient, PrefixEncoder, SparsePrefix
-from firstk._checks import CorruptModel, IllegalCombination
-from firstk._storage import read_model, write_model
+from firstk._base.prefix_weights import resolve_omega
 from firstk.data import load_digits
-from firstk.omega import resolve_omega
+from firstk.encoder.storage.folder import read_model, write_model
+from firstk.exceptions import CorruptModelError, IllegalCombinationError
 
 torch = pytest.importorskip("torch")
 
-from firstk.kernels.halves import HALVES  # noqa: E402
-from firstk.kernels.halves.base import Measure  # noqa: E402
-from firstk.networks import Model  # noqa: E402
+from firstk.solvers.gradient.losses import HALVES  # noqa: E402
+from firstk.solvers.gradient.losses.base import Measure  # noqa: E402
+from firstk.solvers.gradient.networks import Model  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_it_survives_saving_and_fewer_rows_than_columns(fitted, digits, tmp_path
 
 
 def test_there_is_no_closed_form_to_ask_for(digits):
-    with pytest.raises(IllegalCombination, match=r"no pencil.*solver='gradient'"):
+    with pytest.raises(IllegalCombinationError, match=r"no pencil.*solver='gradient'"):
         PrefixEncoder(4, objective="classification", solver="closed_form").fit(digits.X_train, digits.y_train)
 
 
@@ -200,8 +200,8 @@ def test_saved_heads_come_back_and_damaged_ones_are_refused(digits, tmp_path):
     ):
         broken = arrays | {f"head.own_{name}": np.ascontiguousarray(damage(arrays[f"head.own_{name}"]))}
         write_model(tmp_path / "broken", dict(config), broken)
-        with pytest.raises(CorruptModel):
+        with pytest.raises(CorruptModelError):
             PrefixEncoder.load(tmp_path / "broken")
     write_model(tmp_path / "broken", dict(config), {k: v for k, v in arrays.items() if k != "head.own_offset"})
-    with pytest.raises(CorruptModel):
+    with pytest.raises(CorruptModelError):
         PrefixEncoder.load(tmp_path / "broken")

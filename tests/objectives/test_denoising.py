@@ -1,4 +1,4 @@
-"""Denoising: 002's theorem 3 against enumerated and simulated noise, and corollary 3.1."""
+"""Denoising: Balestriero and LeCun 2024's theorem 3 against enumerated and simulated noise, and corollary 3.1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from firstk import Denoising, GaussianNoise, Masking, PrefixEncoder, image_patches
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from slow_reference import correlated, cosines, perturbations, scatter
 
 PATCHES = (0, 0, 1, 1, 2, 2)
@@ -198,7 +198,7 @@ def test_image_patches_are_blocks_of_the_image():
     ],
 )
 def test_noises_that_mean_nothing(X, make, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         PrefixEncoder(objective=Denoising(make())).fit(X)
 
 
@@ -206,5 +206,5 @@ def test_noises_that_mean_nothing(X, make, sentence):
     "arguments", [((4,), (2, 2)), ((4, 4), (0, 2)), ((4, 4.0), (2, 2)), ((4, 4), (2,)), ((4, 4), 2)]
 )
 def test_patches_that_mean_nothing(arguments):
-    with pytest.raises(InvalidInput, match="image_patches must be"):
+    with pytest.raises(InvalidInputError, match="image_patches must be"):
         image_patches(*arguments)

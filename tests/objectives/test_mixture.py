@@ -1,4 +1,4 @@
-"""Mixture: 002's theorem 1, its two limits, and that nothing beats it in between."""
+"""Mixture: Balestriero and LeCun 2024's theorem 1, its two limits, and that nothing beats it in between."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_no_perturbation_does_better(data, lam, k):
     X, Y, Xc, Yc = data
     enc = fit(X, Y, lam, 7)
 
-    def loss(B):  # 002 (3), with the best W and Z for every encoder
+    def loss(B):  # Balestriero and LeCun 2024 (3), with the best W and Z for every encoder
         Z = Xc @ B.swapaxes(-1, -2)
         return residual(Yc, Z) + lam * residual(Xc, Z)
 
@@ -40,7 +40,10 @@ def test_no_perturbation_does_better(data, lam, k):
 
 
 def test_theorem_1_word_for_word(data):
-    """V spans P D^-1/2 P_H with H = D^-1/2 P^T A P D^-1/2 and A = X (Y^T Y + lam X^T X) X^T (002 (4) to (6))."""
+    """V spans P D^-1/2 P_H with H = D^-1/2 P^T A P D^-1/2 and A = X (Y^T Y + lam X^T X) X^T.
+
+    Balestriero and LeCun 2024 (4) to (6).
+    """
     X, Y, Xc, Yc = data
     lam, n = 0.7, len(X)
     D, P = np.linalg.eigh(Xc.T @ Xc)

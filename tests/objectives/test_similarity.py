@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, Similarity
-from firstk._checks import InvalidInput, RankWarning
+from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.objectives.similarity import mined_agreement, nearest_other
 from slow_reference import correlated, cosines, orthonormalised, perturbations, scatter
 
@@ -219,7 +219,7 @@ def test_auto_is_settled_into_numbers_that_can_be_read(pairs):
 
 def test_auto_needs_enough_pairs(pairs):
     left, right, s = (part[:19] for part in pairs)
-    with pytest.raises(InvalidInput, match=r"needs at least 20 rows or pairs. Got 19: set shrinkage"):
+    with pytest.raises(InvalidInputError, match=r"needs at least 20 rows or pairs. Got 19: set shrinkage"):
         PrefixEncoder(objective="similarity").fit_pairs(left, right, s)
 
 
@@ -238,17 +238,17 @@ def test_auto_needs_enough_pairs(pairs):
     ],
 )
 def test_settings_that_mean_nothing(pairs, settings, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         PrefixEncoder(objective=Similarity(**settings)).fit_pairs(*pairs)
 
 
 def test_too_few_distinct_rows_to_mine():
-    with pytest.raises(InvalidInput, match=r"Mining neighbours needs at least three distinct rows. Got 2"):
+    with pytest.raises(InvalidInputError, match=r"Mining neighbours needs at least three distinct rows. Got 2"):
         PrefixEncoder(objective="similarity").fit(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0]]))
 
 
 def test_one_pair_is_too_few():
-    with pytest.raises(InvalidInput, match=r"needs at least two (pairs|rows).* 1"):
+    with pytest.raises(InvalidInputError, match=r"needs at least two (pairs|rows).* 1"):
         PrefixEncoder(objective=plain()).fit_pairs([[1.0, 2.0]], [[2.0, 1.0]])
 
 
@@ -292,9 +292,9 @@ def test_temperature_is_positive(temperature):
 @pytest.mark.parametrize("temperature", [0.05, 0.2])
 def test_losses_of_pairs_divide_cosines_by_the_temperature(temperature):
     torch = pytest.importorskip("torch")
-    from firstk.kernels.halves import HALVES
-    from firstk.kernels.halves.base import Measure
-    from firstk.omega import resolve_omega
+    from firstk._base.prefix_weights import resolve_omega
+    from firstk.solvers.gradient.losses import HALVES
+    from firstk.solvers.gradient.losses.base import Measure
 
     rng = np.random.default_rng(0)
     left, right = (torch.tensor(rng.normal(size=(6, 3))) for _ in range(2))

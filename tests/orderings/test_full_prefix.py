@@ -1,10 +1,10 @@
-"""Full prefix by gradient: every estimator and the retraction of 000 end at the principal axes, in order."""
+"""Full prefix by gradient: every estimator and the paper's retraction end at the principal axes, in order."""
 
 import numpy as np
 import pytest
 
 from firstk import Classification, FullPrefix, Gradient, PrefixEncoder
-from firstk._checks import IllegalCombination
+from firstk.exceptions import IllegalCombinationError
 from firstk.metrics import paired_cosines
 
 pytest.importorskip("torch")
@@ -54,5 +54,5 @@ def test_auto_says_which_estimator_it_took(known):
 
 def test_prefixes_cannot_be_drawn_for_a_loss_that_is_no_sum_over_rows(known):
     enc = PrefixEncoder(2, objective="fisher", ordering=FullPrefix(estimator="sampled"), solver="gradient")
-    with pytest.raises(IllegalCombination, match=r"no sum over rows.*Instead: an exact ordering"):
+    with pytest.raises(IllegalCombinationError, match=r"no sum over rows.*Instead: an exact ordering"):
         enc.fit(known.X, np.arange(2000) % 4)

@@ -1,11 +1,14 @@
-"""Ordering "nonuniform_l2" (001 theorems 1 to 3): the optimum, its shrinkage, schedules and conditioning."""
+"""Ordering "nonuniform_l2": the optimum, its shrinkage, schedules and conditioning.
+
+Bao et al. 2020 theorems 1 to 3.
+"""
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from firstk import Fisher, NonuniformL2, PrefixEncoder
-from firstk._checks import RankWarning
+from firstk.exceptions import RankWarning
 from firstk.metrics import paired_cosines
 from firstk.orderings._conditioning import best_conditioned, condition_number, hessian_extremes
 

@@ -1,4 +1,4 @@
-"""The rotation-augmented gradient (001 section 6): what it conserves, where it leads, and how fast."""
+"""The rotation-augmented gradient (Bao et al. 2020 section 6): what it conserves, where it leads, and how fast."""
 
 from types import SimpleNamespace
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from firstk import Gradient, PrefixEncoder, Rotation
-from firstk._checks import IllegalCombination
 from firstk.contracts import View
+from firstk.exceptions import IllegalCombinationError
 from firstk.metrics import paired_cosines
 
 torch = pytest.importorskip("torch")
@@ -54,7 +54,8 @@ def test_the_rotation_changes_the_loss_at_second_order_only(start, factor):
 def test_the_second_moment_becomes_diagonal_at_the_rate_of_theorem_5(factor):
     """On the optimal subspace, near the ordered axes, the non-diagonality decays at rate g or faster.
 
-    The proof (001 E.4, (43)) drops the half of algorithm 1's A, so its rate g is that of factor 2; factor 1 has g/2.
+    The proof (Bao et al. 2020 E.4, (43)) drops the half of algorithm 1's A, so its rate g is that of factor 2; factor 1
+    has g/2.
     """
     spectrum = torch.tensor([8.0, 5.0, 3.0], dtype=torch.float64)
     St = torch.diag(spectrum)
@@ -92,12 +93,12 @@ def test_without_balance_the_loss_is_optimal_and_the_axes_are_wrong(known):
 
 @pytest.mark.parametrize("optimiser", ["adam", "adamw", "lbfgs"])
 def test_optimisers_that_rescale_are_refused_with_the_reason(known, optimiser):
-    with pytest.raises(IllegalCombination, match=r"gradient of no loss.*optimiser='sgd'"):
+    with pytest.raises(IllegalCombinationError, match=r"gradient of no loss.*optimiser='sgd'"):
         PrefixEncoder(4, ordering="rotation", solver=Gradient(optimiser=optimiser)).fit(known.X)
 
 
 def test_it_needs_a_decoder_and_a_matrix(known):
-    with pytest.raises(IllegalCombination, match="rebuilds the vectors"):
+    with pytest.raises(IllegalCombinationError, match="rebuilds the vectors"):
         PrefixEncoder(2, objective="fisher", ordering="rotation").fit(known.X, np.arange(2000) % 4)
-    with pytest.raises(IllegalCombination, match="nonlinear network"):
+    with pytest.raises(IllegalCombinationError, match="nonlinear network"):
         PrefixEncoder(2, ordering="rotation", network="mlp").fit(known.X)

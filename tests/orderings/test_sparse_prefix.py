@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from firstk import Gradient, PrefixEncoder, SparsePrefix
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import paired_cosines, subspace_distance
 
 pytest.importorskip("torch")
@@ -29,8 +29,8 @@ def test_a_closed_form_answers_a_list_too(known):
 
 def test_without_the_canonical_form_axes_inside_a_block_would_be_mixed(known):
     """Training a list of {4} is training no order at all: the span is right and the raw axes are not."""
-    from firstk.problem import pose
-    from firstk.training import Request, build
+    from firstk.estimator.problem import pose
+    from firstk.solvers.gradient.build import Request, build
 
     problem = pose("reconstruction", SparsePrefix([4]), Gradient(), 4)
     statistics = problem.measure({"X": known.X})
@@ -48,7 +48,7 @@ def test_without_the_canonical_form_axes_inside_a_block_would_be_mixed(known):
 
 
 def test_lengths_outside_the_code_are_refused(known):
-    with pytest.raises(InvalidInput, match=r"lengths in \[1, 4\].*Got 8"):
+    with pytest.raises(InvalidInputError, match=r"lengths in \[1, 4\].*Got 8"):
         PrefixEncoder(4, ordering=SparsePrefix([2, 8])).fit(known.X)
-    with pytest.raises(InvalidInput, match="needs a list"):
+    with pytest.raises(InvalidInputError, match="needs a list"):
         PrefixEncoder(4, ordering="sparse_prefix").fit(known.X)

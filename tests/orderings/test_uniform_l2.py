@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, UniformL2
-from firstk._checks import IllegalCombination, InvalidInput
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.metrics import axis_distance, subspace_distance
 
 pytest.importorskip("torch")
@@ -15,13 +15,13 @@ def test_uniform_l2_finds_the_subspace_and_does_not_align(known):
     A = enc.decoder_.T
     assert subspace_distance(A, known.axes) < 1e-6
     assert axis_distance(A, known.axes) > 0.1
-    np.testing.assert_allclose(enc.components_, A, atol=1e-4)  # 001 theorem 1: transposes of one another
+    np.testing.assert_allclose(enc.components_, A, atol=1e-4)  # Bao et al. 2020 theorem 1: transposes of one another
     shrunk = np.linalg.eigvalsh(A @ A.T)[::-1]
     np.testing.assert_allclose(shrunk, 1 - 0.5 / known.spectrum, atol=1e-4)
 
 
 def test_it_means_nothing_where_scale_means_nothing(known):
-    with pytest.raises(IllegalCombination, match="blind to the scale"):
+    with pytest.raises(IllegalCombinationError, match="blind to the scale"):
         PrefixEncoder(2, objective="fisher", ordering="uniform_l2").fit(known.X, np.arange(2000) % 4)
-    with pytest.raises(InvalidInput, match="a positive number"):
+    with pytest.raises(InvalidInputError, match="a positive number"):
         PrefixEncoder(2, ordering=UniformL2(0.0)).fit(known.X)

@@ -1,4 +1,7 @@
-"""Ordering "variational", the linear VAE (001 appendix F): axes up to order, and collapse below the noise."""
+"""Ordering "variational", the linear VAE: axes up to order, and collapse below the noise.
+
+Bao et al. 2020 appendix F.
+"""
 
 import numpy as np
 import pytest

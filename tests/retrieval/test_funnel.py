@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk import FunnelIndex, PrefixEncoder, Similarity
-from firstk._checks import numba_may_compile
+from firstk._base.checks import numba_may_compile
 from firstk.data import load_digits, load_fashion_mnist, load_mnist
 from firstk.retrieval import OrderWarning, Schedule, Stage, _plain
 from firstk.retrieval.funnel import search_block

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from firstk import FunnelIndex, PrefixEncoder, _whole_file
-from firstk._checks import CorruptModel, InvalidInput
+from firstk import FunnelIndex, PrefixEncoder
+from firstk._base import atomic_file as _whole_file
+from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.retrieval import Schedule, _file
 
 RNG = np.random.default_rng(0)
@@ -78,7 +79,7 @@ def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch
     FunnelIndex.fit(Z[:50]).save(path)
     assert len(FunnelIndex.load(path)) == 50
     monkeypatch.setattr(_whole_file.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left")))
-    with pytest.raises(InvalidInput, match=r"no space left.*Nothing was left half-written"):
+    with pytest.raises(InvalidInputError, match=r"no space left.*Nothing was left half-written"):
         FunnelIndex.fit(Z).save(path)
     assert len(FunnelIndex.load(path)) == 50
     assert [file.name for file in tmp_path.iterdir()] == ["index"]
@@ -88,9 +89,9 @@ def test_an_index_can_be_emptied_and_filled_again():
     index = FunnelIndex.fit(Z[:50], schedule=[(3, 20)], n_neighbours=5)
     index.remove(index.ids)
     assert len(index) == 0
-    with pytest.raises(InvalidInput, match=r"this index holds none\. Add some first"):
+    with pytest.raises(InvalidInputError, match=r"this index holds none\. Add some first"):
         index.search(Q)
-    with pytest.raises(InvalidInput, match="this index holds none"):
+    with pytest.raises(InvalidInputError, match="this index holds none"):
         index.replan()
     assert index.add(Z).tolist() == list(range(50, 350))
     assert index.search(Z[:4], 1).ids[:, 0].tolist() == [50, 51, 52, 53]
@@ -99,7 +100,7 @@ def test_an_index_can_be_emptied_and_filled_again():
 def test_replanning_serves_more_neighbours():
     index = FunnelIndex.fit(Z, n_neighbours=5, recall=0.9)
     with pytest.raises(
-        InvalidInput, match=r"chosen for at most 5 neighbours, and 20 were asked.*replan\(n_neighbours=20\)"
+        InvalidInputError, match=r"chosen for at most 5 neighbours, and 20 were asked.*replan\(n_neighbours=20\)"
     ):
         index.search(Q, 20)
     assert index.search(Q, 20, exact=True).ids.shape == (20, 20)
@@ -168,7 +169,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_bad_requests_get_a_sentence(name):
     run, sentence = CASES[name]
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
         run()
     assert len(INDEX) == 300
     assert INDEX.ids.tolist() == list(range(300))
@@ -204,7 +205,7 @@ def test_damaged_files_are_refused(tmp_path, name):
     damage, sentence = DAMAGE[name]
     path = INDEX.save(tmp_path / "index")
     damage(path)
-    with pytest.raises(CorruptModel, match=sentence):
+    with pytest.raises(CorruptModelError, match=sentence):
         FunnelIndex.load(path)
 
 
@@ -264,13 +265,13 @@ UNFIT = {
 def test_parts_that_do_not_fit_are_refused(tmp_path, name):
     path = INDEX.save(tmp_path / "index")
     UNFIT[name](path)
-    with pytest.raises(CorruptModel, match="damaged firstk index"):
+    with pytest.raises(CorruptModelError, match="damaged firstk index"):
         FunnelIndex.load(path)
 
 
 def test_a_pipe_is_no_index(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInput, match="it is a pipe, and a regular file is needed"):
+    with pytest.raises(InvalidInputError, match="it is a pipe, and a regular file is needed"):
         FunnelIndex.load(tmp_path / "pipe")
 
 
@@ -281,17 +282,17 @@ def test_without_compilation(monkeypatch):
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     monkeypatch.setattr("firstk.retrieval.index._LARGE", 10)
     assert (FunnelIndex.fit(Z, schedule=STAGES).search(Z[:5]).ids == found.ids).all()
-    with pytest.raises(InvalidInput, match=r"NUMBA_DISABLE_JIT=1 .* use engine='numpy'"):
+    with pytest.raises(InvalidInputError, match=r"NUMBA_DISABLE_JIT=1 .* use engine='numpy'"):
         FunnelIndex.fit(Z, schedule=STAGES, engine="compiled").search(Z[:5])
 
 
 def test_ids_run_out(tmp_path):
     index = FunnelIndex.fit(Z[:20], ids=np.arange(20) + (2**63 - 20))
     again = FunnelIndex.load(index.save(tmp_path / "index"))
-    with pytest.raises(InvalidInput, match=r"takes ids below 2\^63"):
+    with pytest.raises(InvalidInputError, match=r"takes ids below 2\^63"):
         again.add(Z[20:21])
 
 
 def test_a_folder_is_not_written_over(tmp_path):
-    with pytest.raises(InvalidInput, match=r"An index is a file, and .* is a folder"):
+    with pytest.raises(InvalidInputError, match=r"An index is a file, and .* is a folder"):
         INDEX.save(tmp_path)

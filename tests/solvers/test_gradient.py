@@ -16,11 +16,11 @@ import pytest
 from sklearn.base import clone
 
 from firstk import MLP, Fisher, Gradient, PrefixEncoder, Similarity, SparsePrefix, UniformL2, Unordered
-from firstk._checks import IllegalCombination, InvalidInput, TrainingDiverged, TrainingWarning
-from firstk._linalg import shrunk
+from firstk._base.linalg import shrunk
 from firstk.data import load_digits
+from firstk.exceptions import IllegalCombinationError, InvalidInputError, TrainingDivergedError, TrainingWarning
 from firstk.metrics import mean_principal_angles, paired_cosines
-from firstk.solvers import _checkpoint
+from firstk.solvers.gradient import checkpoint as _checkpoint
 
 torch = pytest.importorskip("torch")
 
@@ -194,7 +194,7 @@ def test_a_killed_process_resumes_to_the_same_bytes(tmp_path):
 
 def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
     classified(digits, Gradient(epochs=1, checkpoint=tmp_path))
-    with pytest.raises(InvalidInput, match=r"belongs to another run.*another folder"):
+    with pytest.raises(InvalidInputError, match=r"belongs to another run.*another folder"):
         classified(digits, Gradient(epochs=2, checkpoint=tmp_path, resume=True))
     (tmp_path / _checkpoint.FILE).write_bytes(b"nothing")
     with pytest.raises(ValueError, match="cannot be read"):
@@ -203,7 +203,7 @@ def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
 
 def test_a_run_without_a_seed_cannot_be_taken_up_again(digits, tmp_path):
     enc = PrefixEncoder(2, solver=Gradient(epochs=3, checkpoint=tmp_path, resume=True))
-    with pytest.raises(InvalidInput, match=r"resume=True\) needs a random_state"):
+    with pytest.raises(InvalidInputError, match=r"resume=True\) needs a random_state"):
         enc.fit(digits.X_train)
     enc.set_params(random_state=0).fit(digits.X_train)
 
@@ -223,14 +223,14 @@ def test_an_interrupt_keeps_the_best_state_and_says_so(digits):
 
 def test_a_diverging_run_names_the_learning_rate(digits):
     solver = Gradient(optimiser="sgd", learning_rate=10.0, precondition=False, whiten=False)
-    with pytest.raises(TrainingDiverged, match=r"learning rate 10 of optimiser 'sgd' is too large: try .*=1\)"):
+    with pytest.raises(TrainingDivergedError, match=r"learning rate 10 of optimiser 'sgd' is too large: try .*=1\)"):
         PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
 
 
 def test_the_start_of_a_diverging_run_is_its_first_loss(digits):
     """The mean of a first epoch that has gone astray would say nothing."""
     first = classified(digits, Gradient(epochs=1, learning_rate=1e-12)).trace_[0]["loss"]
-    with pytest.raises(TrainingDiverged, match=r"from [\d.]+ at the start") as refused:
+    with pytest.raises(TrainingDivergedError, match=r"from [\d.]+ at the start") as refused:
         classified(digits, Gradient(optimiser="sgd", learning_rate=1e6))
     assert float(str(refused.value).split("from ")[1].split()[0]) == pytest.approx(first, rel=0.2)
 
@@ -239,7 +239,7 @@ def test_the_start_of_a_diverging_run_is_its_first_loss(digits):
 def test_a_start_with_rows_that_are_zero_or_alike_is_refused(digits, row, why):
     start = np.eye(4, 64, k=20)
     start[3] = row * start[2]
-    with pytest.raises(InvalidInput, match=f"rows of the 'init' of PrefixEncoder must be independent. Got {why}"):
+    with pytest.raises(InvalidInputError, match=f"rows of the 'init' of PrefixEncoder must be independent. Got {why}"):
         PrefixEncoder(4, solver=Gradient(epochs=3), init=start).fit(digits.X_train)
 
 
@@ -294,23 +294,23 @@ def test_fewer_rows_than_columns_are_watched_in_their_own_coordinates(digits):
 
 def test_what_is_watched_must_be_matrices(digits):
     solver = Gradient(epochs=3, watch=lambda B, A: {})
-    with pytest.raises(IllegalCombination, match=r"watch.*nonlinear network"):
+    with pytest.raises(IllegalCombinationError, match=r"watch.*nonlinear network"):
         PrefixEncoder(4, network="mlp", solver=solver).fit(digits.X_train)
-    with pytest.raises(InvalidInput, match="'watch' parameter of Gradient"):
+    with pytest.raises(InvalidInputError, match="'watch' parameter of Gradient"):
         PrefixEncoder(4, solver=Gradient(watch=3)).fit(digits.X_train)
-    with pytest.raises(InvalidInput, match="'canonical' parameter of Gradient"):
+    with pytest.raises(InvalidInputError, match="'canonical' parameter of Gradient"):
         PrefixEncoder(4, solver=Gradient(canonical="no")).fit(digits.X_train)
 
 
 @pytest.mark.parametrize("found", [0.5, None, {"size": "large"}])
 def test_what_is_watched_must_be_named_numbers(digits, found):
-    with pytest.raises(InvalidInput, match=r"watch=\.\.\.\) must return \{name: number\}. Got"):
+    with pytest.raises(InvalidInputError, match=r"watch=\.\.\.\) must return \{name: number\}. Got"):
         PrefixEncoder(4, solver=Gradient(epochs=3, watch=lambda B, A: found), init="random").fit(digits.X_train)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there_is_refused(digits):
-    with pytest.raises(InvalidInput, match=r"device='cuda' cannot be used here: .*Use 'auto' or 'cpu'"):
+    with pytest.raises(InvalidInputError, match=r"device='cuda' cannot be used here: .*Use 'auto' or 'cpu'"):
         PrefixEncoder(4, solver=Gradient(epochs=3), device="cuda").fit(digits.X_train)
 
 
@@ -360,21 +360,21 @@ def test_training_that_needs_rows_refuses_a_stream_at_once_and_harms_nothing(dig
     enc, other = (PrefixEncoder(4, solver=Gradient(epochs=1), random_state=0, **kwargs).fit(X, y) for _ in range(2))
     before = enc.transform(X)
     needs_rows = r"needs the rows themselves.*fit\(X, y\)"
-    with pytest.raises(IllegalCombination, match=f"partial_fit with .*{needs_rows}"):
+    with pytest.raises(IllegalCombinationError, match=f"partial_fit with .*{needs_rows}"):
         enc.partial_fit(X, y)
-    with pytest.raises(IllegalCombination, match=f"merge with .*{needs_rows}"):
+    with pytest.raises(IllegalCombinationError, match=f"merge with .*{needs_rows}"):
         enc.merge(other)
     np.testing.assert_array_equal(enc.transform(X), before)
     new = PrefixEncoder(4, **kwargs)
     assert not hasattr(new, "partial_fit")  # as scikit-learn asks
-    with pytest.raises(IllegalCombination, match=needs_rows):
+    with pytest.raises(IllegalCombinationError, match=needs_rows):
         new.partial_fit(X, y)
     assert not hasattr(new, "n_features_in_")
 
 
 def test_training_on_pairs_refuses_a_stream_at_once(digits):
     X = digits.X_train[:300]
-    with pytest.raises(IllegalCombination, match=r"partial_fit_pairs with .*needs the rows themselves"):
+    with pytest.raises(IllegalCombinationError, match=r"partial_fit_pairs with .*needs the rows themselves"):
         PrefixEncoder(4, objective="similarity", solver="gradient").partial_fit_pairs(X, X + 1)
 
 
@@ -424,10 +424,12 @@ def test_rows_with_weights_are_held_out_by_weight(digits, monkeypatch):
 
 def test_a_share_that_cannot_be_held_out_is_refused():
     solver = Gradient(validation=0.01, patience=2)
-    with pytest.raises(InvalidInput, match=r"0.01 of 40 rows, 0 of them.*solver=Gradient\(validation=0, patience=N"):
+    with pytest.raises(
+        InvalidInputError, match=r"0.01 of 40 rows, 0 of them.*solver=Gradient\(validation=0, patience=N"
+    ):
         PrefixEncoder(2, network="mlp", solver=solver).fit(np.random.default_rng(0).normal(size=(40, 5)))
     few, rows = np.arange(40) < 3, np.random.default_rng(0).normal(size=(40, 5))
-    with pytest.raises(InvalidInput, match="Got 3 of them, 0 held out"):
+    with pytest.raises(InvalidInputError, match="Got 3 of them, 0 held out"):
         PrefixEncoder(2, network="mlp", random_state=1).fit(rows, sample_weight=few)
 
 
@@ -500,5 +502,5 @@ def test_a_checkpoint_of_other_moments_is_refused(tmp_path):
     solver = Gradient(epochs=4, checkpoint=tmp_path, checkpoint_every=2, resume=True, whiten=False, precondition=False)
     start = np.eye(2, 5)
     PrefixEncoder(2, solver=solver, init=start, random_state=0).fit(X)
-    with pytest.raises(InvalidInput, match="another"):
+    with pytest.raises(InvalidInputError, match="another"):
         PrefixEncoder(2, solver=solver, init=start, random_state=0).fit(2 * X)

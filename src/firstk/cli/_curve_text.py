@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.choice import Offer, PrecisionTable
-    from firstk.records import PrefixCurve
+    from firstk.encoder.curve import PrefixCurve
+    from firstk.evaluation.operating_points import Offer, PrecisionTable
 
 SHARES = (0.95, 0.99, 0.999)
 
@@ -54,7 +54,7 @@ def smallest(curve: PrefixCurve) -> dict[str, dict[str, int | None]]:
 def _smallest(curve: PrefixCurve, share: float, relative_to: str) -> int | None:
     try:
         return curve.smallest(share, relative_to)
-    except InvalidInput:  # out of reach, or a share of nothing
+    except InvalidInputError:  # out of reach, or a share of nothing
         return None
 
 
@@ -107,7 +107,7 @@ def table_lines(table: PrecisionTable) -> Iterator[str]:
 
 def chosen_lines(chosen: Offer, curve: PrefixCurve, input_bytes: int, rows: int | None) -> Iterator[str]:
     """Say what was chosen, what it keeps and what it saves."""
-    from firstk.report.storage import bytes_text
+    from firstk.evaluation.report.storage import bytes_text
 
     shares = [
         f"{100 * chosen.score / whole:.1f} % of {name}"

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from firstk._checks import InvalidInput
-from firstk.cli._seen import HELD_OUT, SEED, Seen, same_file, seed_of, seen_by, shared_rows
 from firstk.cli._streams import Place, Stream, open_stream
+from firstk.evaluation.overlap import HELD_OUT, SEED, Seen, same_file, seed_of, seen_by, shared_rows
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from firstk.evaluation import Evidence
-    from firstk.fitted import FittedEncoder
+    from firstk.encoder.fitted import FittedEncoder
+    from firstk.metrics.curve import Evidence
 
 # Metrics whose readout or neighbours need rows of their own: without a reference, the file is split.
 SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
@@ -76,14 +76,14 @@ def gather(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
     if asked.relevance is not None:
         return _searches(encoder, asked, metric)
     if asked.documents is not None or asked.ids is not None:
-        raise InvalidInput("--documents and --id belong to --relevance, which is missing.")
+        raise InvalidInputError("--documents and --id belong to --relevance, which is missing.")
     if asked.place.pairs is not None:
         return _pairs(encoder, asked, metric)
     return _rows(encoder, asked, _metric_of_rows(encoder, asked, metric))
 
 
 def _metric_of_rows(encoder: FittedEncoder, asked: Asked, metric: str) -> str:
-    from firstk.evaluation import METRICS
+    from firstk.metrics.curve import METRICS
 
     own = str(encoder.config["metric"])
     name = metric if metric != "auto" else "recall@10" if own == "pair_agreement" else own
@@ -91,9 +91,9 @@ def _metric_of_rows(encoder: FittedEncoder, asked: Asked, metric: str) -> str:
     options = {"left": "pairs: --pairs", "relevance": "judged documents: --relevance and --documents"}
     for need, option in options.items():
         if need in needs:
-            raise InvalidInput(f"The metric '{name}' needs {option}.")
+            raise InvalidInputError(f"The metric '{name}' needs {option}.")
     if "y" in needs and asked.place.label is None and asked.place.labels is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"The metric '{name}' needs labels or targets: name their column with --label, or their file with "
             "--labels. Without any, --metric recall@10 or readback_variance will do."
         )
@@ -101,7 +101,7 @@ def _metric_of_rows(encoder: FittedEncoder, asked: Asked, metric: str) -> str:
 
 
 def _rows(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
-    from firstk.evaluation import Evidence
+    from firstk.metrics.curve import Evidence
 
     stream = _opened(asked.place, encoder)
     seen = seen_by(encoder, stream, asked.place.nan)
@@ -150,7 +150,7 @@ def _against(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, 
 
 def _divided(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, seen: Seen | None) -> _Parts:
     """Take a part of the file, and the others: the part that was held out, where the model was fitted on the others."""
-    from firstk.fitting import draw
+    from firstk.estimator.fit_files import draw
 
     if seen is None or not seen.held:
         # Nothing is known of these rows, or all were seen: the usual draw gives rows to look among all the same.
@@ -181,10 +181,10 @@ def _about_seen(seen: Seen | None, asked: Asked) -> tuple[str, ...]:
 
 
 def _pairs(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
-    from firstk.evaluation import METRICS, Evidence, pair_metric
+    from firstk.metrics.curve import METRICS, Evidence, pair_metric
 
     if metric != "auto" and "left" not in METRICS[metric].needs:
-        raise InvalidInput(f"The metric '{metric}' is not one of pairs: use spearman or positive_recall@10.")
+        raise InvalidInputError(f"The metric '{metric}' is not one of pairs: use spearman or positive_recall@10.")
     stream = _opened(asked.place, encoder)
     found, judged = _sample(stream, asked.most, "pairs")
     evidence = Evidence(left=found["left"], right=found["right"], scores=found.get("scores"))
@@ -198,10 +198,10 @@ def _pairs(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
 
 def _searches(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
     from firstk.cli._inputs import read_rows
-    from firstk.evaluation import Evidence
+    from firstk.metrics.curve import Evidence
 
     if metric not in ("auto", "ndcg@10") or asked.place.pairs is not None:
-        raise InvalidInput("--relevance goes with --metric ndcg@10, and not with --pairs.")
+        raise InvalidInputError("--relevance goes with --metric ndcg@10, and not with --pairs.")
     place = asked.place
     queries = read_rows(place.source, vectors=place.vectors, label=asked.ids, nan=place.nan)
     same = asked.documents is None
@@ -230,7 +230,7 @@ def _judgements(spec: str, queries: Any, documents: Any) -> np.ndarray:
 
     source, names = _source_of_pairs(None, spec)
     if source is None:
-        raise InvalidInput(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
+        raise InvalidInputError(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
     held = load_columns(source)
     names = names or _usual_names(source, list(held))
     for name in names:
@@ -249,7 +249,9 @@ def _grades(column: np.ndarray, name: str, source: Any) -> np.ndarray:
     import numpy as np
 
     if column.dtype.kind not in "iufb" or (column != np.rint(column.astype(float))).any():
-        raise InvalidInput(f"Grades of relevance are whole numbers, and column '{name}' of '{source}' holds others.")
+        raise InvalidInputError(
+            f"Grades of relevance are whole numbers, and column '{name}' of '{source}' holds others."
+        )
     return column.astype(np.int64)
 
 
@@ -258,7 +260,7 @@ def _rows_named(column: np.ndarray, rows: Any, what: str, source: Any) -> np.nda
     import numpy as np
 
     if rows.y is None and column.dtype.kind not in "iu":
-        raise InvalidInput(
+        raise InvalidInputError(
             f"'{source}' names a {what} by {str(column[0])!r}, which is no row number. Say which column of "
             f"'{rows.table.path}' holds such ids with --id."
         )
@@ -266,13 +268,13 @@ def _rows_named(column: np.ndarray, rows: Any, what: str, source: Any) -> np.nda
     known = [str(name) for name in (rows.rows if rows.y is None else rows.y).tolist()]
     place = {name: i for i, name in enumerate(known)}
     if len(place) < len(known):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"'{rows.table.path}' has {len(known) - len(place)} ids twice; judgements cannot tell them apart."
         )
     wanted = [str(name) for name in column.tolist()]
     missing = [name for name in wanted if name not in place]
     if missing:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"'{source}' judges {what} {missing[0]}, which is not in '{rows.table.path}' ({len(known):,} rows); "
             f"{len(set(missing)):,} are missing in all."
         )
@@ -287,7 +289,7 @@ def _opened(place: Place, encoder: FittedEncoder) -> Stream:
 
 def _check_width(width: int, encoder: FittedEncoder, source: Any) -> None:
     if width != encoder.p:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"'{source}' has vectors of {width} numbers, and this model takes {encoder.p}. Give the file that goes "
             "with it, or name the vector column with --vectors."
         )
@@ -296,7 +298,7 @@ def _check_width(width: int, encoder: FittedEncoder, source: Any) -> None:
 def _reference_place(asked: Asked) -> Place:
     place = asked.place
     if place.labels is not None and asked.reference_labels is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             "--labels is the file of the labels of VECTORS; give that of --reference as --reference-labels."
         )
     label = None if asked.reference_labels is not None else place.label
@@ -325,7 +327,7 @@ def _at_most(rows: np.ndarray, most: int) -> np.ndarray:
 
 def _check_some(found: dict[str, np.ndarray], source: Any) -> None:
     if not found:
-        raise InvalidInput(f"There are no rows to judge by in '{source}'.")
+        raise InvalidInputError(f"There are no rows to judge by in '{source}'.")
 
 
 def _taken(stream: Stream, wanted: Sequence[np.ndarray]) -> list[dict[str, np.ndarray]]:

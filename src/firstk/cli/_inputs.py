@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +147,7 @@ def open_labelled(
     from firstk.data.files import open_vectors
 
     if label is not None and labels is not None:
-        raise InvalidInput("Labels come from a column (--label) or from a file (--labels), not from both.")
+        raise InvalidInputError("Labels come from a column (--label) or from a file (--labels), not from both.")
     names = _split(label)
     table = open_vectors(path, vectors, beside=names, nan=nan)
     return Labelled(table, names, None if labels is None else _labels_of(labels, table), label or labels)
@@ -189,7 +189,7 @@ def _check_none_missing(column: np.ndarray, name: str, rows: np.ndarray) -> None
         return
     missing = np.flatnonzero([value is None or value != value for value in column.tolist()])  # NaN is not itself
     if len(missing):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"'{name}' has no label or target in row {names_of_rows(rows[missing])}. Fill it in, or take such rows out "
             "of the file."
         )
@@ -201,7 +201,7 @@ def _side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray | None:
     if len(columns) < 2:
         return columns[0] if columns else None
     if any(column.dtype.kind not in "fiub" for column in columns):
-        raise InvalidInput("Several target columns must all be numbers. Name one column of labels instead.")
+        raise InvalidInputError("Several target columns must all be numbers. Name one column of labels instead.")
     return np.column_stack(columns)
 
 
@@ -210,7 +210,7 @@ def _labels_of(spec: str, table: VectorTable) -> ColumnParts:
 
     found = open_column(*split_spec(spec))
     if len(found) != table.rows:
-        raise InvalidInput(f"'{spec}' has {len(found)} labels for the {table.rows} rows of '{table.path}'.")
+        raise InvalidInputError(f"'{spec}' has {len(found)} labels for the {table.rows} rows of '{table.path}'.")
     return found
 
 
@@ -228,7 +228,7 @@ def _source_of_pairs(path: Any, pairs: str) -> tuple[Any, tuple[str, ...]]:
     file, _, names = pairs.rpartition(":")
     found = _split(names)
     if len(found) not in (2, 3):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"Pairs are [FILE:]LEFT,RIGHT[,SCORE], two or three names of columns, or the name of a file. Got '{pairs}'."
         )
     return file or path, found
@@ -239,7 +239,9 @@ def _usual_names(source: Any, names: Sequence[str]) -> tuple[str, ...]:
     if len(names) in (2, 3):
         return tuple(names)
     shown = ", ".join(map(repr, names[:20]))
-    raise InvalidInput(f"Which columns of '{source}' are the pairs? Say {source}:LEFT,RIGHT[,SCORE]. It has: {shown}.")
+    raise InvalidInputError(
+        f"Which columns of '{source}' are the pairs? Say {source}:LEFT,RIGHT[,SCORE]. It has: {shown}."
+    )
 
 
 def _by_row(table: Rows, left: np.ndarray, right: np.ndarray, source: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -248,12 +250,12 @@ def _by_row(table: Rows, left: np.ndarray, right: np.ndarray, source: Any) -> tu
     n = table.table.rows
     for side in (left, right):
         if side.dtype.kind not in "iu" or side.ndim != 1:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"'{source}' has row numbers on one side of its pairs only. Give two columns of one kind."
             )
         outside = np.flatnonzero((side < 0) | (side >= n))
         if len(outside):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"'{source}' names row {side[outside[0]]} (pair {outside[0]}), and '{table.table.path}' has rows 0 to "
                 f"{n - 1}."
             )
@@ -273,5 +275,5 @@ def _by_vectors(source: Any, names: Sequence[str], nan: str) -> tuple[np.ndarray
 
 def _numbers(column: np.ndarray, name: str, source: Any) -> np.ndarray:
     if column.ndim != 1 or column.dtype.kind not in "fiu":
-        raise InvalidInput(f"Scores are numbers, and column {name!r} of '{source}' holds {column.dtype}.")
+        raise InvalidInputError(f"Scores are numbers, and column {name!r} of '{source}' holds {column.dtype}.")
     return column

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from firstk._checks import InvalidInput, bad_parameter, check_choice
+from firstk._base.checks import bad_parameter, check_choice
+from firstk.exceptions import InvalidInputError
 
 
 def objective_of(name: str, given: dict[str, str | float | None]) -> Any:
@@ -21,7 +22,7 @@ def objective_of(name: str, given: dict[str, str | float | None]) -> Any:
     for option in settings:
         if option not in own:
             having = [other for other, kind in objectives.PUBLIC.items() if option in {f.name for f in fields(kind)}]
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"--{option} is no setting of objective '{name}'. It belongs to {', '.join(having)}: choose one of "
                 f"them with --objective, or leave --{option} out."
             )
@@ -67,7 +68,7 @@ def network_of(word: str) -> Any:
     name, _, widths = word.partition(":")
     if name != "mlp" or not widths:
         return word
-    from firstk.bodies import MLP
+    from firstk.encoder.network import MLP
 
     return MLP(hidden=tuple(_whole_numbers(widths, ",", "network", "linear, mlp or mlp:256,256", word)))
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from firstk._checks import InvalidInput
 from firstk.cli._inputs import open_labelled, read_pairs, read_rows
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.accumulating import Columns, Pieces
+    from firstk.moments.stream import Columns, Pieces
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def open_stream(place: Place) -> Stream:
     """Open what a command reads; pairs are held in memory, as they look rows up in any order."""
     if place.pairs is not None:
         return _pairs(place)
-    from firstk.fitting import pieces_of
+    from firstk.estimator.fit_files import pieces_of
 
     found = open_labelled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
     table, pieces = found.table, pieces_of(found.table, found.labels, found.names)
@@ -69,8 +69,8 @@ def open_stream(place: Place) -> Stream:
 
 def _pairs(place: Place) -> Stream:
     if place.label is not None or place.labels is not None:
-        raise InvalidInput("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
-    from firstk.accumulating import Pieces
+        raise InvalidInputError("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
+    from firstk.moments.stream import Pieces
 
     assert place.pairs is not None
     found = read_pairs(place.source, place.pairs, vectors=place.vectors, nan=place.nan)
@@ -86,7 +86,7 @@ def read_held_out(place: Place, file: str, stream: Stream) -> Columns:
         held: Columns = next(_pairs(Place(place.source, place.vectors, pairs=file, nan=place.nan)).batches())
     else:
         if place.labels is not None:
-            raise InvalidInput(
+            raise InvalidInputError(
                 "A held-out file has its labels in a column of its own: name the column with --label, or hold out a "
                 "share of the rows."
             )
@@ -94,5 +94,5 @@ def read_held_out(place: Place, file: str, stream: Stream) -> Columns:
         held = {"X": rows.X} if rows.y is None else {"X": rows.X, "y": rows.y}
     width = held["X" if "X" in held else "left"].shape[1]
     if width != stream.width:
-        raise InvalidInput(f"'{file}' has vectors of {width} numbers, and '{place.source}' of {stream.width}.")
+        raise InvalidInputError(f"'{file}' has vectors of {width} numbers, and '{place.source}' of {stream.width}.")
     return held

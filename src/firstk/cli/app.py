@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from firstk import __version__
-from firstk._checks import FirstkError
 from firstk.cli._progress import give_bars_room
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
@@ -24,6 +23,7 @@ from firstk.cli.report import report
 from firstk.cli.reproduce import reproduce
 from firstk.cli.sample import sample
 from firstk.cli.transform import transform
+from firstk.exceptions import FirstkError
 
 app = typer.Typer(
     name="firstk",
@@ -47,7 +47,7 @@ COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
     (report, "firstk report model/ -o report.html --rows 10000000"),
     (info, "firstk info model/"),
-    (reproduce, "firstk reproduce 001/fig1 --tier smoke"),
+    (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from firstk._checks import InvalidInput, bad_parameter, check_choice, check_fraction
+from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk.cli import _curve_options as options
 from firstk.cli._inputs import (
     JsonOption,
@@ -24,12 +24,13 @@ from firstk.cli._inputs import (
 )
 from firstk.cli._progress import announced, counted, looked_at
 from firstk.cli._wording import number_of
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.choice import Offer, PrecisionTable
     from firstk.cli._evidence import Judging
-    from firstk.fitted import FittedEncoder
-    from firstk.records import PrefixCurve
+    from firstk.encoder.curve import PrefixCurve
+    from firstk.encoder.fitted import FittedEncoder
+    from firstk.evaluation.operating_points import Offer, PrecisionTable
 
 OWNER = "firstk curve"
 
@@ -81,7 +82,7 @@ class Found:
     table: PrecisionTable | None
     chosen: Offer | None
     notes: tuple[str, ...]
-    refusal: InvalidInput | None = None
+    refusal: InvalidInputError | None = None
 
 
 def curve(
@@ -119,7 +120,7 @@ def curve(
     """
     from firstk.cli._evidence import Asked, gather
     from firstk.cli._streams import Place
-    from firstk.fitted import FittedEncoder
+    from firstk.encoder.fitted import FittedEncoder
 
     _check_early(metric, confidence, plot)
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
@@ -145,25 +146,25 @@ def _show(found: Found, run: Run, plot: Path | None, json: bool) -> None:
 
 def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
     """Refuse what cannot be right before anything is read."""
-    from firstk.evaluation import METRICS
+    from firstk.metrics.curve import METRICS
 
     check_choice(metric, ("auto", *METRICS), "--metric", OWNER)
     if not 0 <= confidence < 1:
         raise bad_parameter("--confidence", OWNER, "a number in [0, 1), 0 for no intervals", confidence)
     if plot is not None:
-        from firstk._checks import require
+        from firstk._base.checks import require
 
         require("matplotlib", "report", "--plot")
         if plot.suffix.lower() not in (".svg", ".png", ".pdf"):
             raise bad_parameter("--plot", OWNER, "a file name that ends in .svg, .png or .pdf", str(plot))
         if not plot.parent.is_dir():
-            raise InvalidInput(f"--plot: there is no folder '{plot.parent}'. Make it first, or choose another.")
+            raise InvalidInputError(f"--plot: there is no folder '{plot.parent}'. Make it first, or choose another.")
 
 
 def _limits(
     keep: float | None, relative_to: str, size: int | None, latency: float | None, k: int | None, names: str | None
 ) -> Limits:
-    from firstk.precision import PRECISIONS
+    from firstk.data.precision import PRECISIONS
 
     if keep is not None:
         keep = check_fraction(keep, "--keep", OWNER, open_left=True)
@@ -180,9 +181,9 @@ def _limits(
 
 
 def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, shown: bool) -> Found:
-    from firstk._checks import check_prefix
+    from firstk._base.checks import check_prefix
     from firstk.cli._curve_text import recommendable
-    from firstk.evaluation import METRICS, check_metric, prefix_curve
+    from firstk.metrics.curve import METRICS, check_metric, prefix_curve
 
     encoder, judging = run.encoder, run.judging
     check_prefix(limits.k, encoder.d, OWNER)
@@ -198,7 +199,7 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
     open_to_choice = ours if limits.k is not None else recommendable(ours, encoder.config)
     try:
         return replace(found, chosen=_choose(open_to_choice, table, limits) if limits.chooses else None)
-    except InvalidInput as refusal:  # what was measured is shown all the same
+    except InvalidInputError as refusal:  # what was measured is shown all the same
         return replace(found, refusal=refusal)
 
 
@@ -225,10 +226,10 @@ def _baselines(
     """Judge the baselines at a few prefix lengths; those that must be fitted, only where there are rows to fit on."""
     import numpy as np
 
-    from firstk.baselines import BASELINES, plain_truncation, random_dimensions
     from firstk.cli._evidence import OURS_ALONE
-    from firstk.costs import ladder
-    from firstk.evaluation import prefix_curve
+    from firstk.evaluation.baselines import BASELINES, plain_truncation, random_dimensions
+    from firstk.evaluation.precision_cost import ladder
+    from firstk.metrics.curve import prefix_curve
 
     if judging.metric in OURS_ALONE:
         return (), (f"Baselines have no {judging.metric}; --metric probe_accuracy compares them.",)
@@ -246,7 +247,7 @@ def _baselines(
         try:
             ks = [k for k in ladder(encoder.d) if k <= baseline.d]
             curves.append(replace(prefix_curve(baseline, judging.evidence, judging.metric, ks), label=name))
-        except InvalidInput as error:
+        except InvalidInputError as error:
             notes.append(f"{name} is left out: {error}")
     return tuple(curves), tuple(notes)
 
@@ -254,7 +255,7 @@ def _baselines(
 def _lengths(ours: PrefixCurve, encoder: FittedEncoder) -> Sequence[int]:
     """Return the prefix lengths at which precisions are judged: those of the ordering's list, or a ladder."""
     from firstk.cli._curve_text import recommendable
-    from firstk.costs import ladder
+    from firstk.evaluation.precision_cost import ladder
 
     own = recommendable(ours, encoder.config)
     return ladder(encoder.d) if own is ours else own.k
@@ -263,7 +264,7 @@ def _lengths(ours: PrefixCurve, encoder: FittedEncoder) -> Sequence[int]:
 def _table(
     encoder: FittedEncoder, judging: Judging, limits: Limits, rows: int | None, shown: bool, lengths: Sequence[int]
 ) -> PrecisionTable:
-    from firstk.costs import precision_table
+    from firstk.evaluation.precision_cost import precision_table
 
     ks = sorted({*lengths, *([] if limits.k is None else [limits.k])})
     # Float32 is always judged: it is what a share of the full score means.
@@ -278,7 +279,7 @@ def _table(
 
 def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) -> Offer:
     """Choose over every k in float32, and over the k of the table in other precisions and by time."""
-    from firstk.choice import Offer, PrecisionTable
+    from firstk.evaluation.operating_points import Offer, PrecisionTable
 
     offers = list(table or ())
     if limits.latency is None:
@@ -302,8 +303,8 @@ def _write_plot(path: Path, found: Found) -> None:
     """Write the curves, and below them the trade-off where precisions were judged; whole or not at all."""
     from matplotlib.figure import Figure
 
-    from firstk._whole_file import whole_file
-    from firstk.report import plot_curves, plot_tradeoff
+    from firstk._base.atomic_file import whole_file
+    from firstk.evaluation.report import plot_curves, plot_tradeoff
 
     figure = Figure(figsize=(7.2, 3.8 * (1 + (found.table is not None))), layout="constrained")
     axes = figure.subplots(1 + (found.table is not None), squeeze=False)[:, 0]
@@ -339,7 +340,7 @@ def _as_json(found: Found, run: Run) -> str:
 
 def _as_text(found: Found, run: Run) -> list[str]:
     from firstk.cli import _curve_text as text
-    from firstk.costs import ladder
+    from firstk.evaluation.precision_cost import ladder
 
     encoder, chosen = run.encoder, found.chosen
     width = f"{number_of(encoder.d, 'coordinate')} of {encoder.p:,}"

@@ -17,6 +17,6 @@ def demo(
     Fits several objectives on scikit-learn's digits, prints quality against k beside PCA, uncentred SVD, random
     dimensions and plain truncation, and names the smallest k that keeps 99 % of the raw vectors' accuracy.
     """
-    from firstk.demo import run
+    from firstk.cli._demo import run
 
     run(out, progress=not quiet)

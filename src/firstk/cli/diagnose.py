@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk._checks import InvalidInput, bad_parameter
+from firstk._base.checks import bad_parameter
 from firstk.cli._inputs import (
     JsonOption,
     LabelOption,
@@ -19,9 +19,10 @@ from firstk.cli._inputs import (
     open_labelled,
 )
 from firstk.cli._progress import row_progress, step_progress
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.diagnosis import Gathered
+    from firstk.evaluation.diagnosis import Gathered
 
 # Rows are copied to float64 on the way into the moments: smaller batches than elsewhere bound the memory.
 BATCH_ROWS = 16384
@@ -67,12 +68,12 @@ def diagnose(
     denoising by masking, label noise. Without: rank, effective dimension, anisotropy, copies, constant columns, and
     whether any noise could help. Reads the file once, in a stream.
     """
-    from firstk.diagnosis import PARTS, diagnose_gathered
+    from firstk.evaluation.diagnosis import PARTS, diagnose_gathered
 
     shape = _image_shape(image)
     parts = None if only is None else [part.strip().replace("-", "_") for part in only.split(",") if part.strip()]
     if plot is not None:
-        from firstk.report.spectra import check_figure
+        from firstk.evaluation.report.spectra import check_figure
 
         check_figure(plot)
     silent = quiet or json
@@ -80,7 +81,7 @@ def diagnose(
     with step_progress(1 + len(PARTS), quiet=silent) as say:
         found = diagnose_gathered(gathered, image_shape=shape, parts=parts, progress=say)
     if plot is not None:
-        from firstk.report.spectra import write_figure
+        from firstk.evaluation.report.spectra import write_figure
 
         write_figure(plot, found.spectrum, () if found.alignment is None else found.alignment.curves)
     typer.echo(found.to_json() if json else found.render())
@@ -92,7 +93,7 @@ def _gathered(
     source: str, vectors: str | None, label: str | None, labels: str | None, nan: str, kind: str, quiet: bool
 ) -> Gathered:
     """Read the file once; what its labels are is settled by the first batch."""
-    from firstk.diagnosis import Gathering, settled_kind
+    from firstk.evaluation.diagnosis import Gathering, settled_kind
 
     found = open_labelled(source, vectors=vectors, label=label, labels=labels, nan=nan)
     table = found.table
@@ -105,7 +106,7 @@ def _gathered(
                 gathering.update(X, y)
             progress(len(X))
     if gathering is None:
-        raise InvalidInput(f"'{source}' has no rows.")
+        raise InvalidInputError(f"'{source}' has no rows.")
     return gathering.finish()
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firstk._checks import InvalidInput, check_choice
+from firstk._base.checks import check_choice
 from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsOption
 from firstk.cli._wording import number_of
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.estimator import PrefixEncoder
+    from firstk.estimator.prefix_encoder import PrefixEncoder
 
 TARGETS = ("faiss", "onnx")
 
@@ -39,12 +40,12 @@ def export(
     documents in it.
     """
     check_choice(to, TARGETS, "--to", "firstk export")
-    from firstk.estimator import PrefixEncoder
+    from firstk.estimator.prefix_encoder import PrefixEncoder
 
     encoder = PrefixEncoder.load(model)
     if to == "onnx":
         if documents is not None:
-            raise InvalidInput("An ONNX file holds the encoder alone. Leave --documents out, or export to faiss.")
+            raise InvalidInputError("An ONNX file holds the encoder alone. Leave --documents out, or export to faiss.")
         facts = _to_onnx(encoder, k, out)
     else:
         table = _opened(documents, vectors, nan)
@@ -55,7 +56,7 @@ def export(
 
 def _opened(documents: str | None, vectors: str | None, nan: str) -> Any:
     if documents is None:
-        raise InvalidInput("A faiss index needs vectors to hold. Pass --documents FILE.")
+        raise InvalidInputError("A faiss index needs vectors to hold. Pass --documents FILE.")
     from firstk.data.files import open_vectors
 
     return open_vectors(documents, vectors=vectors, nan=nan)

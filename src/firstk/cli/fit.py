@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from firstk._checks import InvalidInput, RankWarning, TrainingWarning, require
+from firstk._base.checks import require
 from firstk.cli import _fit_options as options
 from firstk.cli._inputs import (
     JsonOption,
@@ -28,14 +28,15 @@ from firstk.cli._inputs import (
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
 from firstk.cli._wording import number_of, were
+from firstk.exceptions import InvalidInputError, RankWarning, TrainingWarning
 
 if TYPE_CHECKING:
-    from firstk.checkpoints import Checkpoint
     from firstk.cli._streams import Place, Stream
-    from firstk.estimator import PrefixEncoder
-    from firstk.fitting import StreamedFit
-    from firstk.records import PrefixCurve
-    from firstk.study_records import Study
+    from firstk.encoder.curve import PrefixCurve
+    from firstk.estimator.fit_files import StreamedFit
+    from firstk.estimator.prefix_encoder import PrefixEncoder
+    from firstk.evaluation.records import Study
+    from firstk.moments.checkpoint import Checkpoint
 
 SHARES = (0.95, 0.99, 0.999)
 
@@ -94,8 +95,8 @@ def fit(
 
 
 def _checkpoint(file: Path | None, out: Path, resume: bool) -> Checkpoint:
-    from firstk.checkpoints import Checkpoint
     from firstk.data.files.shards import beside
+    from firstk.moments.checkpoint import Checkpoint
 
     return Checkpoint(file or beside(out, ".checkpoint"), resume=resume)
 
@@ -105,11 +106,11 @@ def _posed(
 ) -> PrefixEncoder:
     """Return the encoder that the options describe; `named` says where labels, targets or pairs are."""
     from firstk.cli._settings import network_of, objective_of, ordering_of
-    from firstk.estimator import PrefixEncoder
+    from firstk.estimator.prefix_encoder import PrefixEncoder
 
     goal = objective_of(objective, dict(zip(options.SETTINGS, given, strict=True)))
     if named is None and goal.takes in ("labels", "targets", "labels or targets"):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"The objective '{goal.name}' learns from {goal.takes}: name their column with --label, or their file with "
             "--labels."
         )
@@ -129,17 +130,19 @@ def _run(
     dask: str | None,
 ) -> tuple[StreamedFit, Study | None, int]:
     """Fit, judge and save whole or not at all, and count the rows that were dropped."""
-    from firstk._storage import check_target
-    from firstk.accumulating import len_of
     from firstk.cli._streams import open_stream, read_held_out
-    from firstk.fitting import draw, fit_stream
-    from firstk.study_records import FILE
+    from firstk.encoder.storage.folder import check_target
+    from firstk.estimator.fit_files import draw, fit_stream
+    from firstk.evaluation.records import FILE
+    from firstk.moments.stream import len_of
 
     check_target(out)  # before the work, not after it
     stream, share = open_stream(place), _share_of(held_out)
     own = None if share is not None else read_held_out(place, held_out, stream)
     if dask is not None and place.labels is not None:
-        raise InvalidInput("Workers of a dask cluster read labels from a column of the files: --label, not --labels.")
+        raise InvalidInputError(
+            "Workers of a dask cluster read labels from a column of the files: --label, not --labels."
+        )
     with _bar(stream, shown) as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
         parts = draw(stream.rows, share or 0.0, seed)
         done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
@@ -166,7 +169,7 @@ def _share_of(held_out: str) -> float | None:
 def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, image: Any, seed: int) -> Any:
     """Collect what a page says about where everything came from."""
     from firstk import __version__
-    from firstk.study import Source
+    from firstk.evaluation.held_out import Source
 
     config, judged = done.encoder.encoder_.config, len(next(iter(done.held.values())))
     what = "pairs" if place.pairs is not None else "rows"
@@ -211,7 +214,7 @@ def _bar(stream: Stream, shown: bool) -> AbstractContextManager[Callable[[int], 
 
 
 def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
-    from firstk.study import steps_of, study
+    from firstk.evaluation.held_out import steps_of, study
 
     with step_progress(steps_of(done), quiet=not shown, what="judging") as begin:
         return study(done, source, begin)
@@ -224,12 +227,12 @@ def _cluster(address: str | None) -> Iterator[Any]:
         yield None
         return
     distributed = require("distributed", "dask", "Fitting on a dask cluster")
-    from firstk.engines.dask import gather
+    from firstk.integrations.dask import gather
 
     try:
         client = distributed.Client(address, timeout="10s")
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"There is no dask scheduler at '{address}' ({error}).") from None
+        raise InvalidInputError(f"There is no dask scheduler at '{address}' ({error}).") from None
     with client:
         yield gather
 

@@ -19,7 +19,7 @@ def info(
     """
     import json
 
-    from firstk.model_info import model_info
+    from firstk.encoder.storage.info import model_info
 
     found = model_info(model)
     typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.study_records import Study
+    from firstk.evaluation.records import Study
 
 
 def report(
@@ -29,8 +29,8 @@ def report(
     Curves beside the baselines, bytes saved, what each coordinate is worth and, for images, what k coordinates see; a
     slider over k moves all of it. The page needs no network, prints, and follows light and dark.
     """
-    from firstk.report import write_page
-    from firstk.report.study_page import page_of
+    from firstk.evaluation.report import write_page
+    from firstk.evaluation.report.study_page import page_of
 
     page = write_page(out, page_of(read_study(model), rows=rows, k=k, keep=keep))
     typer.echo(f"Open the page: {page.resolve().as_uri()}")
@@ -38,12 +38,12 @@ def report(
 
 def read_study(model: Path) -> Study:
     """Read the study of a model folder, or say why there is none."""
-    from firstk._storage import read_extra
-    from firstk.study_records import FILE, Study
+    from firstk.encoder.storage.folder import read_extra
+    from firstk.evaluation.records import FILE, Study
 
     text = read_extra(model, FILE)
     if text is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"'{model}' holds a model without a study: it was saved from Python, or fitted with nothing held out. Fit "
             f"it with 'firstk fit VECTORS -o {model}', which holds out a fifth of the rows, or judge it on rows of "
             f"your own: firstk curve {model} TEST"

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firstk._checks import InvalidInput, check_choice
+from firstk._base.checks import check_choice
 from firstk.cli._progress import looked_at
 from firstk.cli._wording import number_of
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.experiments.runner import Result, Run
-    from firstk.experiments.specs import Spec
+    from firstk_papers.frame.runner import Result, Run
+    from firstk_papers.frame.specs import Spec
 
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="What to run: ids (000/fig1), papers (000, 001, 002), or all.")
+        list[str] | None,
+        typer.Argument(
+            help="What to run: ids (talukder2026/fig1), papers (talukder2026, bao2020, balestriero2024), or all."
+        ),
     ] = None,
     tier: Annotated[
         str, typer.Option("--tier", help="smoke: small settings, minutes in all. full: the papers' sizes.")
@@ -45,19 +49,21 @@ def reproduce(
     Writes a record with its claims, a figure (SVG and PNG) for each, and one page, index.html. What is finished is
     kept: a run that was stopped goes on where it was. Data sets are read from the folder that FIRSTK_DATA names.
     """
-    from firstk.experiments.specs import HERE, TIERS, catalogue, choose
+    from firstk_papers.frame.specs import HERE, TIERS, catalogue, choose
 
     check_choice(tier, TIERS, "tier", "firstk reproduce")
     if own is not None:
         sys.path.insert(0, str(own.resolve()))  # where studies of one's own lie
     specs = catalogue(own or HERE)
     if not specs:
-        raise InvalidInput(f"'{own}' holds no experiments: there is no file like 000/fig1.toml in it.")
+        raise InvalidInputError(f"'{own}' holds no experiments: there is no file like talukder2026/fig1.toml in it.")
     if listed:
         _list(list(specs.values()) if not names else choose(names, specs), as_json)
         return
     if not names:
-        raise InvalidInput("Say what to reproduce: an id such as 000/fig1, a paper such as 000, or all. See --list.")
+        raise InvalidInputError(
+            "Say what to reproduce: an id such as talukder2026/fig1, a paper such as talukder2026, or all. See --list."
+        )
     chosen = choose(names, specs)
     _report(_run(chosen, specs, tier, out / tier, jobs, fresh, as_json), out / tier, as_json)
 
@@ -74,8 +80,8 @@ def _list(specs: list[Spec], as_json: bool) -> None:
 def _run(
     chosen: list[Spec], specs: dict[str, Spec], tier: str, folder: Path, jobs: int, fresh: bool, quiet: bool
 ) -> Run:
-    from firstk.experiments.page import write_results_page
-    from firstk.experiments.runner import read_results, run
+    from firstk_papers.frame.page import write_results_page
+    from firstk_papers.frame.runner import read_results, run
 
     with ExitStack() as stack:
         found = run(chosen, tier, folder, workers=jobs, fresh=fresh, progress=_bar(stack, quiet))
@@ -107,7 +113,7 @@ def _report(found: Run, folder: Path, as_json: bool) -> None:
         claims = [_plain(result, i) for result in found.results.values() for i in range(len(result.claims))]
         typer.echo(json.dumps({"claims": claims, "refused": found.refused}, indent=1))
     else:
-        from firstk.experiments.claims import WORDS
+        from firstk_papers.frame.claims import WORDS
 
         for result in found.results.values():
             typer.echo(f"\n{result.id}  {result.title}")
@@ -117,7 +123,7 @@ def _report(found: Run, folder: Path, as_json: bool) -> None:
                 typer.echo(f"  {WORDS[claim.held]:<13}{claim.statement} [{claim.threshold}; measured {measured}{seen}]")
         typer.echo(f"\nOpen the page: {(folder / 'index.html').resolve().as_uri()}")
     if found.refused:
-        raise InvalidInput(
+        raise InvalidInputError(
             "These could not be run. " + " ".join(f"{name}: {sentence}" for name, sentence in found.refused.items())
         )
 

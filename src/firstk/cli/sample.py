@@ -25,7 +25,7 @@ def sample(
     Columns: pixels (64 numbers), label (0 to 9) and part (train or test). The formats .npz, .npy, .csv, .tsv and
     .safetensors need no extra.
     """
-    from firstk._checks import check_choice
+    from firstk._base.checks import check_choice
     from firstk.data.samples import SAMPLES, write_sample
 
     check_choice(name, SAMPLES, "NAME", "sample")

@@ -12,7 +12,7 @@ from firstk.cli._progress import row_progress
 from firstk.cli._wording import number_of, were
 
 if TYPE_CHECKING:
-    from firstk.streaming import Outcome
+    from firstk.estimator.transform_files import Outcome
 
 
 def transform(
@@ -42,8 +42,8 @@ def transform(
     --resume, those that an earlier run finished are not done again.
     """
     from firstk.data.files import open_vectors
-    from firstk.fitted import FittedEncoder
-    from firstk.streaming import transform_file
+    from firstk.encoder.fitted import FittedEncoder
+    from firstk.estimator.transform_files import transform_file
 
     encoder = FittedEncoder.load(model)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]

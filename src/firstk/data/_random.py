@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import bad_parameter, is_int
+from firstk._base.checks import bad_parameter, is_int
 
 
 def generator(random_state: Any, owner: str) -> np.random.Generator:

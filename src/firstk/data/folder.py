@@ -1,7 +1,7 @@
 """Where data sets lie, and how their files are read: idx and npz.
 
-Files are untrusted input. A reader either returns arrays of the shape it promises or raises `MissingData` or
-`InvalidInput` with a sentence; nothing is unpickled.
+Files are untrusted input. A reader either returns arrays of the shape it promises or raises `MissingDataError` or
+`InvalidInputError` with a sentence; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk._checks import InvalidInput, MissingData, bad_parameter
+from firstk._base.checks import bad_parameter
 from firstk.data.files.npy import read_header
+from firstk.exceptions import InvalidInputError, MissingDataError
 
 VARIABLE = "FIRSTK_DATA"
 
@@ -92,22 +93,22 @@ def locate(home: Path, subfolder: str, names: Sequence[str]) -> list[Path] | Non
     return found
 
 
-def missing(title: str, home: Path, subfolder: str, names: Sequence[str], way_out: str) -> MissingData:
+def missing(title: str, home: Path, subfolder: str, names: Sequence[str], way_out: str) -> MissingDataError:
     """Build the error for a set that is not there: what was looked for, where, and the way out."""
     absent = [name for name in names if locate(home, subfolder, [name]) is None]
     looked = (
         f"{title} is not in {home / subfolder}: looked for {', '.join(names)}; "
         f"{len(absent)} of {len(names)} missing ({', '.join(absent)}). "
     )
-    return MissingData(
+    return MissingDataError(
         f"{looked}Set {VARIABLE} (or folder=) to the folder that holds '{subfolder}/'{way_out}.",
         f"{looked}Set the environment variable {VARIABLE} to the folder that holds '{subfolder}/'.",
     )
 
 
-def unusable(path: Path, why: str) -> InvalidInput:
+def unusable(path: Path, why: str) -> InvalidInputError:
     """Build the error for a file that is there and cannot be used."""
-    return InvalidInput(f"The data file {path} cannot be used: {why}. Replace it with an intact copy.")
+    return InvalidInputError(f"The data file {path} cannot be used: {why}. Replace it with an intact copy.")
 
 
 def read_idx(path: Path, ndim: int) -> np.ndarray:
@@ -147,7 +148,7 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
                 raise unusable(path, f"it lacks the arrays {', '.join(absent)} (it has {archive.namelist()})")
             # Members are read whole first: that checks their CRC, and only then is the header believed.
             return {name: _read_npy(archive.read(f"{name}.npy")) for name in names}
-    except InvalidInput:
+    except InvalidInputError:
         raise
     except _BROKEN as error:
         raise unusable(path, f"reading fails ({error or type(error).__name__})") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk._checks import InvalidInput, MissingData
+from firstk.exceptions import InvalidInputError, MissingDataError
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def fetch(source: Source, home: Path) -> tuple[np.ndarray, np.ndarray, np.ndarra
             parser=parser,
         )
     except (OSError, HTTPException, ValueError) as error:
-        raise MissingData(
+        raise MissingDataError(
             f"'{source.name}' could not be fetched from OpenML into {home / 'openml'} "
             f"({type(error).__name__}: {error}). Check the connection and the right to write there, "
             "or put the files of the set into that data folder (see its reader's documentation)."
@@ -75,7 +75,7 @@ def _decode(source: Source, pixels: np.ndarray, labels: np.ndarray) -> tuple[np.
     n = source.n_train + sum(source.test_counts)
     p = int(np.prod(source.image_shape))
     if pixels.shape != (n, p) or labels.shape != (n,):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"OpenML's '{source.name}' should be {n} rows of {p} pixels with a label each. "
             f"Got shapes {pixels.shape} and {labels.shape}. "
             "Delete the downloaded copy and try again, or use the files of the set."
@@ -85,12 +85,12 @@ def _decode(source: Source, pixels: np.ndarray, labels: np.ndarray) -> tuple[np.
         counts = np.bincount(numbers[source.n_train :], minlength=len(source.test_counts)).tolist()
         images = _as_bytes(pixels)
     except ValueError as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"OpenML's '{source.name}' should hold class numbers and pixels from 0 to 255 ({error}). "
             "Delete the downloaded copy and try again, or use the files of the set."
         ) from None
     if counts != list(source.test_counts):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"The last {n - source.n_train} rows of OpenML's '{source.name}' should be the test part, with "
             f"{list(source.test_counts)} images per class. Got {counts}: the rows are in another order. "
             "Use the files of the set."

@@ -61,9 +61,9 @@ def load_mnist(folder: _Folder = None, *, download: bool = False) -> ImageSet:
 
     Raises
     ------
-    MissingData
+    MissingDataError
         The files are not there, or cannot be fetched.
-    InvalidInput
+    InvalidInputError
         A file is damaged.
     """
     return _load_images("MNIST", "mnist", _IDX_FILES, _idx_parts, openml.MNIST, _DIGIT_NAMES, folder, download)
@@ -72,7 +72,7 @@ def load_mnist(folder: _Folder = None, *, download: bool = False) -> ImageSet:
 def load_fashion_mnist(folder: _Folder = None, *, download: bool = False) -> ImageSet:
     """Return Fashion-MNIST: 60,000 training and 10,000 test images of 28 x 28 pixels, ten kinds of clothing.
 
-    000 (C.1) splits all 70,000 images anew: ``split(fashion.X, fashion.y)``.
+    Talukder et al. 2026 (C.1) splits all 70,000 images anew: ``split(fashion.X, fashion.y)``.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def load_fashion_mnist(folder: _Folder = None, *, download: bool = False) -> Ima
 
     Raises
     ------
-    MissingData
+    MissingDataError
         The files are not there, or cannot be fetched.
-    InvalidInput
+    InvalidInputError
         A file is damaged.
     """
     return _load_images(
@@ -118,9 +118,9 @@ def load_cifar10(folder: _Folder = None, *, download: bool = False) -> ImageSet:
 
     Raises
     ------
-    MissingData
+    MissingDataError
         The file is not there, or cannot be fetched.
-    InvalidInput
+    InvalidInputError
         The file is damaged.
     """
     return _load_images(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import check_choice
+from firstk._base.checks import check_choice
 from firstk.data.embedded import load_digits
 from firstk.data.files import write_vectors
 from firstk.data.files.choosing import PLAIN_NAME

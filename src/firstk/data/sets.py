@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from firstk._checks import check_choice
+from firstk._base.checks import check_choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class ImageSet:
 
     @property
     def X(self) -> np.ndarray:
-        """All images, training part first (000 C.1 splits all 70,000 anew)."""
+        """All images, training part first (Talukder et al. 2026 C.1 splits all 70,000 anew)."""
         return np.concatenate([self.X_train, self.X_test])
 
     @property

@@ -1,6 +1,7 @@
 """Training, validation and test parts with exact counts.
 
-Stratified by class and centred on the training part, as the experiments of 000 (appendix C.1) need them.
+Stratified by class and centred on the training part, as the experiments of Talukder et al. 2026 (appendix C.1) need
+them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, bad_parameter, check_matrix, check_same_length, is_real
+from firstk._base.checks import bad_parameter, check_matrix, check_same_length, is_real
 from firstk.data._random import generator
+from firstk.exceptions import InvalidInputError
 
 _PARTS = ("train", "val", "test")
 
@@ -53,7 +55,7 @@ def split(
     random_state: Any = 0,
     centre: bool = True,
 ) -> Split:
-    """Split as 000 appendix C.1 does: 70/10/20, stratified, centred on the training part, not scaled.
+    """Split as Talukder et al. 2026 appendix C.1 does: 70/10/20, stratified, centred on the training part, not scaled.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ def _counts(n: int, fractions: Any) -> tuple[int, int, int]:
     counts = (n - n_val - n_test, n_val, n_test)
     for part, share, count in zip(_PARTS, shares, counts, strict=True):
         if share > 0 and count < 1:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"split leaves the {part} part empty: {share:g} of {n} rows is {n * share:g}. "
                 "Give more rows, or set that fraction to 0 (validation or test only)."
             )
@@ -127,25 +129,27 @@ def _check_labels(y: Any, X: np.ndarray, counts: tuple[int, int, int]) -> np.nda
     """Return labels as a vector in which every class can reach every part."""
     y = np.asarray(y)
     if y.ndim != 1:
-        raise InvalidInput(f"split takes one label per row in 'y'. Got shape {y.shape}; use y.ravel() or argmax(1).")
+        raise InvalidInputError(
+            f"split takes one label per row in 'y'. Got shape {y.shape}; use y.ravel() or argmax(1)."
+        )
     check_same_length(X, y, "X", "y", "split")
     try:
         classes, sizes = np.unique(y, return_counts=True)
     except TypeError:
-        raise InvalidInput(
+        raise InvalidInputError(
             "split takes labels of one kind in 'y'; it holds several (None?). Fill them first."
         ) from None
     needed = sum(count > 0 for count in counts)
     if sizes.min() < needed:
         small = classes[sizes < needed]
-        raise InvalidInput(
+        raise InvalidInputError(
             f"split stratifies by 'y' and needs at least {needed} rows of each class, one per part. "
             f"Class {small[0]!s} has {sizes.min()} ({len(small)} of {len(classes)} classes are too small). "
             "Drop or merge small classes; for continuous targets leave y out and cut them by index_train."
         )
     for part, count in zip(_PARTS, counts, strict=True):
         if 0 < count < len(classes):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"split stratifies by 'y', but the {part} part has {count} rows for {len(classes)} classes. "
                 "Give more rows, a larger fraction, or leave y out."
             )
@@ -156,7 +160,7 @@ def _check_all_trained(labels: np.ndarray, train: np.ndarray) -> None:
     """Refuse a split that rounds a class away from the training part."""
     lost = np.setdiff1d(labels, labels[train])
     if len(lost):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"split leaves no training row of {len(lost)} classes (class {lost[0]!s} first): that part has "
             f"{len(train)} of {len(labels)} rows. Enlarge its fraction, or drop or merge small classes."
         )
@@ -173,7 +177,7 @@ def _cut(rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int) 
         first, second = train_test_split(rows, test_size=n_second, random_state=seed, stratify=strata)
     except ValueError as error:
         # A small class can be used up by the first cut; which one depends on all sizes together.
-        raise InvalidInput(
+        raise InvalidInputError(
             f"split cannot keep all classes in {len(rows)} rows with {n_second} taken out ({error}) "
             "Drop or merge small classes, or leave y out."
         ) from None

@@ -1,6 +1,7 @@
 """Synthetic sets whose right answer is known: axes, their order and their spectrum come with the data.
 
-They are the sets of 000 (appendix C.2) and 001 (appendix H.2). All spectra follow the 1/n convention.
+They are the sets of Talukder et al. 2026 (appendix C.2) and Bao et al. 2020 (appendix H.2). All spectra follow the 1/n
+convention.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import bad_parameter, is_int, is_real
+from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk.data._random import generator
 
 
@@ -53,7 +54,7 @@ def two_blocks(
     beta_0: float = 1.0,
     rho_sig: float = 0.7,
 ) -> SyntheticSet:
-    r"""Draw the set of 000 appendix C.2: variance in one block of columns, classes in the other.
+    r"""Draw the set of Talukder et al. 2026 appendix C.2: variance in one block of columns, classes in the other.
 
     The first `p_noise` columns are loud and carry no class, the last C - 1 are quiet and carry all of it, so
     that the leading axes of PCA and of LDA are orthogonal.
@@ -68,12 +69,12 @@ def two_blocks(
     p_noise : int
         Columns of the noise block.
     tau_noise, rho_noise : float
-        Noise variances are tau_noise^2 rho_noise^(2i), i = 0, 1, ... (000 (35)).
+        Noise variances are tau_noise^2 rho_noise^(2i), i = 0, 1, ... (Talukder et al. 2026 (35)).
     tau_sig : float
-        Standard deviation inside a class, on every signal axis (000 (34)).
+        Standard deviation inside a class, on every signal axis (Talukder et al. 2026 (34)).
     beta_0, rho_sig : float
         Class means are H diag(beta), beta_i = beta_0 rho_sig^i, with H orthonormal columns that sum to zero
-        (000 (36)).
+        (Talukder et al. 2026 (36)).
 
     Returns
     -------
@@ -138,7 +139,7 @@ def two_blocks(
 def evenly_spaced(
     random_state: Any = 0, *, n: int = 5000, p: int = 1000, low: float = 1.0, high: float = 100.0
 ) -> SyntheticSet:
-    """Build the set of 001 appendix H.2: singular values evenly spaced from `low` to `high`.
+    """Build the set of Bao et al. 2020 appendix H.2: singular values evenly spaced from `low` to `high`.
 
     Parameters
     ----------
@@ -159,8 +160,8 @@ def evenly_spaced(
 
     Notes
     -----
-    The text of 001 (section 7) has singular values 1, ..., m with m = 1000, its appendix H.2 has 1 to 100 for
-    the same experiment. The default is the appendix, which states the settings; `high=1000.0` is the text.
+    The text of Bao et al. 2020 (section 7) has singular values 1, ..., m with m = 1000, its appendix H.2 has 1 to 100
+    for the same experiment. The default is the appendix, which states the settings; `high=1000.0` is the text.
 
     Examples
     --------
@@ -193,7 +194,7 @@ def evenly_spaced(
 
 
 def _balanced_frame(n_classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Return H of 000 (36): (C, C-1), orthonormal columns, each of which sums to zero."""
+    """Return H of Talukder et al. 2026 (36): (C, C-1), orthonormal columns, each of which sums to zero."""
     G = rng.standard_normal((n_classes, n_classes - 1))
     return _orthonormal(G - G.mean(axis=0))
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from firstk._checks import InvalidInput, check_choice
-from firstk.fitted import FittedEncoder
+from firstk._base.checks import check_choice
+from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import InvalidInputError
 
 METRICS = ("cosine", "inner_product", "l2")
 
@@ -22,7 +23,9 @@ def fitted(encoder: Any, owner: str) -> FittedEncoder:
     """Return the fitted encoder behind a PrefixEncoder, or the argument itself if it is one."""
     found = getattr(encoder, "encoder_", encoder)
     if not isinstance(found, FittedEncoder):
-        raise InvalidInput(f"{owner} takes a fitted PrefixEncoder or a FittedEncoder. Got {type(encoder).__name__}.")
+        raise InvalidInputError(
+            f"{owner} takes a fitted PrefixEncoder or a FittedEncoder. Got {type(encoder).__name__}."
+        )
     return found
 
 

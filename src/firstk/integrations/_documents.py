@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_matrix
+from firstk._base.checks import check_matrix
 from firstk.data.files import VectorTable
+from firstk.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Documents:
         if not isinstance(source, VectorTable):
             return cls(check_matrix(source, owner, name, width=width))
         if source.width != width:
-            raise InvalidInput(f"{owner} takes '{name}' with {width} columns. '{source.path}' has {source.width}.")
+            raise InvalidInputError(f"{owner} takes '{name}' with {width} columns. '{source.path}' has {source.width}.")
         return cls(source)
 
     @property

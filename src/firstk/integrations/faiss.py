@@ -19,17 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import (
-    CorruptModel,
-    InvalidInput,
-    bad_parameter,
-    check_choice,
-    check_prefix,
-    check_same_length,
-    require,
-)
-from firstk._input_file import check_regular
-from firstk._whole_file import whole_file
+from firstk._base.atomic_file import whole_file
+from firstk._base.checks import bad_parameter, check_choice, check_prefix, check_same_length, require
+from firstk._base.input_file import check_regular
+from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations._codes import Codes
 from firstk.integrations._documents import Documents
 
@@ -92,11 +85,11 @@ def to_faiss(
     _check_linear(codes)
     if documents is None:
         if ids is not None:
-            raise InvalidInput("The 'ids' of to_faiss are those of 'documents'. Got no documents.")
+            raise InvalidInputError("The 'ids' of to_faiss are those of 'documents'. Got no documents.")
         chosen = _settled_side(codes, side)
         return _transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
     if side is not None:
-        raise InvalidInput("With 'documents' to_faiss sees to both sides itself. Leave 'side' out.")
+        raise InvalidInputError("With 'documents' to_faiss sees to both sides itself. Leave 'side' out.")
     rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
     numbers = _checked_ids(ids, rows)
     store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)
@@ -123,7 +116,7 @@ def as_side(index: Any, encoder: Any, side: str) -> Any:
     metric = "cosine" if len(chain) == 3 else ("l2" if store.metric_type == faiss.METRIC_L2 else "inner_product")
     codes = Codes.of(encoder, metric, "as_side")
     if (codes.encoder.p, codes.unit) != (index.d, len(chain) == 3) or store.d > codes.encoder.d:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"This index takes {index.d} columns and holds codes of {store.d}; it was not built from this encoder, "
             f"which goes from {codes.encoder.p} to {codes.encoder.d}."
         )
@@ -142,7 +135,7 @@ def save(index: Any, path: str | Path) -> Path:
         try:
             faiss.write_index(index, str(draft))
         except RuntimeError as error:
-            raise InvalidInput(f"faiss could not write '{path}': {_reason(error)}. Nothing was changed.") from None
+            raise InvalidInputError(f"faiss could not write '{path}': {_reason(error)}. Nothing was changed.") from None
         seal = _MARK + _digest(draft, draft.stat().st_size)
         with draft.open("ab") as file:
             file.write(seal)
@@ -156,12 +149,12 @@ def load(path: str | Path) -> Any:
     if file.exists():
         check_regular(file)
     else:
-        raise CorruptModel(f"'{file}' is no faiss index: there is no such file.")
+        raise CorruptModelError(f"'{file}' is no faiss index: there is no such file.")
     _check_seal(file)
     try:
         index = faiss.read_index(str(file))
     except (RuntimeError, MemoryError) as error:
-        raise CorruptModel(f"'{file}' is not a readable faiss index ({_reason(error)}). Write it again.") from None
+        raise CorruptModelError(f"'{file}' is not a readable faiss index ({_reason(error)}). Write it again.") from None
     _taken_apart(faiss, index)
     return index
 
@@ -185,12 +178,12 @@ def _check_seal(file: Path) -> None:
         stream.seek(size)
         mark, stored = stream.read(len(_MARK)), stream.read()
     if mark == _MARK and stored != _digest(file, size):
-        raise CorruptModel(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
+        raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
 
 
 def _check_linear(codes: Codes) -> None:
     if codes.encoder.body is not None:
-        raise InvalidInput(
+        raise InvalidInputError(
             "faiss has no transform for a network, so only linear encoders fit into an index. Encode first: "
             "add encoder.transform(X, k) to an index of faiss, or run the encoder as ONNX beside it."
         )
@@ -204,7 +197,7 @@ def _settled_side(codes: Codes, side: str | None) -> str:
     if side is not None:
         return check_choice(side, _SIDES, "side", _OWNER)
     if not _one_mean(codes):
-        raise InvalidInput(
+        raise InvalidInputError(
             "This encoder centres queries and documents by their own means, and an index has one transform for both. "
             "Pass documents=..., or side='document' to add and as_side(index, encoder, 'query') to search."
         )
@@ -219,7 +212,7 @@ def _store(faiss: Any, k: int, description: Any, metric: str, *, with_ids: bool 
     try:
         store = faiss.index_factory(k, description, kind)
     except RuntimeError as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"faiss cannot build an index '{description}' on {k} coordinates: {_reason(error)}. "
             "Examples that it can: 'Flat', 'HNSW32', 'IVF256,Flat'."
         ) from None
@@ -252,7 +245,7 @@ def _taken_apart(faiss: Any, index: Any) -> tuple[list[Any], Any]:
     kinds = (faiss.CenteringTransform, faiss.LinearTransform, faiss.NormalizationTransform)
     ours = len(chain) in (2, 3) and all(isinstance(part, kind) for part, kind in zip(chain, kinds, strict=False))
     if not ours:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"This faiss index ({type(index).__name__}) holds no firstk encoder. Build one with to_faiss, or read it "
             "with faiss.read_index."
         )
@@ -268,10 +261,10 @@ def _checked_ids(ids: Any, documents: Documents) -> np.ndarray | None:
         raise bad_parameter("ids", _OWNER, "a list of ints", ids)
     check_same_length(numbers, range(documents.rows), "ids", "documents", _OWNER)
     if int(numbers.min()) < 0 or int(numbers.max()) >= 2**63:
-        raise InvalidInput(f"The 'ids' of to_faiss must lie in [0, 2^63). Got {numbers.min()} to {numbers.max()}.")
+        raise InvalidInputError(f"The 'ids' of to_faiss must lie in [0, 2^63). Got {numbers.min()} to {numbers.max()}.")
     values, counts = np.unique(numbers, return_counts=True)
     if (counts > 1).any():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"The 'ids' of to_faiss must differ: {int((counts > 1).sum())} occur more than once, the first of them "
             f"{values[counts > 1][0]}. faiss would keep all copies; drop the rows that were replaced."
         )
@@ -287,7 +280,7 @@ def _fill(whole: Any, documents: Documents, ids: np.ndarray | None, description:
         try:
             whole.train(np.ascontiguousarray(sample, dtype=np.float32))
         except RuntimeError as error:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"'{description}' cannot be trained on {len(sample)} documents: {_reason(error)}."
             ) from None
     with tqdm(total=documents.rows, desc="adding", unit="row", disable=None if progress else True) as bar:

@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import CorruptModel, InvalidInput, check_choice, check_matrix, check_prefix, require
-from firstk._input_file import check_regular
-from firstk._whole_file import whole_file
-from firstk.bodies import Layers
-from firstk.fitted import FittedEncoder
+from firstk._base.atomic_file import whole_file
+from firstk._base.checks import check_choice, check_matrix, check_prefix, require
+from firstk._base.input_file import check_regular
+from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.network import Layers
+from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations._codes import fitted
 
 # Old enough for onnxruntime 1.12 and everything since; nothing newer is needed.
@@ -58,7 +59,7 @@ def export(encoder: Any, path: str | Path) -> Path:
 
     Notes
     -----
-    The graph does what :meth:`firstk.fitted.FittedEncoder.encode` does on float32 rows, step by step and in the same
+    The graph does what :meth:`firstk.FittedEncoder.encode` does on float32 rows, step by step and in the same
     precision (float64 inside where codes are brought to unit norm): x - mean before the product, layers with ReLU
     between them, the cut axes, the norm after the cut (zero rows stay zero). The model's metadata
     hold the encoder's config as JSON.
@@ -81,25 +82,29 @@ def load(path: str | Path) -> OnnxEncoder:
     if file.exists():
         check_regular(file)
     else:
-        raise CorruptModel(f"'{file}' is no ONNX model: there is no such file.")
+        raise CorruptModelError(f"'{file}' is no ONNX model: there is no such file.")
     payload = file.read_bytes()
     try:
         model = onnx.load_model_from_string(payload)
         facts = {entry.key: entry.value for entry in model.metadata_props}
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # protobuf, checker and shape inference each have their own
-        raise CorruptModel(f"'{file}' is not a readable ONNX model ({_first_line(error)}). Export it again.") from None
+        raise CorruptModelError(
+            f"'{file}' is not a readable ONNX model ({_first_line(error)}). Export it again."
+        ) from None
     if facts.get("format") != _FORMAT:
-        raise CorruptModel(f"'{file}' is an ONNX model that firstk did not write: its metadata name no '{_FORMAT}'.")
+        raise CorruptModelError(
+            f"'{file}' is an ONNX model that firstk did not write: its metadata name no '{_FORMAT}'."
+        )
     if facts.get("sha256") != _digest(model):
-        raise CorruptModel(f"'{file}' does not match its own checksum: it is damaged. Copy or export it again.")
+        raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or export it again.")
     options = runtime.SessionOptions()
     options.log_severity_level = 3  # errors only: the defaults of `k` and `query` are each worth a warning to it
     try:
         session = runtime.InferenceSession(payload, options, providers=["CPUExecutionProvider"])
         return OnnxEncoder(int(facts["d"]), int(facts["p"]), json.loads(facts["config"]), session)
     except Exception as error:  # onnxruntime's exceptions share no base class
-        raise CorruptModel(f"'{file}' is damaged ({_first_line(error)}). Export it again.") from None
+        raise CorruptModelError(f"'{file}' is damaged ({_first_line(error)}). Export it again.") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +149,9 @@ class _Graph:
         with np.errstate(over="ignore"):
             part = np.array(value, dtype=self.real if dtype is None else dtype, order="C")
         if not np.isfinite(part).all():
-            raise InvalidInput(f"The array '{name}' of this encoder does not fit into float32, which ONNX export uses.")
+            raise InvalidInputError(
+                f"The array '{name}' of this encoder does not fit into float32, which ONNX export uses."
+            )
         self.constants.append(self._onnx.numpy_helper.from_array(part, name))
         return name
 
@@ -185,7 +192,7 @@ def _model(onnx: Any, encoder: FittedEncoder) -> Any:
     """Build, describe and check the model."""
     body = encoder.body
     if body is not None and not isinstance(body, Layers):
-        raise InvalidInput(
+        raise InvalidInputError(
             "ONNX export takes linear encoders and firstk's own MLP; this one has a network of your own. Export that "
             "network with torch.onnx.export, and apply it to vectors - encoder.mean, then encoder.components."
         )
@@ -204,7 +211,7 @@ def _model(onnx: Any, encoder: FittedEncoder) -> Any:
     )
     helper.set_model_props(model, _facts(encoder) | {"sha256": _digest(model)})
     if model.ByteSize() > _MOST_BYTES:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"An ONNX file holds at most 2 GiB, and this encoder of {encoder.p} x {encoder.d} takes more. "
             "Cut it first: encoder[:k]."
         )

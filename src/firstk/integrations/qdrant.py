@@ -14,16 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from firstk._checks import (
-    FirstkError,
-    InvalidInput,
-    bad_parameter,
-    check_matrix,
-    check_prefix,
-    check_same_length,
-    is_int,
-    require,
-)
+from firstk._base.checks import bad_parameter, check_matrix, check_prefix, check_same_length, is_int, require
+from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations._codes import Codes
 from firstk.integrations._documents import Documents
 
@@ -112,7 +104,7 @@ class PrefixCollection:
         with _answered(name):
             if client.collection_exists(name):
                 if not replace:
-                    raise InvalidInput(
+                    raise InvalidInputError(
                         f"There is a collection '{name}' already. Use PrefixCollection.open, or pass replace=True."
                     )
                 client.delete_collection(name)
@@ -125,17 +117,21 @@ class PrefixCollection:
         require("qdrant_client", "search", _PURPOSE)
         with _answered(name):
             if not client.collection_exists(name):
-                raise InvalidInput(f"There is no collection '{name}'. Make it with PrefixCollection.create.")
+                raise InvalidInputError(f"There is no collection '{name}'. Make it with PrefixCollection.create.")
             vectors = client.get_collection(name).config.params.vectors
         metrics = {distance: metric for metric, distance in _DISTANCES.items()}
         if not isinstance(vectors, Mapping) or not {"short", "full"} <= set(vectors):
-            raise InvalidInput(f"The collection '{name}' has no vectors 'short' and 'full': firstk did not make it.")
+            raise InvalidInputError(
+                f"The collection '{name}' has no vectors 'short' and 'full': firstk did not make it."
+            )
         short, full = vectors["short"], vectors["full"]
         if short.distance != full.distance or full.distance.value not in metrics:
-            raise InvalidInput(f"The collection '{name}' compares its vectors as firstk does not: it did not make it.")
+            raise InvalidInputError(
+                f"The collection '{name}' compares its vectors as firstk does not: it did not make it."
+            )
         codes = Codes.of(encoder, metrics[full.distance.value], "PrefixCollection.open")
         if full.size > codes.encoder.d:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"The collection '{name}' holds codes of {full.size} coordinates, and this encoder has "
                 f"{codes.encoder.d}. Open it with the encoder it was created with."
             )
@@ -251,7 +247,7 @@ class PrefixCollection:
         with _answered(self.name):
             there = self.client.count(self.name, exact=True).count
         if there:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"The collection '{self.name}' holds {there} points, and row numbers would replace them. Pass ids."
             )
         return list(range(n))
@@ -263,11 +259,11 @@ def checked_ids(ids: Any, n: int, owner: str) -> list[int | str]:
         raise bad_parameter("ids", owner, "a sequence of ints or UUIDs", ids)
     keys = [_checked_id(key, owner) for key in ids]
     if len(keys) != n:
-        raise InvalidInput(f"{owner} needs as many 'ids' as rows in 'vectors'. Got {len(keys)} and {n}.")
+        raise InvalidInputError(f"{owner} needs as many 'ids' as rows in 'vectors'. Got {len(keys)} and {n}.")
     seen: set[int | str] = set()
     twice = [key for key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
     if twice:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"The 'ids' of {owner} must differ: {len(set(twice))} occur more than once, the first {twice[0]!r}. "
             "Only the last would be kept; drop the rows that were replaced."
         )
@@ -280,7 +276,7 @@ def _checked_id(key: Any, owner: str) -> int | str:
     if isinstance(key, (str, uuid.UUID)):
         with contextlib.suppress(ValueError):
             return str(uuid.UUID(str(key)))
-    raise InvalidInput(
+    raise InvalidInputError(
         f"Qdrant takes ids that are ints in [0, 2^64) or UUIDs. {owner} got {key!r}. For other names use "
         "uuid.uuid5(namespace, name), and keep the name in the payload."
     )
@@ -288,7 +284,7 @@ def _checked_id(key: Any, owner: str) -> int | str:
 
 def _checked_payloads(payloads: Any, n: int, owner: str) -> list[dict[str, Any]]:
     if not isinstance(payloads, Sequence) or not all(isinstance(one, Mapping) for one in payloads):
-        raise InvalidInput(f"The 'payloads' of {owner} must be a list of dicts, one a row.")
+        raise InvalidInputError(f"The 'payloads' of {owner} must be a list of dicts, one a row.")
     check_same_length(payloads, range(n), "payloads", "vectors", owner)
     return [dict(one) for one in payloads]
 
@@ -310,4 +306,4 @@ def _answered(name: str) -> Iterator[None]:
         raise
     except (ApiException, ValueError, OSError) as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InvalidInput(f"Qdrant did not do what was asked of collection '{name}': {said}") from None
+        raise InvalidInputError(f"Qdrant did not do what was asked of collection '{name}': {said}") from None

@@ -1,10 +1,10 @@
 """Full-prefix losses as `nn.Module`s, for people with their own training loop.
 
-Each module is a function of `firstk.kernels` with its options stored: calling it gives the weighted loss of
+Each module is a function of `firstk.losses.functional` with its options stored: calling it gives the weighted loss of
 all d prefixes, `per_prefix` the d separate losses for logging. All of them need the extra 'torch'.
 """
 
-from firstk._checks import require
+from firstk._base.checks import require
 
 require("torch", "torch", "firstk.losses")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from firstk._checks import check_choice
-from firstk.kernels._inputs import ESTIMATORS, weights_of
-from firstk.omega import OmegaLike, PrefixWeights
+from firstk._base.checks import check_choice
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights
+from firstk.losses.functional._inputs import ESTIMATORS, weights_of
 
 
 class PrefixLoss(nn.Module):

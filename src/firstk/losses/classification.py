@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from firstk._checks import bad_parameter, is_int
-from firstk.kernels import cross_entropy, free_heads
-from firstk.kernels._inputs import refuse_sampled, untraced
+from firstk._base.checks import bad_parameter, is_int
+from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
-from firstk.omega import OmegaLike
+from firstk.losses.functional import cross_entropy, free_heads
+from firstk.losses.functional._inputs import refuse_sampled, untraced
 
 
 class FullPrefixCrossEntropy(PrefixLoss):

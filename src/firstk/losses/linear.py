@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firstk._checks import InvalidInput
-from firstk.kernels import fisher, reconstruction, regression
-from firstk.kernels._inputs import refuse_sampled, untraced
+from firstk._base.prefix_weights import OmegaLike
+from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
-from firstk.omega import OmegaLike
+from firstk.losses.functional import fisher, reconstruction, regression
+from firstk.losses.functional._inputs import refuse_sampled, untraced
 
 
 class FullPrefixReconstruction(PrefixLoss):
@@ -102,7 +102,7 @@ class FullPrefixFisher(PrefixLoss):
     shrinkage : float in [0, 1], optional
         Of Sw, in input space.
     code_eps : float
-        eps of 000 (29), in code space; for reproduction only.
+        eps of Talukder et al. 2026 (29), in code space; for reproduction only.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class FullPrefixFisher(PrefixLoss):
     def from_codes(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d) of any network; `shrinkage` has no input space here."""
         if self.shrinkage is not None:
-            raise InvalidInput(
+            raise InvalidInputError(
                 "FullPrefixFisher.from_codes has no input space to shrink Sw in. Got "
                 f"shrinkage={self.shrinkage}; use code_eps, or the form with scatters."
             )

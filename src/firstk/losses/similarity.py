@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firstk._checks import check_choice
-from firstk.kernels import contrastive, cosent, cosine
-from firstk.kernels._inputs import refuse_sampled, untraced
+from firstk._base.checks import check_choice
+from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
-from firstk.omega import OmegaLike
+from firstk.losses.functional import contrastive, cosent, cosine
+from firstk.losses.functional._inputs import refuse_sampled, untraced
 
 
 class FullPrefixInfoNCE(PrefixLoss):

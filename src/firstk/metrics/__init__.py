@@ -6,16 +6,11 @@ score for every single coordinate.
 """
 
 from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2
-from firstk.metrics.neighbours import (
-    nearest_neighbour_accuracy,
-    nearest_neighbours,
-    neighbour_recall,
-    positive_recall,
-)
+from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
+from firstk.metrics.neighbors import nearest_neighbour_accuracy, nearest_neighbours, neighbour_recall, positive_recall
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_cosines, pair_spearman
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
-from firstk.metrics.tallies import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
 from firstk.metrics.task import (
     explained_variance,
     linear_probe_accuracy,

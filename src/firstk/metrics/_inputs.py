@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, bad_parameter, check_matrix, is_int
+from firstk._base.checks import bad_parameter, check_matrix, is_int
+from firstk.exceptions import InvalidInputError
 
 
 def check_codes(Z_ref: Any, Z: Any, owner: str, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
@@ -34,9 +35,11 @@ def check_labels(y: Any, n: int, owner: str, name: str) -> np.ndarray:
     """Return one label per row as a vector."""
     labels = np.asarray(y)
     if labels.shape != (n,):
-        raise InvalidInput(f"{owner} takes one label per row: '{name}' must have shape ({n},). Got {labels.shape}.")
+        raise InvalidInputError(
+            f"{owner} takes one label per row: '{name}' must have shape ({n},). Got {labels.shape}."
+        )
     if np.issubdtype(labels.dtype, np.floating) and np.isnan(labels).any():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes labels without gaps; '{name}' has NaN in {int(np.isnan(labels).sum())} of {n} "
             "rows. Drop those rows, or give them a label of their own."
         )
@@ -48,7 +51,7 @@ def check_label_pair(y_ref: Any, y: Any, sizes: tuple[int, int], owner: str, nam
     first, second = (check_labels(v, n, owner, name) for v, n, name in zip((y_ref, y), sizes, names, strict=True))
     # numpy compares text with numbers as never equal, which would read as an accuracy of 0.
     if {first.dtype.kind, second.dtype.kind} & set("US") and first.dtype.kind != second.dtype.kind:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} needs labels of one type. '{names[0]}' is {first.dtype} and '{names[1]}' is "
             f"{second.dtype}: convert both to text or both to numbers."
         )
@@ -66,9 +69,9 @@ def check_rows(rows: Any, n: int, owner: str, name: str) -> np.ndarray:
     """Return row numbers as int64, each in [0, n)."""
     rows = np.asarray(rows)
     if not np.issubdtype(rows.dtype, np.integer):
-        raise InvalidInput(f"{owner} takes row numbers in '{name}': ints, not {rows.dtype}.")
+        raise InvalidInputError(f"{owner} takes row numbers in '{name}': ints, not {rows.dtype}.")
     if rows.size and (rows.min() < 0 or rows.max() >= n):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes row numbers from 0 to {n - 1} in '{name}'. Got values from {rows.min()} to {rows.max()}."
         )
     return rows.astype(np.int64)

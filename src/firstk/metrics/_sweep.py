@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import blas
 
-from firstk._checks import check_choice
-from firstk._rows import distinct_rows
+from firstk._base.checks import check_choice
+from firstk._base.rows import distinct_rows
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
 BLOCK_BYTES = 1 << 21

@@ -1,6 +1,7 @@
 """What each coordinate of a code says by itself, coordinate by coordinate: accuracy or R² of a readout of it alone.
 
-Beside the mean of abs z_k these say whether magnitude is a sign of usefulness (000 figure 2, panels iii, v, vi).
+Beside the mean of abs z_k these say whether magnitude is a sign of usefulness (Talukder et al. 2026 figure 2, panels
+iii, v, vi).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_matrix, check_same_length
+from firstk._base.checks import check_matrix, check_same_length
+from firstk.exceptions import InvalidInputError
 from firstk.metrics._inputs import check_codes, check_label_pair
 
 
@@ -17,8 +19,8 @@ def axis_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
     r"""Accuracy of a linear probe of each single coordinate.
 
     The probe is the discriminant rule with class means :math:`m_c`, shares :math:`\pi_c` and one pooled variance
-    :math:`s^2` within classes: the class of largest :math:`z m_c / s^2 - m_c^2 / 2 s^2 + \log \pi_c`. 000 fits a
-    logistic regression instead; both have scores linear in z, and this one is solved at once for all axes.
+    :math:`s^2` within classes: the class of largest :math:`z m_c / s^2 - m_c^2 / 2 s^2 + \log \pi_c`. Talukder et al.
+    2026 fits a logistic regression instead; both have scores linear in z, and this one is solved at once for all axes.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def axis_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any, Y: Any) -> np.ndarray:
     check_same_length(Z, Y, "Z", "Y", owner)
     variation = float(np.sum((Y - Y.mean(axis=0)) ** 2))
     if variation == 0:
-        raise InvalidInput(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
+        raise InvalidInputError(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
     centre, offset = Z_fit.mean(axis=0, dtype=np.float64), Y_fit.mean(axis=0)
     dZ, errors = Z_fit - centre, Y - offset
     spread = np.sum(dZ**2, axis=0)  # (d,)

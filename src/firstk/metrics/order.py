@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_matrix
+from firstk._base.checks import check_matrix
+from firstk.exceptions import InvalidInputError
 from firstk.metrics.subspace import unit_rows
 
 
 def paired_cosines(Q: Any, E: Any, metric: Any = None) -> np.ndarray:
     r"""Absolute cosine of the k-th learned axis with the k-th reference axis, for every k.
 
-    :math:`\mathrm{PairedCos}(k) = |\langle q_k, e_k \rangle|` for axes of unit norm (000, equation 37).
+    :math:`\mathrm{PairedCos}(k) = |\langle q_k, e_k \rangle|` for axes of unit norm (Talukder et al. 2026,
+    equation 37).
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def paired_cosines(Q: Any, E: Any, metric: Any = None) -> np.ndarray:
 def max_cosines(Q: Any, E: Any, metric: Any = None) -> np.ndarray:
     r"""Absolute cosine of the k-th learned axis with the reference axis nearest to it.
 
-    :math:`\mathrm{MaxCos}(k) = \max_j |\langle q_k, e_j \rangle|` (000, equation 38): whether axis k lies
+    :math:`\mathrm{MaxCos}(k) = \max_j |\langle q_k, e_j \rangle|` (Talukder et al. 2026, equation 38): whether
+    axis k lies
     along any reference axis at all. Where it exceeds `paired_cosines`, the axes are right and their order
     is not.
 
@@ -90,10 +93,10 @@ def _in_metric(Q: Any, E: Any, metric: Any, owner: str) -> tuple[np.ndarray, np.
 def _check_metric(metric: Any, p: int, owner: str) -> np.ndarray:
     M = check_matrix(metric, owner, "metric", width=p)
     if len(M) != p:
-        raise InvalidInput(f"{owner} takes a square 'metric', {p} x {p} here. Got shape {M.shape}.")
+        raise InvalidInputError(f"{owner} takes a square 'metric', {p} x {p} here. Got shape {M.shape}.")
     worst = float(np.abs(M - M.T).max())
     if worst > 1e3 * np.finfo(M.dtype).eps * float(np.abs(M).max()):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes a symmetric 'metric'. Mirrored entries differ by up to {worst:.3g}; "
             "if that is rounding, pass (M + M.T) / 2."
         )
@@ -106,7 +109,7 @@ def _unit_in(V: np.ndarray, M: np.ndarray, owner: str) -> np.ndarray:
     rounding = len(M) * np.finfo(np.float64).eps * float(np.abs(M).max())
     if (squares < -10 * rounding).any():
         k = int(squares.argmin())
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes a positive semi-definite 'metric'. Axis {k} has the squared norm "
             f"{squares[k]:.3g} in it; pass a scatter matrix, or clip its negative eigenvalues."
         )

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_finite, check_same_length
+from firstk._base.checks import check_finite, check_same_length
+from firstk.exceptions import InvalidInputError
 from firstk.metrics._inputs import check_codes, check_count, check_lengths, check_rows
 from firstk.metrics._sweep import sweep
 
@@ -208,7 +209,7 @@ def _check_judgements(
     """Judged queries, sorted keys (query row times n_docs plus document row), and their gains."""
     table = np.asarray(judgements)
     if table.ndim != 2 or table.shape[1] != 3 or len(table) == 0 or table.dtype.kind not in "iu":
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes 'judgements' as ints of shape (j, 3): query row, document row, relevance. "
             f"Got {table.dtype} of shape {table.shape}."
         )
@@ -216,7 +217,7 @@ def _check_judgements(
     doc = check_rows(table[:, 1], n_docs, owner, "judgements[:, 1] (document rows)")
     keys, first = np.unique(query * n_docs + doc, return_index=True)
     if len(keys) < len(table):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes one judgement per query and document. Got {len(table) - len(keys)} repeated "
             f"among {len(table)}; keep one of each."
         )
@@ -228,10 +229,10 @@ def check_scores(scores: Any, n: int, owner: str) -> np.ndarray:
     """Return one finite score per pair; scores that are all equal are refused."""
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (n,):
-        raise InvalidInput(f"{owner} takes one score per pair: shape ({n},). Got {values.shape}.")
+        raise InvalidInputError(f"{owner} takes one score per pair: shape ({n},). Got {values.shape}.")
     check_finite(values, owner, "scores")
     if values.min() == values.max():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} needs scores that differ. All {n} are {values[0]:g}; "
             "for positives without degrees use positive_recall."
         )

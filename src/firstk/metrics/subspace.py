@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import check_matrix
+from firstk._base.checks import check_matrix
 from firstk.metrics._flag import ordered_basis, relative_tolerance
 
 
@@ -19,7 +19,7 @@ def principal_angles(Q: Any, E: Any) -> np.ndarray:
     r"""Principal angles between the row spaces of two bases, in degrees, smallest first.
 
     :math:`\varphi_i = \arccos \eta_i`, with :math:`\eta_1 \ge \eta_2 \ge \dots` the singular values of
-    :math:`Q E^\top` after orthonormalisation (000, appendix C.3).
+    :math:`Q E^\top` after orthonormalisation (Talukder et al. 2026, appendix C.3).
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def principal_angles(Q: Any, E: Any) -> np.ndarray:
 def mean_principal_angles(Q: Any, E: Any) -> np.ndarray:
     r"""Mean principal angle between the leading-k subspaces, for every k, in degrees.
 
-    :math:`\overline\varphi(k) = \frac1k \sum_{i \le k} \varphi_i` (000, equation 39): 0 if the two leading-k
+    :math:`\overline\varphi(k) = \frac1k \sum_{i \le k} \varphi_i` (Talukder et al. 2026, equation 39): 0 if the
+    two leading-k
     subspaces coincide, 90 if they are orthogonal.
 
     Parameters
@@ -79,7 +80,7 @@ def mean_principal_angles(Q: Any, E: Any) -> np.ndarray:
 
 
 def subspace_distance(W: Any, U: Any) -> float:
-    r"""Distance to the optimal subspace, 001 definition 7.2.
+    r"""Distance to the optimal subspace, Bao et al. 2020 definition 7.2.
 
     :math:`d_{sub}(W, U) = 1 - \frac1k \mathrm{tr}(U U^\top U_W U_W^\top)` in the paper's columns, with
     :math:`U_W` an orthonormal basis of W and k the number of axes in U. It is the mean squared sine of the
@@ -111,7 +112,7 @@ def subspace_distance(W: Any, U: Any) -> float:
 
 
 def axis_distance(W: Any, U: Any) -> float:
-    r"""Distance to the axis-aligned solution, 001 definition 7.1.
+    r"""Distance to the axis-aligned solution, Bao et al. 2020 definition 7.1.
 
     :math:`d_{align}(W, U) = 1 - \frac1k \sum_{i \le k} \max_j \frac{(u_i^\top w_j)^2}{|u_i|^2 |w_j|^2}`, with
     k the number of axes in U. The maximum runs over all axes of W, so the order of axes does not matter.

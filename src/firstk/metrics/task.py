@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas, qr, solve_triangular
 
-from firstk._checks import InvalidInput, check_matrix, check_same_length
+from firstk._base.checks import check_matrix, check_same_length
+from firstk.exceptions import InvalidInputError
 from firstk.metrics._flag import ordered_basis, relative_tolerance
 from firstk.metrics._inputs import check_label_pair
 
@@ -26,7 +27,7 @@ def explained_variance(X: Any, Z: Any, decoder: Any) -> np.ndarray:
     :math:`1 - |X - Z_k A_k^\top|^2 / |X|^2` with :math:`Z_k, A_k` the first k columns. With :math:`H =
     A^\top X^\top Z`, :math:`G_A = A^\top A` and :math:`G_Z = Z^\top Z` the loss is :math:`|X|^2 - 2 \sum_{i
     \le k} H_{ii} + \sum_{i,j \le k} (G_A)_{ij} (G_Z)_{ij}`, all k by one cumulative sum (docs/theory.md, 4.1;
-    000 appendix B, 001 appendix C).
+    Talukder et al. 2026 appendix B, Bao et al. 2020 appendix C).
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def explained_variance(X: Any, Z: Any, decoder: Any) -> np.ndarray:
     X, Z, A = _check_decoded(X, Z, decoder, "explained_variance")
     total = sum(float(np.sum(X[rows].astype(np.float64) ** 2)) for rows in _row_blocks(len(X)))
     if total == 0:
-        raise InvalidInput("explained_variance needs an 'X' that varies. All of its entries are 0.")
+        raise InvalidInputError("explained_variance needs an 'X' that varies. All of its entries are 0.")
     return _prefix_gains(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A) / total
 
 
@@ -105,12 +106,12 @@ def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> n
     """
     owner = "linear_readout_r2"
     if (Z is None) != (Y is None):
-        raise InvalidInput(f"{owner} takes 'Z' and 'Y' together, or neither for the score in sample.")
+        raise InvalidInputError(f"{owner} takes 'Z' and 'Y' together, or neither for the score in sample.")
     Z_fit, Y_fit = _check_readout(Z_fit, Y_fit, owner, ("Z_fit", "Y_fit"))
     Z, Y = (Z_fit, Y_fit) if Z is None else _check_readout(Z, Y, owner, ("Z", "Y"), like=(Z_fit, Y_fit))
     variation = float(np.sum((Y - Y.mean(axis=0, dtype=np.float64)) ** 2))
     if variation == 0:
-        raise InvalidInput(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
+        raise InvalidInputError(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
     blocks, C, whole = _read_out(Z_fit, Y_fit, Z, Y)
     return 1.0 - (whole - _prefix_gains(blocks, C)) / variation
 
@@ -273,7 +274,7 @@ def _check_decoded(X: Any, Z: Any, decoder: Any, owner: str) -> tuple[np.ndarray
     check_same_length(X, Z, "X", "Z", owner)
     A = check_matrix(decoder, owner, "decoder", width=Z.shape[1])
     if len(A) != X.shape[1]:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes a 'decoder' of shape ({X.shape[1]}, {Z.shape[1]}): one row per column "
             f"of 'X'. Got {A.shape}; components (axes as rows) are passed transposed."
         )
@@ -288,7 +289,7 @@ def _check_readout(
     Y = check_matrix(Y[:, None] if Y.ndim == 1 else Y, owner, names[1])
     check_same_length(Z, Y, *names, owner)
     if like is not None and (Z.shape[1], Y.shape[1]) != (like[0].shape[1], like[1].shape[1]):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} needs {like[0].shape[1]} coordinates and {like[1].shape[1]} targets in 'Z' and 'Y', as in "
             f"the fit. Got {Z.shape[1]} and {Y.shape[1]}."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstk._checks import resolve_member
+from firstk._base.checks import resolve_member
 from firstk.contracts import Objective
 from firstk.objectives._common import ClosedFormObjective
 from firstk.objectives.classification import Classification

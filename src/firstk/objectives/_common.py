@@ -8,11 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from firstk._checks import InvalidInput, bad_parameter, is_real
-from firstk.contracts import Pencil, Quadratic, Statistics
-from firstk.heads import Head
-from firstk.moments import Moments
-from firstk.pairs import PairMoments
+from firstk._base.checks import bad_parameter, is_real
+from firstk.contracts import Pencil, Quadratic
+from firstk.encoder.head import Head
+from firstk.exceptions import InvalidInputError
+from firstk.moments.moments import Moments
+from firstk.moments.pairs import PairMoments
+from firstk.moments.statistics import Statistics
 
 # Candidates of shrinkage="auto". 0 is left out: with few rows it is what "auto" is there to avoid.
 SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -122,9 +124,9 @@ def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
     """Return the classes, refusing fewer than two that have any weight."""
     classes = moments.classes
     if classes is None:
-        raise InvalidInput(f"{owner} needs labels: pass y.")
+        raise InvalidInputError(f"{owner} needs labels: pass y.")
     if np.sum(moments.group_weight > 0) < 2:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} needs at least two classes. Got {len(classes)} class ({str(classes[0])!r}); "
             "without classes to tell apart, use objective='reconstruction'."
         )
@@ -136,7 +138,7 @@ def check_spread_classes(moments: Moments, owner: str) -> np.ndarray:
     classes, variances = check_two_classes(moments, owner), moments.variances(within=True)
     moments.check_digits(variances)
     if not np.any(variances > 0):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} needs variation within classes, and every class here is a single point "
             f"({moments.rows} rows, {len(classes)} classes). Give more rows a class, or use "
             "objective='reconstruction'."

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import bad_parameter, check_choice, check_fraction, is_int
-from firstk.contracts import Form, NormativeLine, Pencil, Statistics, Takes
-from firstk.heads import Head
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
+from firstk.contracts import Form, NormativeLine, Pencil, Takes
+from firstk.encoder.head import Head
+from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     SHRINKAGES,
     ClosedFormObjective,
@@ -29,7 +30,8 @@ SCALES = ("noise", "head", "learned")
 class Classification(ClosedFormObjective):
     """Least cross-entropy of a linear head over the prefixes, with heads of their own for short ones.
 
-    Longer prefixes share one head, ``b + sum_{j<=k} z_j w_j`` (000 (32)). There is no closed form, and the best codes
+    Longer prefixes share one head, ``b + sum_{j<=k} z_j w_j`` (Talukder et al. 2026 (32)). There is no closed form,
+    and the best codes
     of different widths need not nest: omega chooses the compromise. Training starts from the discriminants of Fisher,
     the nearest pencil, and from its head.
 
@@ -48,8 +50,8 @@ class Classification(ClosedFormObjective):
         then brings the mean squared norm of the code to 1.
     own_heads : int or "auto"
         Prefixes up to this length have a head of their own. One head for all makes short codes pay for long ones: a
-        column that is best beside 127 others is not best alone. 0: one head for all, as in 000. "auto": 16, less where
-        classes are so many that it would cost more than the rest.
+        column that is best beside 127 others is not best alone. 0: one head for all, as in Talukder et al. 2026.
+        "auto": 16, less where classes are so many that it would cost more than the rest.
     """
 
     shrinkage: float | str | None = "auto"

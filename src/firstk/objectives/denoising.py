@@ -7,21 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import bad_parameter
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
+from firstk._base.checks import bad_parameter
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.moments.statistics import Statistics
 from firstk.objectives._common import ClosedFormObjective, rows_of
 from firstk.objectives.noise import GaussianNoise, Masking
 
 
 @dataclass(frozen=True)
 class Denoising(ClosedFormObjective):
-    """Least squared error of clean vectors rebuilt from codes of noisy ones: pencil (S S^T, G) (002 theorem 3).
+    """Least squared error of clean vectors rebuilt from codes of noisy ones: pencil (S S^T, G).
+
+    Balestriero and LeCun 2024 theorem 3.
 
     Parameters
     ----------
     noise : GaussianNoise or Masking
         Half of the coordinates masked, independently, unless told otherwise. Gaussian noise leaves the order of the
-        subspaces as it is in reconstruction and so cannot help a later task (002 corollary 3.1); masking can.
+        subspaces as it is in reconstruction and so cannot help a later task (Balestriero and LeCun 2024 corollary 3.1);
+        masking can.
     """
 
     noise: GaussianNoise | Masking = field(default_factory=Masking)

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import check_non_negative
-from firstk._linalg import shrunk
-from firstk.contracts import Form, NormativeLine, Pencil, Statistics, Takes
-from firstk.heads import Head
+from firstk._base.checks import check_non_negative
+from firstk._base.linalg import shrunk
+from firstk.contracts import Form, NormativeLine, Pencil, Takes
+from firstk.encoder.head import Head
+from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_shrinkage,
@@ -25,8 +26,8 @@ class Fisher(ClosedFormObjective):
     """Largest ratio trace tr((B Sw B^T)^-1 B Sb B^T) of each prefix: pencil (Sb, Sw), linear discriminants.
 
     The objective pins C - 1 directions; a longer code continues in the Sw-complement, ordered by
-    v^T Sw v / v^T v. Regularisation is on the input side, which keeps the objective invariant (000 (29) adds it to the
-    code's scatter, where it can be scaled away).
+    v^T Sw v / v^T v. Regularisation is on the input side, which keeps the objective invariant (Talukder et al. 2026
+    (29) adds it to the code's scatter, where it can be scaled away).
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ class Fisher(ClosedFormObjective):
         Replaces Sw by (1 - a) Sw + a tr(Sw)/p I. None guards the numerical rank only. "auto" chooses by
         cross-validated 1-NN accuracy; worth it with few rows a class.
     code_eps : float
-        eps of 000 (29), added to the scatter of the code. For reproduction of that paper only: scaling the encoder
-        up removes it, so the objective has no optimum, and it is trained by gradient.
+        eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproduction of that paper only: scaling
+        the encoder up removes it, so the objective has no optimum, and it is trained by gradient.
     """
 
     shrinkage: float | str | None = None

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._checks import check_non_negative
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
-from firstk.heads import Head
+from firstk._base.checks import check_non_negative
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.encoder.head import Head
+from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_two_classes,
@@ -23,7 +24,9 @@ from firstk.objectives._common import (
 
 @dataclass(frozen=True)
 class Mixture(ClosedFormObjective):
-    """Squared error of the targets plus `lam` times that of the vectors, from each prefix (002 (3), theorem 1).
+    """Squared error of the targets plus `lam` times that of the vectors, from each prefix.
+
+    Balestriero and LeCun 2024 (3), theorem 1.
 
     Pencil (Sxy Syx + lam St St, St). lam to 0 gives least squares (reduced rank below rank Sxy), lam to infinity
     principal components. Numeric targets are taken as they are; labels (strings, booleans, whole numbers) as one-hot
@@ -58,11 +61,11 @@ class Mixture(ClosedFormObjective):
         return Pencil(M=cross @ cross.T + self.lam * (St @ St), N=St)
 
     def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray:
-        """Z* of 002 (6), transposed: St B^T, as the code is orthonormal in St."""
+        """Z* of Balestriero and LeCun 2024 (6), transposed: St B^T, as the code is orthonormal in St."""
         return rows_of(statistics).St @ components.T
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """W* of 002 (5): the least-squares readout."""
+        """W* of Balestriero and LeCun 2024 (5): the least-squares readout."""
         return least_squares_head(rows_of(statistics), components)
 
     def quadratic(self, statistics: Statistics) -> Quadratic:

@@ -1,7 +1,7 @@
 """Noises with known moments, for denoising in closed form.
 
 A noise is described by what it does to second moments: G = E[x' x'^T] and S = E[x' x^T], for centred x and its noisy
-copy x' (002 section 5.4).
+copy x' (Balestriero and LeCun 2024 section 5.4).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._checks import InvalidInput, bad_parameter, check_fraction, check_non_negative, is_int
+from firstk._base.checks import bad_parameter, check_fraction, check_non_negative, is_int
+from firstk.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Masking:
         """Return the patch of each of `p` coordinates."""
         ids = np.arange(p) if self.patches is None else np.asarray(self.patches)
         if len(ids) != p:
-            raise InvalidInput(f"Masking was given patches for {len(ids)} coordinates, and the data have {p}.")
+            raise InvalidInputError(f"Masking was given patches for {len(ids)} coordinates, and the data have {p}.")
         return ids
 
     def rates(self, p: int) -> tuple[float, float]:
@@ -82,7 +83,7 @@ class Masking:
         P = len(np.unique(self.patch_ids(p)))
         m = round(self.keep * P)
         if m == 0:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"Masking would keep none of {P} patches at keep={self.keep}: raise it to {1 / P:.3g} or more."
             )
         return m / P, (m * (m - 1) / (P * (P - 1)) if P > 1 else 1.0)

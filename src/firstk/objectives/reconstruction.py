@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.moments.statistics import Statistics
 from firstk.objectives._common import ClosedFormObjective, dense, rows_of
 
 
@@ -15,8 +16,8 @@ from firstk.objectives._common import ClosedFormObjective, dense, rows_of
 class Reconstruction(ClosedFormObjective):
     """Least squared error of ``x - mean`` rebuilt from each prefix: pencil (St, I), principal components.
 
-    The shared decoder is the transpose of the encoder, and every prefix is optimal at once (000 theorem 2.1 and
-    appendix B; 001 section 5).
+    The shared decoder is the transpose of the encoder, and every prefix is optimal at once (Talukder et al. 2026
+    theorem 2.1 and appendix B; Bao et al. 2020 section 5).
     """
 
     name: ClassVar[str] = "reconstruction"

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._linalg import shrunk
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
-from firstk.heads import Head
+from firstk._base.linalg import shrunk
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.encoder.head import Head
+from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_shrinkage,

@@ -13,11 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._checks import InvalidInput, bad_parameter, check_choice, is_real
-from firstk._linalg import shrunk, symmetrised
-from firstk._rows import distinct_rows
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Statistics, Takes
+from firstk._base.checks import bad_parameter, check_choice, is_real
+from firstk._base.linalg import shrunk, symmetrised
+from firstk._base.rows import distinct_rows
+from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import nearest_neighbours
+from firstk.moments.pairs import PairMoments
+from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     SAMPLE_ROWS,
     SHRINKAGES,
@@ -28,7 +31,6 @@ from firstk.objectives._common import (
     rows_of,
     shrinkage_candidates,
 )
-from firstk.pairs import PairMoments
 
 # Weights of mined neighbours among which "auto" chooses.
 NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5)
@@ -182,7 +184,7 @@ class Pairs(ClosedFormObjective):
         """Return the mixture of the pairs' and the neighbours' M, and N."""
         moments = pairs_of(statistics)
         if moments.rows < 2:
-            raise InvalidInput(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
+            raise InvalidInputError(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
         M = moments.agreement if moments.scored else moments.positive
         if self.neighbours:
             mined = statistics.once("mined", lambda: _unit(mined_agreement(_both_sides(statistics))))
@@ -221,7 +223,7 @@ def mined_agreement(X: np.ndarray) -> np.ndarray:
     X = np.asarray(X, dtype=np.float64)
     X = X[distinct_rows(X)[0][:SAMPLE_ROWS]]
     if len(X) < 3:
-        raise InvalidInput(f"Mining neighbours needs at least three distinct rows. Got {len(X)}.")
+        raise InvalidInputError(f"Mining neighbours needs at least three distinct rows. Got {len(X)}.")
     return PairMoments().update(X, X[nearest_other(X)]).positive
 
 

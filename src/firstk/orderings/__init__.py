@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstk._checks import bad_parameter, resolve_member
+from firstk._base.checks import bad_parameter, resolve_member
 from firstk.orderings._hooks import Hooks
 from firstk.orderings.full_prefix import FullPrefix
 from firstk.orderings.monotone_l1 import MonotoneL1

@@ -1,8 +1,10 @@
-"""The Hessian of the non-uniform l2 objective at its optimum, and penalties that condition it best (001 section 4.3).
+"""The Hessian of the non-uniform l2 objective at its optimum, and penalties that condition it best.
+
+Bao et al. 2020 section 4.3.
 
 At B = A^T = (I - Lambda S^-2)^(1/2) U^T the Hessian splits into small blocks, so its extreme eigenvalues are exact.
-001 (16) minimises a lower bound whose infimum lies on the boundary, where the true condition number is infinite
-(THEORY section 6); here the true one is minimised.
+Bao et al. 2020 (16) minimises a lower bound whose infimum lies on the boundary, where the true condition number is
+infinite (THEORY section 6); here the true one is minimised.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _BISECTIONS = 40
 
 
 def hessian_extremes(spectrum: np.ndarray, lam: np.ndarray) -> tuple[float, float]:
-    """Return the smallest and largest eigenvalue of the Hessian of 001 (3) at its optimum, within the subspace.
+    """Return the smallest and largest eigenvalue of the Hessian at the optimum of Bao et al. 2020 (3).
 
     Perturb b_i by e_i and a_i by f_i along u_j. With t_i^2 = 1 - lambda_i / s_i (s the spectrum), second-order terms
     couple (e_ij, f_ij, e_ji, f_ji) only: 4 x 4 blocks for i < j, 2 x 2 blocks for i = j.
@@ -66,7 +68,7 @@ def best_conditioned(spectrum: np.ndarray) -> np.ndarray:
     few per cent from d = 3 on. A smallest eigenvalue of mu asks for lambda_1 >= mu/4, lambda_d <= sigma_d^2 - mu/4,
     and of neighbours that lambda_k be far enough above lambda_{k-1}; axes further apart are further than they need
     be. So the smallest lambda for a given mu follow one from another, and mu is found by bisection. Where eigenvalues
-    of the spectrum are equal no lambda tells their axes apart, and the range of 000 table 1 is taken.
+    of the spectrum are equal no lambda tells their axes apart, and the range of Talukder et al. 2026 table 1 is taken.
     """
     last = float(spectrum[-1])
     found, low, high = None, 0.0, 2 * last

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from firstk._base.prefix_weights import PrefixWeights, resolve_omega
 from firstk.contracts import View
-from firstk.omega import PrefixWeights, resolve_omega
 
 Residual = Literal["axes", "blocks", "signs", "permutation", "none"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstk._checks import IllegalCombination
 from firstk.contracts import View
+from firstk.exceptions import IllegalCombinationError
 
 
 def orthonormalise_decoder(view: View) -> None:
-    """Replace A by Q of A = Q R, columns pointing as they did (000 C.1)."""
+    """Replace A by Q of A = Q R, columns pointing as they did (Talukder et al. 2026 C.1)."""
     import torch
 
     A = _decoder(view)
@@ -36,7 +36,7 @@ def unit_decoder_columns(view: View) -> None:
 def _decoder(view: View) -> Any:
     A = view.model.decoder
     if A is None:
-        raise IllegalCombination(
+        raise IllegalCombinationError(
             "Putting the decoder back after each step",
             "this objective is trained without a decoder or head",
             "the ordering without that setting",

@@ -8,7 +8,10 @@ from firstk.contracts import View
 
 
 def weighted_squares(view: View, lam: Any) -> Any:
-    """Return ``sum_k lam_k (|b_k|^2 + |a_k|^2)`` (000 (15), 001 (3)); without a decoder, of the encoder alone."""
+    """Return ``sum_k lam_k (|b_k|^2 + |a_k|^2)``; without a decoder, of the encoder alone.
+
+    Talukder et al. 2026 (15), Bao et al. 2020 (3).
+    """
     total = (lam * view.model.encoder.weight.square().sum(1)).sum()
     A = view.model.decoder
     return total if A is None else total + (lam * A.square().sum(0)).sum()

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from firstk._checks import bad_parameter, check_choice
+from firstk._base.checks import bad_parameter, check_choice
+from firstk._base.prefix_weights import PrefixWeights, resolve_omega
 from firstk.contracts import View
-from firstk.omega import PrefixWeights, resolve_omega
 from firstk.orderings._hooks import Hooks, Residual
 from firstk.orderings._retractions import orthonormalise_decoder
 
 
 @dataclass(frozen=True)
 class FullPrefix(Hooks):
-    """Sum the objective over all prefixes (000 (4)).
+    """Sum the objective over all prefixes (Talukder et al. 2026 (4)).
 
     Where one code is optimal for all prefixes at once, as in every closed form, omega does not matter as long as it is
     positive; it is checked and recorded, and weighs the curve when something is left to "auto".
@@ -28,8 +28,8 @@ class FullPrefix(Hooks):
         How a gradient fit finds the sum: all prefixes in one pass, or one prefix drawn for each row. "auto" samples
         where the loss is a sum over rows that costs more exactly, and is exact elsewhere.
     orthonormal_decoder : bool
-        Put the decoder back on orthonormal columns after every update, by QR (000 C.1). Not needed: the optimum is
-        the same without.
+        Put the decoder back on orthonormal columns after every update, by QR (Talukder et al. 2026 C.1). Not needed:
+        the optimum is the same without.
     """
 
     omega: str | Sequence[float] | Mapping[int, float] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from firstk._checks import bad_parameter, is_real
+from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import View
 from firstk.orderings._hooks import Hooks, Residual
 from firstk.orderings._retractions import unit_decoder_columns
@@ -13,16 +13,16 @@ from firstk.orderings._retractions import unit_decoder_columns
 
 @dataclass(frozen=True)
 class MonotoneL1(Hooks):
-    """Add ``alpha / n sum_k k sum_i |z_ik|`` (000 (18)); the axes it finds need not be the pencil's.
+    """Add ``alpha / n sum_k k sum_i |z_ik|`` (Talukder et al. 2026 (18)); the axes it finds need not be the pencil's.
 
     Decoder or head columns are kept at unit norm: else shrinking the encoder and growing them kills the penalty.
 
     Parameters
     ----------
     alpha : float
-        Strength; 0.01 in 000 table 1.
+        Strength; 0.01 in Talukder et al. 2026 table 1.
     unit_columns : bool
-        Turn off to have 000 as it is written.
+        Turn off to have Talukder et al. 2026 as it is written.
     """
 
     alpha: float = 0.01

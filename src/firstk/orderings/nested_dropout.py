@@ -8,22 +8,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._checks import bad_parameter, is_real
-from firstk.omega import PrefixWeights, resolve_omega
+from firstk._base.checks import bad_parameter, is_real
+from firstk._base.prefix_weights import PrefixWeights, resolve_omega
 from firstk.orderings._hooks import Hooks, Residual
 
 
 @dataclass(frozen=True)
 class NestedDropout(Hooks):
-    """Draw b from a prior and keep the first b coordinates (001 section 5), or take the expectation (001 (6)).
+    """Draw b from a prior and keep the first b coordinates, or take the expectation (Bao et al. 2020 (6)).
 
-    It is full prefix with omega the prior, sampled; with `expected`, exactly. 001 (6) carries 1/2n, so its loss is half
-    of ours.
+    Bao et al. 2020 section 5.
+
+    It is full prefix with omega the prior, sampled; with `expected`, exactly. Bao et al. 2020 (6) carries 1/2n, so its
+    loss is half of ours.
 
     Parameters
     ----------
     rho : float in (0, 1)
-        Geometric prior of 001 H.1: p(b) proportional to rho^b for b < d, the rest of the mass at d.
+        Geometric prior of Bao et al. 2020 H.1: p(b) proportional to rho^b for b < d, the rest of the mass at d.
     prior : sequence of float, optional
         Any other prior, d weights.
     expected : bool

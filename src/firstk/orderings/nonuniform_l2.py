@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._checks import InvalidInput, RankWarning, bad_parameter, check_choice
+from firstk._base.checks import bad_parameter, check_choice
 from firstk.contracts import View
+from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.orderings._conditioning import best_conditioned
 from firstk.orderings._hooks import Hooks, Residual
 from firstk.orderings._weights import weighted_squares
@@ -20,17 +21,20 @@ SCHEDULES = ("spectral", "mnist", "synthetic", "conditioned")
 
 @dataclass(frozen=True)
 class NonuniformL2(Hooks):
-    """Add ``sum_k lambda_k (|b_k|^2 + |a_k|^2)`` with increasing lambda (000 (15), 001 (3)).
+    """Add ``sum_k lambda_k (|b_k|^2 + |a_k|^2)`` with increasing lambda.
 
-    The optimum is ``B = A^T = (I - Lambda S^-2)^(1/2) U^T``, S^2 the spectrum (001 theorem 3); an axis with lambda_k >=
-    sigma_k^2 is exactly zero, and the fit warns of it.
+    Talukder et al. 2026 (15), Bao et al. 2020 (3).
+
+    The optimum is ``B = A^T = (I - Lambda S^-2)^(1/2) U^T``, S^2 the spectrum (Bao et al. 2020 theorem 3); an axis with
+    lambda_k >= sigma_k^2 is exactly zero, and the fit warns of it.
 
     Parameters
     ----------
     lam : str or sequence of float
-        "spectral": evenly from sigma_d^2/18 to sigma_d^2/2 (000 table 1). "mnist": sqrt(lambda) evenly from 0.1 to 0.9
-        (001 H.1). "synthetic": sqrt(lambda) evenly from 0.1 to 10 (001 H.2). "conditioned": those whose Hessian
-        at the optimum has the smallest condition number (001 section 4.3, corrected). Or d numbers.
+        "spectral": evenly from sigma_d^2/18 to sigma_d^2/2 (Talukder et al. 2026 table 1). "mnist": sqrt(lambda) evenly
+        from 0.1 to 0.9 (Bao et al. 2020 H.1). "synthetic": sqrt(lambda) evenly from 0.1 to 10 (Bao et al. 2020 H.2).
+        "conditioned": those whose Hessian at the optimum has the smallest condition number (Bao et al. 2020 section
+        4.3, corrected). Or d numbers.
     """
 
     lam: str | Sequence[float] = "spectral"
@@ -48,7 +52,7 @@ class NonuniformL2(Hooks):
         if values.shape != (d,) or not (np.isfinite(values).all() and (values > 0).all()):
             raise bad_parameter("lam", "NonuniformL2", f"one of {SCHEDULES}, or {d} positive numbers", self.lam)
         if (np.diff(values) <= 0).any():
-            raise InvalidInput("The 'lam' of NonuniformL2 must increase with k, or the axes have no order.")
+            raise InvalidInputError("The 'lam' of NonuniformL2 must increase with k, or the axes have no order.")
 
     def lambdas(self, spectrum: np.ndarray, d: int) -> np.ndarray:
         """Return lambda_1..lambda_d for data with this spectrum (eigenvalues, descending)."""

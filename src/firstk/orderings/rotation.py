@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from firstk._checks import bad_parameter, check_choice, is_real
+from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk.contracts import View
 from firstk.orderings._hooks import Hooks, Residual
 
 
 @dataclass(frozen=True)
 class Rotation(Hooks):
-    """The rotation-augmented gradient (001 algorithm 1), or the generalised Hebbian rule (001 section 6.1).
+    """The rotation-augmented gradient, or the generalised Hebbian rule (Bao et al. 2020 section 6.1).
+
+    Bao et al. 2020 algorithm 1.
 
     With Y the code and S = Y Y^T / n: A = (upper(S) - lower(S)) / 2, W1 += a A W1, W2 -= a W2 A, beside the gradient
-    step. It changes the reconstruction loss at second order only (001 section 6.2). No loss has this gradient, so
-    optimisers that rescale coordinates (Adam) or build curvature (L-BFGS) do not apply.
+    step. It changes the reconstruction loss at second order only (Bao et al. 2020 section 6.2). No loss has this
+    gradient, so optimisers that rescale coordinates (Adam) or build curvature (L-BFGS) do not apply.
 
     Parameters
     ----------
@@ -24,8 +26,8 @@ class Rotation(Hooks):
         The Hebbian rule replaces the gradient by ``-(B St - lower(S) B)`` and ties the decoder to the encoder.
     factor : float
         Of the rotation against the gradient. Algorithm 1 goes with the loss at 1/n: factor 1. Section 6.1 and
-        appendix G of 001 match a loss at 1/2n: against our loss at 1/n that is factor 2. So does the rate of
-        theorem 5, whose proof drops the half in A; with factor 1 the rate is half of it.
+        appendix G of Bao et al. 2020 match a loss at 1/2n: against our loss at 1/n that is factor 2. So does the rate
+        of theorem 5, whose proof drops the half in A; with factor 1 the rate is half of it.
     tied : bool
         Replace encoder and decoder by their mean after every update. Gradient flow keeps W1 W1^T = W2^T W2, finite
         steps do not, and without balance training ends at the optimal loss on the wrong axes.

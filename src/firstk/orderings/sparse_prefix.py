@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from firstk._checks import InvalidInput, bad_parameter, check_choice, is_int
-from firstk.omega import PrefixWeights, resolve_omega
+from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk._base.prefix_weights import PrefixWeights, resolve_omega
+from firstk.exceptions import InvalidInputError
 from firstk.orderings._hooks import Hooks, Residual
 
 
 @dataclass(frozen=True)
 class SparsePrefix(Hooks):
-    """Sum the objective over the listed prefixes (000 (2), S-MRL).
+    """Sum the objective over the listed prefixes (Talukder et al. 2026 (2), S-MRL).
 
     Between two listed lengths the coordinates are free to mix; the canonical form sorts them, and coordinates past the
     last listed length are never trained.
@@ -40,7 +41,7 @@ class SparsePrefix(Hooks):
         except TypeError:
             raise bad_parameter("prefixes", "SparsePrefix", "a sequence of prefix lengths", self.prefixes) from None
         if not given:
-            raise InvalidInput("SparsePrefix needs at least one prefix length. Got none.")
+            raise InvalidInputError("SparsePrefix needs at least one prefix length. Got none.")
         bad = [k for k in given if not is_int(k) or not 1 <= k <= d]
         if bad:
             raise bad_parameter("prefixes", "SparsePrefix", f"lengths in [1, {d}] (the width of the code)", bad[0])

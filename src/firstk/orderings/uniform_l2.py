@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from firstk._checks import bad_parameter, is_real
+from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import View
 from firstk.orderings._hooks import Hooks, Residual
 from firstk.orderings._weights import weighted_squares
@@ -13,7 +13,7 @@ from firstk.orderings._weights import weighted_squares
 
 @dataclass(frozen=True)
 class UniformL2(Hooks):
-    """Add ``lam (|B|^2 + |A|^2)`` (001 (2)). Residual symmetry: orthogonal d x d.
+    """Add ``lam (|B|^2 + |A|^2)`` (Bao et al. 2020 (2)). Residual symmetry: orthogonal d x d.
 
     Parameters
     ----------

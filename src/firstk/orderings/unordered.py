@@ -10,7 +10,10 @@ from firstk.orderings._hooks import Hooks, Residual
 
 @dataclass(frozen=True)
 class Unordered(Hooks):
-    """Train the whole code (000 (7)); any invertible mixing of its coordinates is as good, so none is singled out."""
+    """Train the whole code; any invertible mixing of its coordinates is as good, so none is singled out.
+
+    Talukder et al. 2026 (7).
+    """
 
     name: ClassVar[str] = "unordered"
     residual: ClassVar[Residual] = "none"

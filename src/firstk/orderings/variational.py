@@ -7,14 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._checks import bad_parameter, is_real
+from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import View
 from firstk.orderings._hooks import Hooks, Residual
 
 
 @dataclass(frozen=True)
 class Variational(Hooks):
-    """The linear VAE with diagonal covariance (001 appendix F): q(z|x) = N(B x, D), p(x|z) = N(A z, sigma^2 I).
+    """The linear VAE with diagonal covariance: q(z|x) = N(B x, D), p(x|z) = N(A z, sigma^2 I).
+
+    Bao et al. 2020 appendix F.
 
     2 sigma^2 times the negative evidence bound is the squared error plus
     ``tr(A^T A D) + sigma^2 (tr D - log det D + E|z|^2 - d)``; D is trained with the rest. Axes whose eigenvalue is at
@@ -53,7 +55,7 @@ class Variational(Hooks):
         """Add noise of variance D to the code, when z is drawn."""
         if not self.sampled or view.code is None:
             return view.code
-        from firstk.kernels.ranks import normal_like
+        from firstk.losses.functional.draws import normal_like
 
         z, log_d = view.code, view.model.extras["log_variance"]
         return z + normal_like(z, view.generator) * (log_d / 2).exp()

@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from firstk.kernels._simd import LANES, above, fma, load, load_wide, lowest_bit, prefetch, splat, store, sub, sum_lanes
+from firstk._base.simd import LANES, above, fma, load, load_wide, lowest_bit, prefetch, splat, store, sub, sum_lanes
 from firstk.retrieval import _plain
 from firstk.retrieval.layout import REMAINDER_ROUNDING, Layout, Queries, Scan
 from firstk.retrieval.prefixes import GROUP, Bits

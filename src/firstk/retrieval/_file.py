@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from firstk import _tensors
-from firstk._checks import CorruptModel
-from firstk._fields import strict_json
-from firstk._input_file import check_regular
-from firstk._whole_file import whole_file
-from firstk.fitted import FittedEncoder
+from firstk._base import tensors as _tensors
+from firstk._base.atomic_file import whole_file
+from firstk._base.input_file import check_regular
+from firstk._base.json_fields import strict_json
+from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import CorruptModelError
 
 FORMAT, FORMAT_VERSION = "firstk-funnel", 1
 _ENCODER = "encoder/"
@@ -42,29 +42,29 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     if file.exists():
         check_regular(file)
     else:
-        raise CorruptModel(f"'{file}' is no firstk index: there is no such file.")
+        raise CorruptModelError(f"'{file}' is no firstk index: there is no such file.")
     try:
         with safe_open(file, framework="numpy") as content:
             header = content.metadata() or {}
             _check_header(header, file)
             arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, CorruptModel):
+        if isinstance(error, CorruptModelError):
             raise
-        raise CorruptModel(f"'{file}' is no firstk index: it is not a safetensors file ({error}).") from None
+        raise CorruptModelError(f"'{file}' is no firstk index: it is not a safetensors file ({error}).") from None
     if _digest(header.get("facts", ""), arrays) != header.get("sha256"):
-        raise CorruptModel(f"'{file}' does not match its checksum: it is damaged. Copy or save the index again.")
+        raise CorruptModelError(f"'{file}' does not match its checksum: it is damaged. Copy or save the index again.")
     try:
         return strict_json(header["facts"]), arrays
     except ValueError as error:
-        raise CorruptModel(f"'{file}' holds facts that are not JSON ({error}).") from None
+        raise CorruptModelError(f"'{file}' holds facts that are not JSON ({error}).") from None
 
 
 def _check_header(header: Mapping[str, str], file: Path) -> None:
     if header.get("format") != FORMAT:
-        raise CorruptModel(f"'{file}' is no firstk index: its header does not say format '{FORMAT}'.")
+        raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{FORMAT}'.")
     if header.get("format_version") != str(FORMAT_VERSION):
-        raise CorruptModel(
+        raise CorruptModelError(
             f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
             f"{FORMAT_VERSION}. Use the firstk that wrote it, or save it again."
         )

@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import (
-    CorruptModel,
-    FirstkError,
-    InvalidInput,
+from firstk._base.checks import (
     bad_parameter,
     check_choice,
     check_fraction,
@@ -22,7 +19,8 @@ from firstk._checks import (
     numba_may_compile,
     require_compiled,
 )
-from firstk.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import _plain
 from firstk.retrieval._file import pack_encoder, read_index, unpack_encoder, write_index
 from firstk.retrieval.funnel import Found, search_block
@@ -154,7 +152,7 @@ class FunnelIndex:
         """
         owner = "FunnelIndex.replan"
         if len(self) == 0:
-            raise InvalidInput(f"{owner} needs rows, and this index holds none. Add some first.")
+            raise InvalidInputError(f"{owner} needs rows, and this index holds none. Add some first.")
         recall = self.schedule.recall or 0.99 if recall is None else recall
         recall = check_fraction(recall, "recall", owner, open_left=True)
         n = min(self.schedule.n_neighbours, len(self)) if n_neighbours is None else n_neighbours
@@ -224,7 +222,7 @@ class FunnelIndex:
         n = check_request(n_neighbours, self.schedule, len(self), exact, owner)
         threads = _threads(threads, owner)
         if exact and self.first_stage == "binary":
-            raise InvalidInput(
+            raise InvalidInputError(
                 "An exact search needs a first stage that bounds distances, and signs do not. "
                 "Build the index with first_stage='float32' or 'int8'."
             )
@@ -292,7 +290,7 @@ class FunnelIndex:
             check_schedule(schedule, store.d)
             encoder = unpack_encoder(arrays, f"{path}/encoder", module)
             if encoder is not None and encoder.d != store.d:
-                raise InvalidInput(f"its encoder gives codes of width {encoder.d}, and its own are of {store.d}")
+                raise InvalidInputError(f"its encoder gives codes of width {encoder.d}, and its own are of {store.d}")
             return cls(
                 store,
                 schedule,
@@ -303,9 +301,9 @@ class FunnelIndex:
                 next_id=facts["next_id"],
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, FirstkError) and not isinstance(error, InvalidInput):
+            if isinstance(error, FirstkError) and not isinstance(error, InvalidInputError):
                 raise
-            raise CorruptModel(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
+            raise CorruptModelError(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
 
 
 def _fitted_encoder(encoder: Any) -> FittedEncoder | None:

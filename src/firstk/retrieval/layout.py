@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from firstk._checks import InvalidInput
+from firstk.exceptions import InvalidInputError
 from firstk.retrieval.prefixes import FIRST_STAGES, Bits, Prefixes
 from firstk.retrieval.schedule import Schedule
 
@@ -149,7 +149,7 @@ class Layout:
         """
         columns = self.exact
         if columns is None or isinstance(columns.prefixes, Bits):
-            raise InvalidInput(
+            raise InvalidInputError(
                 "An exact search needs a first stage that bounds distances, and signs do not. "
                 "Build the index with first_stage='float32' or 'int8'."
             )

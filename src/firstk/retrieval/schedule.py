@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from firstk._checks import InvalidInput, bad_parameter, is_int, is_real
+from firstk._base.checks import bad_parameter, is_int, is_real
+from firstk.exceptions import InvalidInputError
 
 
 class OrderWarning(UserWarning):
@@ -96,14 +97,14 @@ def check_schedule(schedule: Schedule, d: int) -> None:
     counts["size"] = schedule.stages[0].size if schedule.stages else 0  # the largest
     for name, count in counts.items():
         if not is_int(count) or not 1 <= count < 2**63:
-            raise InvalidInput(f"a schedule with {name}={count!r:.40}")
+            raise InvalidInputError(f"a schedule with {name}={count!r:.40}")
     given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbours)
     if schedule.exact_k > d:
-        raise InvalidInput(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
+        raise InvalidInputError(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
     shares = {name: getattr(schedule, name) for name in ("remainder_cosine", "recall", "measured_recall")}
     for name, share in shares.items():
         if not (share is None and name != "remainder_cosine") and not (is_real(share) and 0 <= share <= 1):
-            raise InvalidInput(f"a schedule with {name}={share!r:.40}")
+            raise InvalidInputError(f"a schedule with {name}={share!r:.40}")
 
 
 def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: Any) -> Schedule:
@@ -118,12 +119,12 @@ def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: A
 def check_request(n_neighbours: Any, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
     """Return how many neighbours to look for; refuse what the store or the schedule cannot give."""
     if rows == 0:
-        raise InvalidInput(f"{owner} needs rows to search, and this index holds none. Add some first.")
+        raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
     n = schedule.n_neighbours if n_neighbours is None else n_neighbours
     if not is_int(n) or not 1 <= n <= rows:
         raise bad_parameter("n_neighbours", owner, f"an int in [1, {rows}] (the rows of the index)", n)
     if n > schedule.n_neighbours and not exact:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"The schedule of this index was chosen for at most {schedule.n_neighbours} neighbours, and {n} were asked "
             f"for. Call replan(n_neighbours={n}) first, or search with exact=True."
         )

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_finite, check_matrix, is_int
+from firstk._base.checks import check_finite, check_matrix, is_int
+from firstk.exceptions import InvalidInputError
 
 # Squares and sums of squares of such norms stay finite in float32.
 _LARGEST_NORM = 1e18
@@ -24,14 +25,14 @@ def as_codes(Z: Any, metric: str, owner: str, name: str, width: int | None = Non
     Z = check_matrix(Z, owner, name, width=width)
     norms = _norms(Z)
     if (large := np.flatnonzero(~(norms < _LARGEST_NORM))).size:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} computes in float32; row {large[0]} of '{name}' has norm {norms[large[0]]:.1e}, too large for "
             "its squares. Scale the codes down."
         )
     if metric != "cosine":
         return np.ascontiguousarray(Z, dtype=np.float32)
     if (zero := np.flatnonzero(norms == 0)).size:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} with metric 'cosine' takes rows that have a direction; row {zero[0]} of '{name}' is all zeros. "
             "Drop such rows."
         )
@@ -89,16 +90,16 @@ def new_ids(ids: Any, count: int, next_id: int, present: np.ndarray, owner: str)
     """Return one id per new row: those given, checked, or the next free numbers."""
     if ids is None:
         if next_id + count > 2**63:
-            raise InvalidInput(f"{owner} takes ids below 2^63, and the next free one is {next_id}. Give 'ids'.")
+            raise InvalidInputError(f"{owner} takes ids below 2^63, and the next free one is {next_id}. Give 'ids'.")
         return np.arange(count, dtype=np.int64) + np.int64(next_id)
     ids = as_ids(ids, owner)
     if len(ids) != count:
-        raise InvalidInput(f"{owner} needs as many ids as rows. Got {len(ids)} and {count}.")
+        raise InvalidInputError(f"{owner} needs as many ids as rows. Got {len(ids)} and {count}.")
     distinct, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
-        raise InvalidInput(f"{owner} takes every id once; id {distinct[counts > 1][0]} is there several times.")
+        raise InvalidInputError(f"{owner} takes every id once; id {distinct[counts > 1][0]} is there several times.")
     if (known := np.intersect1d(ids, present)).size:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes new ids; id {known[0]} is in the index already ({known.size} of {count} are). "
             "Remove those rows first, or leave 'ids' out."
         )
@@ -109,7 +110,7 @@ def known_ids(ids: Any, present: np.ndarray, owner: str) -> np.ndarray:
     """Return ids that are in the index, or name the first that is not."""
     ids = as_ids(ids, owner)
     if (unknown := np.setdiff1d(ids, present)).size:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{owner} takes ids of the index; id {unknown[0]} is not in it ({unknown.size} of {len(ids)} are not). "
             "Nothing was removed."
         )
@@ -120,25 +121,27 @@ def as_ids(ids: Any, owner: str) -> np.ndarray:
     """Return a vector of int64, without rounding anything."""
     ids = np.atleast_1d(np.asarray(ids))
     if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
-        raise InvalidInput(f"{owner} takes ids as a list of ints. Got {ids.dtype} of shape {ids.shape}.")
+        raise InvalidInputError(f"{owner} takes ids as a list of ints. Got {ids.dtype} of shape {ids.shape}.")
     if ids.size and ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
-        raise InvalidInput(f"{owner} takes ids below 2^63. Got {ids.max()}.")
+        raise InvalidInputError(f"{owner} takes ids below 2^63. Got {ids.max()}.")
     return ids.astype(np.int64)
 
 
 def check_stored(rows: np.ndarray, ids: np.ndarray, d: Any, next_id: Any, metric: str, owner: str) -> None:
     """Refuse what a file holds if it cannot be a store."""
     if not is_int(d) or rows.ndim != 2 or rows.shape[1] != d or rows.dtype != np.float32 or not rows.shape[1]:
-        raise InvalidInput(f"{owner}: codes are {rows.dtype}{rows.shape}, and float32 of width {d!r} was expected.")
+        raise InvalidInputError(
+            f"{owner}: codes are {rows.dtype}{rows.shape}, and float32 of width {d!r} was expected."
+        )
     if ids.shape != (len(rows),) or ids.dtype != np.int64 or len(np.unique(ids)) != len(ids):
-        raise InvalidInput(f"{owner}: ids are not one distinct int64 for each row.")
+        raise InvalidInputError(f"{owner}: ids are not one distinct int64 for each row.")
     if not is_int(next_id) or abs(next_id) > 2**63 or (ids.size and next_id <= int(ids.max())):
-        raise InvalidInput(f"{owner}: the next id, {next_id!r:.40}, is not above all ids.")
+        raise InvalidInputError(f"{owner}: the next id, {next_id!r:.40}, is not above all ids.")
     if rows.size:
         check_finite(rows, owner, "codes")
         norms = _norms(rows)
         if not norms.max() < _LARGEST_NORM or (metric == "cosine" and np.abs(norms - 1).max() > _UNIT_TOLERANCE):
-            raise InvalidInput(f"{owner}: codes have norms from {norms.min():.3g} to {norms.max():.3g}.")
+            raise InvalidInputError(f"{owner}: codes have norms from {norms.min():.3g} to {norms.max():.3g}.")
 
 
 def _norms(Z: np.ndarray) -> np.ndarray:

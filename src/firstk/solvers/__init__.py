@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from firstk._checks import resolve_member
+from firstk._base.checks import resolve_member
 from firstk.solvers.closed_form import ClosedForm
-from firstk.solvers.gradient import Gradient
+from firstk.solvers.gradient.settings import Gradient
 
 # "auto" is listed for the sentence that names the choices; `resolve` settles it.
 PUBLIC: dict[str, Any] = {"auto": ClosedForm, ClosedForm.name: ClosedForm, Gradient.name: Gradient}

@@ -12,9 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._checks import InvalidInput, RankWarning, check_choice
-from firstk._linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
+from firstk._base.checks import check_choice
+from firstk._base.linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
 from firstk.contracts import Pencil, Solution
+from firstk.exceptions import InvalidInputError, RankWarning
 
 NO_SIGNAL = (
     "every column is constant, or what was asked for is unrelated to the data. Check the columns and the labels."
@@ -28,7 +29,7 @@ class ClosedForm:
     Parameters
     ----------
     precision : {"auto", "float64"}
-        Precision of the products behind the moments of float32 data; see :class:`firstk.moments.Moments`.
+        Precision of the products behind the moments of float32 data; see :class:`firstk.moments.moments.Moments`.
     """
 
     precision: str = "auto"
@@ -85,7 +86,7 @@ def _diagonalised(pencil: Pencil, eps: float) -> tuple[np.ndarray | None, np.nda
         return R, *_whitened_axes(pencil, R)
     except np.linalg.LinAlgError as error:
         largest = max(float(np.abs(part).max(initial=0.0)) for part in given)
-        raise InvalidInput(
+        raise InvalidInputError(
             f"These numbers are too large to be solved ({error}): the largest is {largest:.3g}. Scale the columns down "
             "first, and measure them again."
         ) from None
@@ -94,7 +95,7 @@ def _diagonalised(pencil: Pencil, eps: float) -> tuple[np.ndarray | None, np.nda
 def _whitened_axes(pencil: Pencil, R: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Solutions u of the pencil in whitened coordinates (v = R u), as columns, and gamma, descending."""
     if R is not None and R.shape[1] == 0:
-        raise InvalidInput(f"The data do not vary: {NO_SIGNAL}")
+        raise InvalidInputError(f"The data do not vary: {NO_SIGNAL}")
     if pencil.factor is not None:
         F = pencil.factor if R is None else R.T @ pencil.factor
         U, s, _ = np.linalg.svd(F, full_matrices=False)
@@ -114,7 +115,7 @@ def _chosen_width(n_components: int | None, pinned: int, available: int) -> int:
     """Return the number of axes to keep, at most as many as the data have."""
     d = min(pinned if n_components is None else n_components, available)
     if d == 0 or pinned == 0:
-        raise InvalidInput(f"No direction can be preferred: {NO_SIGNAL}")
+        raise InvalidInputError(f"No direction can be preferred: {NO_SIGNAL}")
     if n_components is not None and n_components > d:
         warnings.warn(
             f"n_components={n_components} was asked for, but the data have numerical rank {d}: {d} components are "

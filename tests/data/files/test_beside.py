@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from firstk._checks import InvalidInput
 from firstk.data.files.beside import open_column
+from firstk.exceptions import InvalidInputError
 
 
 def test_a_column_in_parts_gives_the_rows_that_are_asked_for(tmp_path):
@@ -21,5 +21,5 @@ def test_a_column_in_parts_gives_the_rows_that_are_asked_for(tmp_path):
 
 def test_a_single_number_is_no_column(tmp_path):
     np.save(tmp_path / "labels.npy", np.float64(3))
-    with pytest.raises(InvalidInput, match="single number"):
+    with pytest.raises(InvalidInputError, match="single number"):
         open_column(tmp_path / "labels.npy")

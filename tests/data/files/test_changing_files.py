@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk._checks import InvalidInput
-from firstk._input_file import Stamp
+from firstk._base.input_file import Stamp
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.formats import FORMATS
-from firstk.streaming import transform_file
+from firstk.estimator.transform_files import transform_file
+from firstk.exceptions import InvalidInputError
 
 pytest.importorskip("pyarrow", reason="the formats of the extra 'tables' need pyarrow")
 
@@ -71,10 +71,10 @@ def test_a_file_that_changes_between_two_batches(tmp_path, ending, change):
     batches = table.batches(20)
     first = next(batches)
     change(path)
-    with pytest.raises(InvalidInput, match="was changed while it was read"):
+    with pytest.raises(InvalidInputError, match="was changed while it was read"):
         next(batches)
     assert (first.vectors == 1).all()  # rows that were read do not lean on the file
-    with pytest.raises(InvalidInput, match="was changed while it was read"):  # nor does another pass mix them
+    with pytest.raises(InvalidInputError, match="was changed while it was read"):  # nor does another pass mix them
         table.read()
 
 
@@ -86,7 +86,7 @@ def test_a_shard_that_changes_before_it_is_reached(tmp_path, change):
     next(batches)
     change(tmp_path / "part-2.npy")
     next(batches)
-    with pytest.raises(InvalidInput, match=r"part-2\.npy' was changed while it was read"):
+    with pytest.raises(InvalidInputError, match=r"part-2\.npy' was changed while it was read"):
         next(batches)
 
 
@@ -96,7 +96,7 @@ def test_columns_of_a_file_that_changes(tmp_path, ending):
     held = load_columns(tmp_path / f"a{ending}")
     assert len(held["a"]) == N
     write_vectors(tmp_path / f"a{ending}", np.ones((N, 2)), {"a": np.arange(N), "b": -np.arange(N)})
-    with pytest.raises(InvalidInput, match="was changed while it was read"):
+    with pytest.raises(InvalidInputError, match="was changed while it was read"):
         held["b"]
 
 
@@ -106,16 +106,16 @@ def test_labels_that_change_between_two_batches(tmp_path):
     assert (labels.take(np.arange(10)) == 0).all()
     np.save(tmp_path / "z.npy", np.ones(N, np.int64))
     os.replace(tmp_path / "z.npy", tmp_path / "y.npy")
-    with pytest.raises(InvalidInput, match="was changed while it was read"):
+    with pytest.raises(InvalidInputError, match="was changed while it was read"):
         labels.take(np.arange(10, 20))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_an_input_that_goes_is_not_called_the_output(tmp_path, ending, monkeypatch):
-    monkeypatch.setattr("firstk.streaming._BATCH_NUMBERS", 40)
+    monkeypatch.setattr("firstk.estimator.transform_files._BATCH_NUMBERS", 40)
     path = written(tmp_path / f"a{ending}", 1)
     encoder = PrefixEncoder(2).fit(np.random.default_rng(0).normal(size=(30, 4))).encoder_
-    with pytest.raises(InvalidInput, match=rf"a{ending}' was changed while it was read: it was removed"):
+    with pytest.raises(InvalidInputError, match=rf"a{ending}' was changed while it was read: it was removed"):
         transform_file(encoder, path, tmp_path / "out.npy", progress=lambda rows: path.unlink(missing_ok=True))
     assert not any(tmp_path.iterdir())
 
@@ -131,7 +131,7 @@ def test_a_stamp_from_another_machine_has_no_numbers_of_devices(tmp_path):
     written(tmp_path / "a.npy", 2)
     stamp.check(path)  # of the same size and time
     os.utime(path)
-    with pytest.raises(InvalidInput, match="another file took its place, or it was written to"):
+    with pytest.raises(InvalidInputError, match="another file took its place, or it was written to"):
         stamp.check(path)
 
 
@@ -145,5 +145,5 @@ def test_a_pipe_or_a_device_is_refused_at_once(tmp_path, ending, reads):
     os.mkfifo(tmp_path / f"pipe{ending}")
     os.symlink("/dev/zero", tmp_path / f"zero{ending}")
     for name, kind in (("pipe", "a pipe"), ("zero", "a device")):
-        with pytest.raises(InvalidInput, match=f"it is {kind}, and a regular file is needed"):
+        with pytest.raises(InvalidInputError, match=f"it is {kind}, and a regular file is needed"):
             reads(tmp_path / f"{name}{ending}")

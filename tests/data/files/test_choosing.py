@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from firstk._checks import InvalidInput
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.choosing import choose
 from firstk.data.files.contract import Wanted
 from firstk.data.files.matrices import beside_matrix, choose_matrix
+from firstk.exceptions import InvalidInputError
 
 NUMBERED = {f"x{j}": "number" for j in range(12)}
 
@@ -60,7 +60,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("kinds", "wanted", "sentence"), REFUSED)
 def test_refused(kinds, wanted, sentence):
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         choose("file", kinds, wanted)
     assert sentence in str(caught.value)
 
@@ -70,22 +70,22 @@ def test_arrays_with_names(tmp_path, ending):
     X, other = np.eye(3, dtype=np.float32), np.ones((3, 2), np.float32)
     path = tmp_path / f"a{ending}"
     write_vectors(path, X, {"other": other, "label": np.arange(3)}, name="e")
-    with pytest.raises(InvalidInput, match="2 columns that could be the vectors: 'e', 'other'"):
+    with pytest.raises(InvalidInputError, match="2 columns that could be the vectors: 'e', 'other'"):
         open_vectors(path)
     table = open_vectors(path, "other")
     assert (table.width, set(table.columns)) == (2, {"e", "label"})
     np.testing.assert_array_equal(table.read().columns["e"], X)
-    with pytest.raises(InvalidInput, match="has no column 'x'"):
+    with pytest.raises(InvalidInputError, match="has no column 'x'"):
         open_vectors(path, "x")
-    with pytest.raises(InvalidInput, match="vectors are a matrix"):
+    with pytest.raises(InvalidInputError, match="vectors are a matrix"):
         open_vectors(path, "label")
 
 
 def test_columns_that_are_not_there(tmp_path):
     write_vectors(tmp_path / "a.npz", np.eye(3), {"label": np.arange(3)})
-    with pytest.raises(InvalidInput, match=r"has no column 'intent'. It has: 'vectors', 'label'"):
+    with pytest.raises(InvalidInputError, match=r"has no column 'intent'. It has: 'vectors', 'label'"):
         open_vectors(tmp_path / "a.npz").read(["intent"])
-    with pytest.raises(InvalidInput, match="'size' parameter of batches must be a positive int"):
+    with pytest.raises(InvalidInputError, match="'size' parameter of batches must be a positive int"):
         next(open_vectors(tmp_path / "a.npz").batches(0))
 
 
@@ -116,14 +116,14 @@ def test_arrays_of_a_file_the_only_matrix_of_floats_or_of_numbers_is_the_vectors
     ],
 )
 def test_arrays_of_a_file_without_one_answer(held, wanted, sentence):
-    with pytest.raises(InvalidInput, match=re.escape(sentence)):
+    with pytest.raises(InvalidInputError, match=re.escape(sentence)):
         choose_matrix("f", arrays(**held), wanted, "tensors")
 
 
 def test_arrays_beside_the_vectors_have_as_many_rows():
     held = arrays(**MATRICES, other=((9,), "f"), scalar=((), "U"))
     assert list(beside_matrix("f", held, "e", Wanted())) == ["tokens", "label", "b"]
-    with pytest.raises(InvalidInput, match=re.escape("'other' has shape (9,), and 'e' has 4 rows")):
+    with pytest.raises(InvalidInputError, match=re.escape("'other' has shape (9,), and 'e' has 4 rows")):
         beside_matrix("f", held, "e", Wanted(beside=("other",)))
 
 
@@ -132,5 +132,5 @@ def test_a_tensor_of_a_type_that_is_not_read(tmp_path):
     tensors = {"e": torch.zeros(4, 3), "small": torch.zeros(4, 3, dtype=torch.float8_e4m3fn)}
     save.save_file(tensors, tmp_path / "a.safetensors")
     assert open_vectors(tmp_path / "a.safetensors").vectors == "e"
-    with pytest.raises(InvalidInput, match="tensor 'small' has a type that is not read here"):
+    with pytest.raises(InvalidInputError, match="tensor 'small' has a type that is not read here"):
         open_vectors(tmp_path / "a.safetensors", "small")

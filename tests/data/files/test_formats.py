@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firstk import _whole_file
-from firstk._checks import FirstkError, InvalidInput, MissingExtra
+from firstk._base import atomic_file as _whole_file
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.formats import FORMATS
 from firstk.data.files.opening import rows_with_nan
+from firstk.exceptions import FirstkError, InvalidInputError, MissingExtraError
 
 pa = pytest.importorskip("pyarrow", reason="the formats of the extra 'tables' need pyarrow")
 import pyarrow.feather as feather  # noqa: E402
@@ -174,7 +174,7 @@ def test_shards_must_be_alike(tmp_path, kind):
     X, columns, sentence = BAD_SHARDS[kind]
     write_vectors(tmp_path / "a.parquet", rows(2, 3))
     write_vectors(tmp_path / "b.parquet", X, columns)
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         open_vectors(tmp_path)
     assert sentence in str(caught.value)
     assert "b.parquet" in str(caught.value)
@@ -188,7 +188,7 @@ def test_shards_must_be_alike(tmp_path, kind):
 def test_damaged_files_get_a_sentence(tmp_path, ending, content):
     path = tmp_path / f"a{ending}"
     path.write_bytes(content)
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         open_vectors(path).read()
     assert f"Cannot read vectors from '{path}'" in str(caught.value)
 
@@ -239,7 +239,7 @@ def test_damaged_headers_of_numpy(tmp_path, name):
         archive.writestr("a.npy", npy(HEADERS[name]))
     for ending in (".npy", ".npz"):
         for reads in (open_vectors, lambda path: open_column(path).whole()):
-            with pytest.raises(InvalidInput, match=f"a{ending}"):
+            with pytest.raises(InvalidInputError, match=f"a{ending}"):
                 reads(tmp_path / f"a{ending}")
 
 
@@ -253,7 +253,7 @@ def test_a_flipped_bit_in_a_page_of_parquet_is_noticed(tmp_path):
         broken[at] ^= 1 << int(bits.integers(8))
         path.write_bytes(broken)
         for reads in (lambda: open_vectors(path).read(), lambda: load_columns(path)["e"]):
-            with pytest.raises(InvalidInput, match=r"(?i)crc|checksum"):
+            with pytest.raises(InvalidInputError, match=r"(?i)crc|checksum"):
                 reads()
 
 
@@ -280,7 +280,7 @@ def test_files_without_rows(tmp_path, ending):
         save_file({"e": np.empty((0, 3), np.float32)}, path)
     else:
         path.write_text("\t".join(["x0", "x1"]) if ending != ".csv" else "x0,x1\n")
-    with pytest.raises(InvalidInput, match=r"it has no rows|none of its columns"):
+    with pytest.raises(InvalidInputError, match=r"it has no rows|none of its columns"):
         open_vectors(path)
 
 
@@ -293,12 +293,12 @@ def test_names_that_lead_nowhere(tmp_path):
         tmp_path / "notes.txt": "must end in one of .npy, .npz, .parquet, .pq, .arrow, .feather, .ipc, .csv, .tsv",
         tmp_path / "empty": "the folder holds no file that ends in",
     }.items():
-        with pytest.raises(InvalidInput) as caught:
+        with pytest.raises(InvalidInputError) as caught:
             open_vectors(path)
         assert sentence in str(caught.value)
     write_vectors(tmp_path / "a.npy", rows())
     write_vectors(tmp_path / "b.csv", rows())
-    with pytest.raises(InvalidInput, match=r"several formats \(csv, npy\)"):
+    with pytest.raises(InvalidInputError, match=r"several formats \(csv, npy\)"):
         open_vectors(tmp_path)
 
 
@@ -312,29 +312,29 @@ def test_ragged_lists_are_refused_with_their_rows(tmp_path, ending):
             csv.writer(file).writerows([["e"], *([str(cell)] for cell in cells)])
     else:
         {".parquet": pq.write_table, ".arrow": feather.write_feather}[ending](pa.table({"e": cells}), str(path))
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         open_vectors(path).read()
     assert "its vectors are ragged: the first has 2 entries, and row 5" in str(caught.value)
 
 
 def test_rows_of_text_with_too_few_cells(tmp_path):
     (tmp_path / "a.csv").write_text("x0,x1\n1,2\n3\n")
-    with pytest.raises(InvalidInput, match="row 1 has 1 cells, and the first line 2"):
+    with pytest.raises(InvalidInputError, match="row 1 has 1 cells, and the first line 2"):
         open_vectors(tmp_path / "a.csv").read()
 
 
 def test_text_where_numbers_should_be(tmp_path):
     (tmp_path / "late.csv").write_text("x0,x1\n" + "1,2\n" * 600 + "1,oops\n")
-    with pytest.raises(InvalidInput, match="row 600 of column 'x1' holds 'oops', not a number"):
+    with pytest.raises(InvalidInputError, match="row 600 of column 'x1' holds 'oops', not a number"):
         open_vectors(tmp_path / "late.csv").read()
     (tmp_path / "bare.csv").write_text("0.5,1.5\n2.5,3.5\n")
-    with pytest.raises(InvalidInput, match="first line holds numbers"):
+    with pytest.raises(InvalidInputError, match="first line holds numbers"):
         open_vectors(tmp_path / "bare.csv")
     np.save(tmp_path / "t.npy", np.array([["a", "b"]]))
-    with pytest.raises(InvalidInput, match="not numbers"):
+    with pytest.raises(InvalidInputError, match="not numbers"):
         open_vectors(tmp_path / "t.npy")
     np.save(tmp_path / "o.npy", np.array([[{}]], dtype=object), allow_pickle=True)
-    with pytest.raises(InvalidInput, match="Cannot read vectors"):  # nothing is ever unpickled
+    with pytest.raises(InvalidInputError, match="Cannot read vectors"):  # nothing is ever unpickled
         open_vectors(tmp_path / "o.npy")
 
 
@@ -360,7 +360,7 @@ def with_holes(path):
 def test_nan_is_refused_with_the_rows_or_dropped(tmp_path, ending):
     path = tmp_path / f"a{ending}"
     X = with_holes(path)
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         open_vectors(path).read()
     assert "in 3 of the vectors from row 0 to row 299 (row 3, 120, 250)" in str(caught.value)
     assert "--nan drop" in str(caught.value)
@@ -379,15 +379,15 @@ def test_nan_in_a_later_batch_is_named_by_its_row_in_the_file(tmp_path):
     X[120, 0] = np.nan
     write_vectors(tmp_path / "a.npy", X[:100])
     write_vectors(tmp_path / "b.npy", X[100:])
-    with pytest.raises(InvalidInput, match=r"from row 100 to row 149 \(row 120\)"):
+    with pytest.raises(InvalidInputError, match=r"from row 100 to row 149 \(row 120\)"):
         list(open_vectors(tmp_path).batches(50))
 
 
 def test_nothing_left_after_dropping(tmp_path):
     write_vectors(tmp_path / "a.npy", np.full((3, 2), np.nan))
-    with pytest.raises(InvalidInput, match="none of its vectors is free of NaN"):
+    with pytest.raises(InvalidInputError, match="none of its vectors is free of NaN"):
         open_vectors(tmp_path / "a.npy", nan="drop").read()
-    with pytest.raises(InvalidInput, match="'refuse'"):
+    with pytest.raises(InvalidInputError, match="'refuse'"):
         open_vectors(tmp_path / "a.npy", nan="keep")
 
 
@@ -420,7 +420,9 @@ def test_no_space_left_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch, e
     path = tmp_path / f"a{ending}"
     monkeypatch.setattr(_whole_file, "_new_file", lambda temporary: temporary.symlink_to("/dev/full"))
     path.write_text("what was there before")
-    with pytest.raises(InvalidInput, match=r"there is no space left on the device\. Nothing was left half-written"):
+    with pytest.raises(
+        InvalidInputError, match=r"there is no space left on the device\. Nothing was left half-written"
+    ):
         write_vectors(path, rows(20_000, 20))
     assert os.listdir(tmp_path) == [path.name]
     assert path.read_text() == "what was there before"
@@ -467,7 +469,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         (lambda: write_vectors(tmp_path / "a.npz", X, {"t": np.array([None] * 4)}), "or lacks entries"),
         (lambda: write_vectors(tmp_path / "a.doc", X), "must end in one of"),
     ]:
-        with pytest.raises(InvalidInput) as caught:
+        with pytest.raises(InvalidInputError) as caught:
             call()
         assert sentence in str(caught.value)
     assert os.listdir(tmp_path) == []
@@ -486,7 +488,7 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", without)
     for call in (lambda: open_vectors(tmp_path / "a.parquet"), lambda: write_vectors(tmp_path / "b.parquet", rows())):
-        with pytest.raises(MissingExtra, match=r"firstk\[tables\]"):
+        with pytest.raises(MissingExtraError, match=r"firstk\[tables\]"):
             call()
     write_vectors(tmp_path / "b.csv", rows())  # needs no extra
     assert open_vectors(tmp_path / "b.csv").rows == 100

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk._checks import InvalidInput
 from firstk.data.files import open_vectors
+from firstk.exceptions import InvalidInputError
 
 pd = pytest.importorskip("pandas", reason="needs pandas")
 pl = pytest.importorskip("polars", reason="needs Polars")
@@ -88,12 +88,12 @@ def test_labels_in_a_table_of_one_column():
 
 
 def test_what_is_no_table():
-    with pytest.raises(InvalidInput, match="collect a lazy frame first"):
+    with pytest.raises(InvalidInputError, match="collect a lazy frame first"):
         open_vectors(LISTS["polars"].lazy())
-    with pytest.raises(InvalidInput, match="collect it first"):
+    with pytest.raises(InvalidInputError, match="collect it first"):
         PrefixEncoder(2).fit(LISTS["polars"].lazy())
-    with pytest.raises(InvalidInput, match="Got int"):
+    with pytest.raises(InvalidInputError, match="Got int"):
         open_vectors(3)
     ragged = pl.DataFrame({"e": [[1.0, 2.0], [3.0]]})
-    with pytest.raises(InvalidInput, match="row 1 has 1"):
+    with pytest.raises(InvalidInputError, match="row 1 has 1"):
         PrefixEncoder(1).fit(ragged)

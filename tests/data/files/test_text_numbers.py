@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from firstk._checks import InvalidInput
 from firstk.cli._inputs import open_labelled, read_rows
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
+from firstk.exceptions import InvalidInputError
 
 
 def table_of(path, labels):
@@ -53,7 +53,7 @@ def test_numbers_stay_numbers(tmp_path):
 
 
 def test_a_label_that_is_missing_among_text_is_named(tmp_path):
-    with pytest.raises(InvalidInput, match="'label' has no label or target in row 1"):
+    with pytest.raises(InvalidInputError, match="'label' has no label or target in row 1"):
         read_rows(table_of(tmp_path / "a.csv", ["007", "", "7"]), label="label")
 
 
@@ -61,12 +61,12 @@ def test_a_label_that_is_missing_among_text_is_named(tmp_path):
 def test_what_only_python_takes_for_a_number(tmp_path, cell):
     path = tmp_path / "a.csv"
     path.write_text("x0,x1\n" + "1,2\n" * 300 + f"{cell},2\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match=f"row 300 of column 'x0' holds '{cell}', not a number"):
+    with pytest.raises(InvalidInputError, match=f"row 300 of column 'x0' holds '{cell}', not a number"):
         open_vectors(path).read()
-    with pytest.raises(InvalidInput, match=f"row 400 of column 'label' holds '{cell}', not a number"):
+    with pytest.raises(InvalidInputError, match=f"row 400 of column 'label' holds '{cell}', not a number"):
         read_rows(table_of(path, [*MANY, cell]), label="label")
     path.write_text('e\n"[1, 2]"\n' + f'"[{cell}, 2]"\n', encoding="utf-8")
-    with pytest.raises(InvalidInput, match="row 1 of column 'e' is no list of numbers"):
+    with pytest.raises(InvalidInputError, match="row 1 of column 'e' is no list of numbers"):
         open_vectors(path).read()
 
 
@@ -79,10 +79,10 @@ def test_a_cell_that_is_a_list_of_something_else(tmp_path, cell):
     path = tmp_path / "a.csv"
     quoted = '"' + cell.replace('"', '""') + '"'
     path.write_text(f"e\n{quoted}\n")
-    with pytest.raises(InvalidInput, match="none of its columns is a vector"):
+    with pytest.raises(InvalidInputError, match="none of its columns is a vector"):
         open_vectors(path)
     path.write_text(f'e\n"[1, 2]"\n{quoted}\n')
-    with pytest.raises(InvalidInput, match="row 1 of column 'e' is no list of numbers"):
+    with pytest.raises(InvalidInputError, match="row 1 of column 'e' is no list of numbers"):
         open_vectors(path).read()
 
 
@@ -95,14 +95,14 @@ def test_a_nul_character_is_refused(tmp_path):
     """At the end of a text numpy drops it, and two labels would be one."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"x0,x1,label\n1,2,a\n3,4,a\0\n")
-    with pytest.raises(InvalidInput, match="line 3 holds a NUL character"):
+    with pytest.raises(InvalidInputError, match="line 3 holds a NUL character"):
         open_vectors(path)
     (tmp_path / "y.txt").write_bytes(b"a\na\0\n")
-    with pytest.raises(InvalidInput, match=r"does not end in a NUL character.*'a\\x00' at row 1"):
+    with pytest.raises(InvalidInputError, match=r"does not end in a NUL character.*'a\\x00' at row 1"):
         open_column(tmp_path / "y.txt").whole()
-    with pytest.raises(InvalidInput, match=r"write_vectors takes text that does not end in a NUL character"):
+    with pytest.raises(InvalidInputError, match=r"write_vectors takes text that does not end in a NUL character"):
         write_vectors(path, np.ones((2, 2)), {"label": ["a", "a\0"]})
     pa = pytest.importorskip("pyarrow", reason="tables in memory need pyarrow")
     table = open_vectors(pa.table({"x0": [1.0, 2.0], "x1": [3.0, 4.0], "label": ["a", "a\0"]}), beside=("label",))
-    with pytest.raises(InvalidInput, match=r"A column of text takes text that does not end in a NUL character"):
+    with pytest.raises(InvalidInputError, match=r"A column of text takes text that does not end in a NUL character"):
         table.read()

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_no_nul
-from firstk._input_file import Stamp
+from firstk._base.checks import check_no_nul
+from firstk._base.input_file import Stamp
 from firstk.data.files.choosing import PLAIN_NAME, missing_column
 from firstk.data.files.contract import Loaded, reading, reading_unchanged
 from firstk.data.files.file_array import FileArray
 from firstk.data.files.formats import format_of
 from firstk.data.files.opening import find_files
+from firstk.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ def open_column(path: Any, name: str | None = None) -> ColumnParts:
     if name is None:
         if len(held) != 1:
             names = ", ".join(repr(other) for other in held[:20])
-            raise InvalidInput(f"'{path}' has {len(held)} columns: {names}. Name one: {path}:{held[0]}")
+            raise InvalidInputError(f"'{path}' has {len(held)} columns: {names}. Name one: {path}:{held[0]}")
         name = held[0]
     if name not in held:
         raise missing_column(path, name, held)

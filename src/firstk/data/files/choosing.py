@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from firstk._checks import InvalidInput
 from firstk.data.files.contract import Wanted, unreadable
+from firstk.exceptions import InvalidInputError
 
 # In a plain table, columns of these names number, name or split the rows; taken as coordinates they would be nonsense.
 _NO_COORDINATES = {
@@ -63,17 +63,17 @@ def choose(path: Any, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     return _plain(path, kinds, wanted)
 
 
-def both(path: Any, name: str) -> InvalidInput:
+def both(path: Any, name: str) -> InvalidInputError:
     """Build the error for vectors that are named as labels."""
-    return InvalidInput(
+    return InvalidInputError(
         f"Column {name!r} of '{path}' is the vectors, and labels cannot be the vectors. Name another column (--label)."
     )
 
 
-def several(path: Any, found: Sequence[str]) -> InvalidInput:
+def several(path: Any, found: Sequence[str]) -> InvalidInputError:
     """Build the error for more than one candidate."""
     names = ", ".join(repr(name) for name in found)
-    return InvalidInput(
+    return InvalidInputError(
         f"'{path}' has {len(found)} columns that could be the vectors: {names}. Name one: vectors={found[0]!r} "
         f"(--vectors {found[0]})."
     )
@@ -88,10 +88,10 @@ def check_rows(path: Any, shapes: Mapping[str, tuple[int, ...]], vectors: str, r
             )
 
 
-def missing_column(path: Any, name: str, there: Sequence[str]) -> InvalidInput:
+def missing_column(path: Any, name: str, there: Sequence[str]) -> InvalidInputError:
     """Build the error for a column that is not there."""
     shown = ", ".join(repr(other) for other in list(there)[:20]) + (", ..." if len(there) > 20 else "")
-    return InvalidInput(f"'{path}' has no column {name!r}. It has: {shown or 'none'}.")
+    return InvalidInputError(f"'{path}' has no column {name!r}. It has: {shown or 'none'}.")
 
 
 def _plain(path: Any, kinds: Mapping[str, str], wanted: Wanted) -> Choice:

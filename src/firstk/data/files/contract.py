@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from firstk._checks import FirstkError, InvalidInput
-from firstk._input_file import Stamp
+from firstk._base.input_file import Stamp
+from firstk.exceptions import FirstkError, InvalidInputError
 
 # Numbers that are no floats become the smallest float that holds them all exactly, or float64.
 _SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
@@ -230,14 +230,14 @@ def float_type(dtype: Any) -> np.dtype:
     return np.dtype(np.float32 if dtype.name in _SMALL_INTEGERS else np.float64)
 
 
-def unreadable(path: Any, why: str, way_out: str = "Write it again, or give another file") -> InvalidInput:
+def unreadable(path: Any, why: str, way_out: str = "Write it again, or give another file") -> InvalidInputError:
     """Build the error for a file that is there and cannot be used."""
-    return InvalidInput(f"Cannot read vectors from '{path}': {why}. {way_out}.")
+    return InvalidInputError(f"Cannot read vectors from '{path}': {why}. {way_out}.")
 
 
-def no_room(form: str, holds: str, name: str) -> InvalidInput:
+def no_room(form: str, holds: str, name: str) -> InvalidInputError:
     """Build the error for a column that a format cannot store."""
-    return InvalidInput(
+    return InvalidInputError(
         f"A file of format {form} holds {holds} only, and column {name!r} holds something else, or lacks entries. "
         "Leave it out (--columns names those that travel along), or write parquet, arrow or csv."
     )
@@ -258,7 +258,7 @@ def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> It
 
 @contextmanager
 def reading_unchanged(path: Any, stamp: Stamp | None) -> Iterator[None]:
-    """Raise InvalidInput if a file is not, or is no longer, what it was when its stamp was taken; None: no file."""
+    """Raise InvalidInputError if a file is not what it was when its stamp was taken; None: no file."""
     if stamp is None:
         yield
         return
@@ -279,7 +279,7 @@ def names_of_rows(rows: Any) -> str:
     return ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
 
 
-def ragged(path: Any, width: int, rows: Any, lengths: Any) -> InvalidInput:
+def ragged(path: Any, width: int, rows: Any, lengths: Any) -> InvalidInputError:
     """Build the error for vectors of different lengths."""
     has = "has" if len(rows) == 1 else "have"
     return unreadable(

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from firstk._input_file import Stamp
-from firstk._room import room
+from firstk._base.input_file import Stamp
+from firstk._base.scratch import room
 from firstk.data.files.contract import reading
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from firstk._checks import InvalidInput
 from firstk.data.files import arrow, npy, npz, parquet, tensors, text
 from firstk.data.files.contract import Format
+from firstk.exceptions import InvalidInputError
 
 FORMATS: tuple[Format, ...] = (
     npy.FORMAT,
@@ -33,4 +33,4 @@ def format_of(path: Any) -> Format:
         if ending in form.endings:
             return form
     known = ", ".join(ending for form in FORMATS for ending in form.endings)
-    raise InvalidInput(f"The format of '{path}' is not known: its name must end in one of {known}.")
+    raise InvalidInputError(f"The format of '{path}' is not known: its name must end in one of {known}.")

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, require
+from firstk._base.checks import require
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, Writer
 from firstk.data.files.opening import Shard, VectorTable
 from firstk.data.files.tables import Columns, TableView, as_numpy
+from firstk.exceptions import InvalidInputError
 
 
 class FrameReader:
@@ -39,7 +40,7 @@ def load(table: Any) -> Loaded:
 
 
 def _no_writer(path: Any, layout: Layout) -> Writer:
-    raise InvalidInput("A table in memory is not written to. Use write_vectors with the name of a file.")
+    raise InvalidInputError("A table in memory is not written to. Use write_vectors with the name of a file.")
 
 
 _IN_MEMORY = Format("table", (), "anything", True, FrameReader, _no_writer, load)
@@ -52,7 +53,7 @@ def shard_of(frame: Any, wanted: Wanted) -> Shard:
     try:
         table = narwhals.from_native(frame, eager_only=True).to_arrow()
     except TypeError:
-        raise InvalidInput(
+        raise InvalidInputError(
             "open_vectors takes the path of a file or a pandas, Polars or Arrow table. "
             f"Got {type(frame).__name__}; collect a lazy frame first."
         ) from None
@@ -74,7 +75,7 @@ def rows_of(frame: Any) -> tuple[np.ndarray, bool] | None:
     try:
         table = narwhals.from_native(frame, eager_only=True)
     except TypeError:
-        raise InvalidInput(f"A {type(frame).__name__} of {library} has no rows yet: collect it first.") from None
+        raise InvalidInputError(f"A {type(frame).__name__} of {library} has no rows yet: collect it first.") from None
     if library == "pandas" or any(kind in (narwhals.List, narwhals.Array) for kind in table.schema.values()):
         return VectorTable("the table", [shard_of(frame, Wanted())], "refuse").read(()).vectors, False
     return table.to_numpy(), True

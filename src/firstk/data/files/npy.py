@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from firstk._input_file import Stamp
+from firstk._base.input_file import Stamp
 from firstk.data.files.choosing import PLAIN_NAME, missing_column
 from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
 from firstk.data.files.file_array import FileArray

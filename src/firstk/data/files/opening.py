@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, bad_parameter, check_choice, is_int
-from firstk._input_file import Stamp
+from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk._base.input_file import Stamp
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
     Batch,
@@ -32,6 +32,7 @@ from firstk.data.files.contract import (
 )
 from firstk.data.files.formats import FORMATS, format_of
 from firstk.data.files.stored import Restoring
+from firstk.exceptions import InvalidInputError
 
 NAN = ("refuse", "drop")
 
@@ -179,7 +180,7 @@ class VectorTable:
         if not len(bad):
             return Batch(self._restored(vectors), columns, rows)
         if self.nan == "refuse":
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"'{self.path}' has NaN, infinity or nothing in {len(bad)} of the vectors from row {start} to row "
                 f"{start + len(vectors) - 1} (row {names_of_rows(bad + start)}). Mend them, or leave those rows out "
                 "with nan='drop' (--nan drop)."
@@ -258,7 +259,7 @@ def find_files(path: Any) -> list[Path]:
     else:
         found = [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
         if not found:
-            raise InvalidInput(f"There is no file '{path}'. Check the name and the folder.")
+            raise InvalidInputError(f"There is no file '{path}'. Check the name and the folder.")
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")

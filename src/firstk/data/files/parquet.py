@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import require
+from firstk._base.checks import require
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, selected
 

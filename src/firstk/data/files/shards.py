@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from firstk._checks import InvalidInput
-from firstk._fields import strict_json
-from firstk._input_file import Stamp, check_regular
-from firstk._whole_file import saying, whole_file
+from firstk._base.atomic_file import saying, whole_file
+from firstk._base.input_file import Stamp, check_regular
+from firstk._base.json_fields import strict_json
+from firstk.exceptions import InvalidInputError
 
 RECORD = "_firstk.json"
 _UNFINISHED = ".partial"
@@ -55,7 +55,7 @@ class ShardLog:
                 way_out = (
                     "Go on with it by resume=True (--resume), or remove it" if not complete else "Choose another name"
                 )
-                raise InvalidInput(f"'{folder}' is there already. {way_out}.")
+                raise InvalidInputError(f"'{folder}' is there already. {way_out}.")
             return log._taken_up(folder, complete)
         return log
 
@@ -77,14 +77,14 @@ class ShardLog:
             if not all(isinstance(part, dict) for part in (job, learned, done, *done.values())):
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"'{folder}' has no readable {RECORD}, so it is not known what its files are. Remove it, or choose "
                 "another name."
             ) from None
         asked = json.loads(json.dumps(self.job))
         for key in asked:
             if job.get(key) != asked[key]:
-                raise InvalidInput(
+                raise InvalidInputError(
                     f"'{folder}' was written for another job: {key} was {job.get(key)!r} and is now {asked[key]!r}. "
                     "Choose another name, or remove it."
                 )

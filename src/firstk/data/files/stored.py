@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput
-from firstk._fields import strict_json
-from firstk.precision import Precision, read_precision
+from firstk._base.json_fields import strict_json
+from firstk.data.precision import Precision, read_precision
+from firstk.exceptions import InvalidInputError
 
 KEY = "firstk"
 # How the precisions that must be restored are stored.
@@ -42,12 +42,12 @@ class Restoring:
             facts = strict_json(metadata[KEY])
             precision, k = read_precision(facts["stored"]), int(facts["k"])
         except (ValueError, KeyError, TypeError):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."
             ) from None
         if must_be_restored(precision):
             if precision.bytes_per_vector(k) != width:
-                raise InvalidInput(
+                raise InvalidInputError(
                     f"'{path}' holds {width} numbers a row; {precision.name} codes of {k} were expected."
                 )
             self.width, self.dtype, self._precision = k, np.dtype(np.float32), precision

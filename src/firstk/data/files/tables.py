@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import check_no_nul, require
+from firstk._base.checks import check_no_nul, require
 from firstk.data.files.choosing import Choice, choose
 from firstk.data.files.contract import Carried, Facts, Layout, Wanted, exactly, float_type, ragged, unreadable
 

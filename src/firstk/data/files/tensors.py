@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from firstk._input_file import Stamp
+from firstk._base.input_file import Stamp
 from firstk.data.files.contract import (
     Facts,
     Format,

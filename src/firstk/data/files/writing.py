@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from firstk._checks import InvalidInput, check_no_nul, check_same_length
-from firstk._whole_file import whole_file
+from firstk._base.atomic_file import whole_file
+from firstk._base.checks import check_no_nul, check_same_length
 from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer, exactly
 from firstk.data.files.formats import format_of
+from firstk.exceptions import InvalidInputError
 
 
 def write_vectors(
@@ -40,7 +41,9 @@ def write_vectors(
     """
     vectors, columns = np.asarray(vectors), dict(columns or {})
     if vectors.ndim != 2 or 0 in vectors.shape or vectors.dtype.kind not in "fiu":
-        raise InvalidInput(f"write_vectors takes a matrix of numbers. Got {vectors.dtype} of shape {vectors.shape}.")
+        raise InvalidInputError(
+            f"write_vectors takes a matrix of numbers. Got {vectors.dtype} of shape {vectors.shape}."
+        )
     for key, column in columns.items():
         check_same_length(vectors, column, "vectors", key, "write_vectors")
         if not isinstance(column, np.ndarray):
@@ -69,15 +72,15 @@ def creating(path: Any, layout: Layout) -> Iterator[Writer]:
 def check_columns(form: Format, path: Any, layout: Layout) -> None:
     """Refuse names that clash, and columns that the format has no room for."""
     if layout.vectors in layout.columns:
-        raise InvalidInput(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
+        raise InvalidInputError(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
     if layout.metadata and not form.notes:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"A file of format {form.name} has no room for what says how its numbers are to be read ('{path}'). Write "
             "parquet, arrow, npz or safetensors."
         )
     if form.holds == "nothing" and layout.columns:
         names = ", ".join(map(repr, layout.columns))
-        raise InvalidInput(
+        raise InvalidInputError(
             f"A file of format {form.name} holds vectors only, and there are others: {names}. Leave them out, or "
             "write parquet, arrow, csv or npz."
         )

@@ -3,7 +3,7 @@
 Everything here needs the extra 'text'.
 """
 
-from firstk._checks import require
+from firstk._base.checks import require
 
 require("sentence_transformers", "text", "firstk.integrations.sentence_transformers")
 

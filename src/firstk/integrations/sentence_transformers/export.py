@@ -15,9 +15,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router
 from torch import nn
 
-from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, check_choice, check_prefix
-from firstk.bodies import Layers
-from firstk.fitted import FittedEncoder
+from firstk._base.checks import bad_parameter, check_choice, check_prefix
+from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.network import Layers
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 
 _OWNER = "append_encoder"
 SIDES = ("both", "query", "document")
@@ -86,13 +87,13 @@ def fitted_of(encoder: Any) -> FittedEncoder:
 
 def _check_width(model: SentenceTransformer, fitted: FittedEncoder) -> None:
     if model.truncate_dim is not None:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{_OWNER} needs a model that returns all its coordinates. Got truncate_dim={model.truncate_dim}; "
             "set model.truncate_dim = None and fit the encoder on the full vectors."
         )
     width = model.get_embedding_dimension()
     if width is not None and width != fitted.p:
-        raise InvalidInput(f"{_OWNER} needs an encoder of the model's {width} coordinates. Got one of {fitted.p}.")
+        raise InvalidInputError(f"{_OWNER} needs an encoder of the model's {width} coordinates. Got one of {fitted.p}.")
 
 
 def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[Any]:
@@ -110,7 +111,7 @@ def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list
     if fitted.body is None:
         return [_dense(fitted.components, -fitted.components @ mean, None, dtype)]
     if not isinstance(fitted.body, Layers):
-        raise IllegalCombination(
+        raise IllegalCombinationError(
             f"{_OWNER} with a network of your own",
             "stock modules hold linear encoders and multilayer perceptrons",
             "network='linear' or network='mlp'",

@@ -11,10 +11,11 @@ from sentence_transformers import SentenceTransformer
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from firstk._checks import IllegalCombination, InvalidInput, bad_parameter, check_same_length, is_real
-from firstk.estimator import PrefixEncoder
+from firstk._base.checks import bad_parameter, check_same_length, is_real
+from firstk.encoder.curve import PrefixCurve
+from firstk.estimator.prefix_encoder import PrefixEncoder
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations.sentence_transformers.export import append_encoder
-from firstk.records import PrefixCurve
 
 _OWNER = "fit_sentence_transformer"
 
@@ -107,7 +108,7 @@ def fit_sentence_transformer(
     if not isinstance(model, SentenceTransformer):
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
     if k is not None and keep is not None:
-        raise IllegalCombination(f"{_OWNER} with k and keep", "each of them says where to cut", "one of the two")
+        raise IllegalCombinationError(f"{_OWNER} with k and keep", "each of them says where to cut", "one of the two")
     _check_texts(texts, partners, scores, labels)
     fit_rows, test_rows = _split(texts, partners, held_out, random_state)
     rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": verbose})
@@ -122,14 +123,16 @@ def _check_texts(texts: Any, partners: Any, scores: Any, labels: Any) -> None:
         if part is not None and (isinstance(part, str) or not all(isinstance(text, str) for text in part)):
             raise bad_parameter(name, _OWNER, "a sequence of strings", type(part).__name__)
     if len(texts) < 4:
-        raise InvalidInput(f"{_OWNER} needs at least four texts, to fit on and to judge by. Got {len(texts)}.")
+        raise InvalidInputError(f"{_OWNER} needs at least four texts, to fit on and to judge by. Got {len(texts)}.")
     for name, part in (("partners", partners), ("scores", scores), ("labels", labels)):
         if part is not None:
             check_same_length(texts, part, "texts", name, _OWNER)
     if scores is not None and partners is None:
-        raise InvalidInput(f"The 'scores' of {_OWNER} belong to pairs. Got none: give 'partners' too.")
+        raise InvalidInputError(f"The 'scores' of {_OWNER} belong to pairs. Got none: give 'partners' too.")
     if labels is not None and partners is not None:
-        raise IllegalCombination(f"{_OWNER} with partners and labels", "an encoder learns from one", "two encoders")
+        raise IllegalCombinationError(
+            f"{_OWNER} with partners and labels", "an encoder learns from one", "two encoders"
+        )
 
 
 def _split(texts: Any, partners: Any, held_out: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -140,7 +143,7 @@ def _split(texts: Any, partners: Any, held_out: Any, random_state: Any) -> tuple
     order = check_random_state(random_state).permutation(group.max() + 1)
     out = np.isin(group, order[: max(1, round(held_out * len(order)))])
     if out.all():
-        raise InvalidInput(f"{_OWNER} cannot hold out texts: they are all the same. Give texts that differ.")
+        raise InvalidInputError(f"{_OWNER} cannot hold out texts: they are all the same. Give texts that differ.")
     return np.flatnonzero(~out), np.flatnonzero(out)
 
 

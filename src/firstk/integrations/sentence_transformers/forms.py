@@ -16,15 +16,15 @@ from sentence_transformers.sentence_transformer import losses as stock
 from sentence_transformers.util import all_gather_with_grad, cos_sim, dot_score, get_rank, pairwise_cos_sim
 from torch import Tensor, nn
 
-from firstk._checks import IllegalCombination, InvalidInput
-from firstk.kernels._inputs import as_tensor
-from firstk.kernels.contrastive import info_nce
-from firstk.kernels.cosent import cosent
-from firstk.kernels.cosine import cosine_similarity
-from firstk.kernels.cross_entropy import cross_entropy
-from firstk.kernels.halves.base import Measure
-from firstk.kernels.sampling import draw_prefixes
-from firstk.omega import PrefixWeights
+from firstk._base.prefix_weights import PrefixWeights
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.losses.functional._inputs import as_tensor
+from firstk.losses.functional.contrastive import info_nce
+from firstk.losses.functional.cosent import cosent
+from firstk.losses.functional.cosine import cosine_similarity
+from firstk.losses.functional.cross_entropy import cross_entropy
+from firstk.losses.functional.sampling import draw_prefixes
+from firstk.solvers.gradient.losses.base import Measure
 
 Columns = list[Tensor]
 
@@ -68,7 +68,9 @@ class Contrastive(Form):
     def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
         """Return the full-prefix InfoNCE; documents are gathered from all devices where the loss says so."""
         if len(embeddings) < 2:
-            raise InvalidInput(f"{type(self.loss).__name__} needs anchors and positives. Got {len(embeddings)} column.")
+            raise InvalidInputError(
+                f"{type(self.loss).__name__} needs anchors and positives. Got {len(embeddings)} column."
+            )
         (queries, *documents), targets = embeddings, None
         if self.settings.gather_across_devices:
             documents = [all_gather_with_grad(column) for column in documents]
@@ -136,7 +138,7 @@ class Classified(Form):
         features, head, criterion = self._features(embeddings), self.loss.classifier, self.loss.loss_fct
         labels = _given(labels, self.loss)
         if labels.is_floating_point():
-            raise InvalidInput(
+            raise InvalidInputError(
                 "FullPrefixLoss takes one class an example for SoftmaxLoss. Got probabilities; use their argmax."
             )
         n, m, d = features.shape
@@ -171,7 +173,7 @@ class Distilled(Form):
         """Return the mean squared error of each coordinate, (d,)."""
         teacher, d = _given(labels, self.loss).detach(), embeddings[0].shape[1]
         if teacher.shape[-1] != d:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"FullPrefixLoss cuts student and teacher alike, so both need {d} coordinates. "
                 f"Got a teacher of {teacher.shape[-1]}; project its embeddings first."
             )
@@ -207,13 +209,13 @@ class Drawn(Form):
 
 def _two(embeddings: Columns, loss: Any) -> Columns:
     if len(embeddings) != 2:
-        raise InvalidInput(f"{type(loss).__name__} takes pairs, two columns of texts. Got {len(embeddings)}.")
+        raise InvalidInputError(f"{type(loss).__name__} takes pairs, two columns of texts. Got {len(embeddings)}.")
     return embeddings
 
 
 def _given(labels: Tensor | None, loss: Any) -> Tensor:
     if labels is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{type(loss).__name__} needs labels: a column 'label' or 'score' in the data set. Got none."
         )
     return labels
@@ -268,11 +270,11 @@ def form_of(loss: Any) -> Form:
     asked = f"FullPrefixLoss around {type(loss).__name__}"
     for kind, why in _REFUSED.items():
         if isinstance(loss, kind):
-            raise IllegalCombination(asked, why, _SUPPORTED)
+            raise IllegalCombinationError(asked, why, _SUPPORTED)
     if not hasattr(loss, "compute_loss_from_embeddings"):
-        raise IllegalCombination(asked, "it cannot be had from embeddings alone", _SUPPORTED)
+        raise IllegalCombinationError(asked, "it cannot be had from embeddings alone", _SUPPORTED)
     if getattr(loss, "gather_across_devices", False):
-        raise IllegalCombination(
+        raise IllegalCombinationError(
             f"{asked} with gather_across_devices=True", "each device would draw a prefix of its own", _SUPPORTED
         )
     return Drawn(loss)

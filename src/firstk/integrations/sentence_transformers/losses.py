@@ -9,11 +9,12 @@ import torch
 from sentence_transformers.base.losses import CachedLossMixin, uses_gradient_cache
 from torch import Tensor, nn
 
-from firstk._checks import IllegalCombination, bad_parameter, check_choice, is_int
+from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk._base.prefix_weights import OmegaLike
+from firstk.exceptions import IllegalCombinationError
 from firstk.integrations.sentence_transformers.forms import Columns, form_of
-from firstk.kernels._inputs import weights_of
-from firstk.kernels.halves.base import Measure
-from firstk.omega import OmegaLike
+from firstk.losses.functional._inputs import weights_of
+from firstk.solvers.gradient.losses.base import Measure
 
 # Prefixes whose losses are logged when none are named, beside the full width.
 _LOGGED = (8, 32, 128)
@@ -113,7 +114,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
                 "sampled": "it is no sum over rows, and all its prefixes cost little more than one",
             }[estimator]
             asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{estimator}'"
-            raise IllegalCombination(asked, why, f"estimator='{able[0]}'")
+            raise IllegalCombinationError(asked, why, f"estimator='{able[0]}'")
         return estimator
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Any:

@@ -1,0 +1,4 @@
+"""Checks, linear algebra, files and arrays: what every room needs and what knows nothing of codes.
+
+Private. What knows an encoder, an objective or a table of vectors lives elsewhere.
+"""

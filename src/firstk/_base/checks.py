@@ -1,0 +1,246 @@
+"""Argument checks, and the exceptions that own their sentences.
+
+Every refusal has one shape: what was wrong, the number, the way out. The sentences live here, so that
+the same mistake reads the same wherever it is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import numbers
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from firstk.exceptions import InvalidInputError, MissingExtraError
+
+# Squares of smaller numbers are short of digits in float64.
+_SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
+
+
+def bad_parameter(name: str, owner: str, allowed: str, got: Any) -> InvalidInputError:
+    """Build the error for a parameter outside its range.
+
+    Examples
+    --------
+    >>> print(bad_parameter("k", "PrefixEncoder.transform", "an int in [1, 64] (the fitted dimension)", 80))
+    The 'k' parameter of PrefixEncoder.transform must be an int in [1, 64] (the fitted dimension). Got 80 instead.
+    """
+    return InvalidInputError(f"The '{name}' parameter of {owner} must be {allowed}. Got {got!r} instead.")
+
+
+def is_int(value: Any) -> bool:
+    """Tell whether `value` is an integer; booleans are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> bool:
+    """Tell whether `value` is a finite real number; booleans are not."""
+    return (
+        isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
+    )
+
+
+def check_prefix(k: Any, d: int, owner: str) -> int:
+    """Return prefix length `k` as an int in [1, d]; None means the whole code."""
+    if k is None:
+        return d
+    if not is_int(k) or not 1 <= int(k) <= d:
+        raise bad_parameter("k", owner, f"an int in [1, {d}] (the fitted dimension)", k)
+    return int(k)
+
+
+def check_choice(value: Any, choices: Collection[str], name: str, owner: str) -> str:
+    """Return `value` if it is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise bad_parameter(name, owner, "one of " + ", ".join(repr(c) for c in sorted(choices)), value)
+    return value
+
+
+def resolve_member(value: Any, members: Mapping[str, Any], name: str, example: str) -> Any:
+    """Return the member of an axis that `value` names, or `value` itself if it is one.
+
+    Strings are resolved here, once, at the public edge; everything behind it deals with objects.
+    """
+    if isinstance(value, str) and value in members:
+        return members[value]()
+    if not isinstance(value, tuple(members.values())):
+        names = ", ".join(repr(choice) for choice in members)
+        raise bad_parameter(name, "PrefixEncoder", f"one of {names}, or an object such as {example}", value)
+    return value
+
+
+def check_fraction(value: Any, name: str, owner: str, *, open_left: bool = False) -> float:
+    """Return `value` as a float in [0, 1], or in (0, 1] with `open_left`."""
+    low_ok = is_real(value) and (value > 0 if open_left else value >= 0)
+    if not low_ok or value > 1:
+        raise bad_parameter(name, owner, f"a number in {'(' if open_left else '['}0, 1]", value)
+    return float(value)
+
+
+def check_non_negative(value: Any, name: str, owner: str) -> float:
+    """Return `value` as a finite float that is not negative."""
+    if not is_real(value) or value < 0:
+        raise bad_parameter(name, owner, "a finite number that is not negative", value)
+    return float(value)
+
+
+def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
+    """Return `X` as a finite two-dimensional float array, never copying float32 or float64.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        float32 and float64 are kept, every other number becomes float64 (float16: float32).
+    owner, name : str
+        What the sentence of an error calls the caller and the argument.
+    width : int, optional
+        The number of columns that is required.
+    """
+    try:
+        X = np.asarray(X)
+        if X.dtype == np.float16:
+            X = X.astype(np.float32)
+        elif X.dtype not in (np.float32, np.float64):
+            if np.iscomplexobj(X):
+                raise InvalidInputError(f"{owner} takes real numbers; '{name}' holds complex ones.")
+            X = X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(
+            f"{owner} takes numbers; '{name}' holds something else ({error}). Encode text and categories first."
+        ) from None
+    if X.ndim != 2:
+        raise InvalidInputError(
+            f"{owner} takes a two-dimensional '{name}' (rows are samples). Got shape {X.shape}; "
+            "one sample is X.reshape(1, -1), one column X.reshape(-1, 1)."
+        )
+    if 0 in X.shape:
+        raise InvalidInputError(f"{owner} needs at least one row and one column in '{name}'. Got shape {X.shape}.")
+    if width is not None and X.shape[1] != width:
+        raise InvalidInputError(f"{owner} takes '{name}' with {width} columns. Got {X.shape[1]}.")
+    check_finite(X, owner, name)
+    return X
+
+
+def check_finite(X: np.ndarray, owner: str, name: str = "X") -> None:
+    """Refuse NaN and infinities, naming the first rows that hold them."""
+    # One sum is finite when all entries are (and do not overflow): the slow search runs only on suspicion.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum(dtype=X.dtype if X.dtype == np.float32 else np.float64)):
+            return
+    bad = np.flatnonzero(~np.isfinite(X).reshape(len(X), -1).all(axis=1))
+    if len(bad) == 0:
+        return
+    shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+    raise InvalidInputError(
+        f"{owner} takes finite numbers; '{name}' has NaN or infinity in {len(bad)} of {len(X)} rows "
+        f"(row {shown}). Drop or impute those rows first."
+    )
+
+
+def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> None:
+    """Refuse two arguments whose numbers of rows differ."""
+    if len(a) != len(b):
+        raise InvalidInputError(
+            f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
+        )
+
+
+def largest_of(X: Any) -> float:
+    """Return the largest magnitude in an array, dense or sparse; 0 where there is none."""
+    X = getattr(X, "data", X) if hasattr(X, "tocsr") else np.asarray(X)
+    return float(max(X.max(initial=0.0), -X.min(initial=0.0)))
+
+
+def too_small(largest: float, owner: str) -> InvalidInputError:
+    """Build the error for numbers whose squares are short of digits, or zero."""
+    return InvalidInputError(
+        f"{owner} met numbers too small for their precision: scale the columns up first. The largest is {largest:.1e}, "
+        "and its square underflows: divide all numbers by it."
+    )
+
+
+@contextmanager
+def explaining_small_numbers(X: Any, owner: str = "fit") -> Iterator[None]:
+    """Name the cause where a fit fails because squares of its numbers are zero: that looks as if nothing varied."""
+    try:
+        yield
+    except InvalidInputError:
+        if 0 < (largest := largest_of(X)) < _SMALLEST:
+            raise too_small(largest, owner) from None
+        raise
+
+
+def check_no_nul(values: Any, owner: str) -> None:
+    """Raise InvalidInputError for text that ends in a NUL character, which numpy drops: two labels would become one."""
+    for i, value in enumerate(values):
+        if isinstance(value, str) and value.endswith("\0"):
+            raise InvalidInputError(
+                f"{owner} takes text that does not end in a NUL character, which numpy would drop. Got {value!r:.60} "
+                f"at row {i}. Replace such characters first."
+            )
+
+
+def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
+    """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
+    if weights is None:
+        return None
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"The 'sample_weight' of {owner} must be {n} finite numbers. Got something else."
+        ) from None
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    wrong = _wrong_weights(w, n)
+    if wrong:
+        raise InvalidInputError(
+            f"The 'sample_weight' of {owner} must be {n} finite numbers, none negative and not all zero. Got {wrong}."
+        )
+    return w
+
+
+def _wrong_weights(w: np.ndarray, n: int) -> str:
+    """Say what is wrong with weights; nothing where nothing is."""
+    if w.shape != (n,):
+        return f"shape {w.shape}"
+    bad = np.flatnonzero(~np.isfinite(w) | (w < 0))
+    if len(bad):
+        return f"{w[bad[0]]:g} at row {bad[0]}"
+    return "" if w.any() else f"{n} zeros"
+
+
+def numba_may_compile() -> bool:
+    """Tell whether numba is installed and not told to leave Python as it is: our kernels run compiled or not at all."""
+    numba = sys.modules.get("numba")
+    if numba is not None:
+        return not numba.config.DISABLE_JIT
+    switched_off = os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
+    return importlib.util.find_spec("numba") is not None and not switched_off
+
+
+def require_compiled(extra: str, purpose: str, instead: str) -> None:
+    """Raise an error unless numba is there and may compile; `instead` is the way without it."""
+    require("numba", extra, purpose)
+    if not numba_may_compile():
+        raise InvalidInputError(
+            f"{purpose} needs numba to compile, and NUMBA_DISABLE_JIT=1 tells it not to. Unset that variable, or use "
+            f"{instead}."
+        )
+
+
+def require(package: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise MissingExtraError(package.split(".")[0], extra, purpose) from None

@@ -1,0 +1,183 @@
+"""The measure on prefix lengths: how much each prefix counts in a weighted loss.
+
+Strings and mappings stop here: everything below works with `PrefixWeights`, two float64 arrays. Nothing
+here imports torch, so that closed forms and training loops read the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter, is_int, is_real
+from firstk.exceptions import InvalidInputError
+
+OmegaLike: TypeAlias = "str | Mapping[int, float] | Sequence[float] | np.ndarray | PrefixWeights"
+
+NAMES = ("harmonic", "reverse_harmonic", "uniform")
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixWeights:
+    """Weights of the prefixes 1..d, divided by their sum.
+
+    Attributes
+    ----------
+    omega : ndarray of shape (d,), float64
+        `omega[k - 1]` is the weight of prefix k; the sum is 1.
+    cum : ndarray of shape (d,), float64
+        `cum[k - 1]` is the sum of omega from k to d: the weight with which coordinate k enters.
+
+    Examples
+    --------
+    >>> resolve_omega("uniform", 4).cum.tolist()
+    [1.0, 0.75, 0.5, 0.25]
+    """
+
+    omega: np.ndarray
+    cum: np.ndarray
+
+    @property
+    def d(self) -> int:
+        """The number of prefixes."""
+        return len(self.omega)
+
+    @cached_property
+    def support(self) -> np.ndarray:
+        """The prefix lengths with positive weight, ascending."""
+        return np.flatnonzero(self.omega) + 1
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """Where the unit interval is cut into parts as long as the weights of the support, ascending."""
+        # Over the support only: rounding of the last edge can then never reach a prefix of weight zero.
+        return self.omega[self.support - 1].cumsum()[:-1]
+
+    def described(self) -> str | dict[str, float]:
+        """Return a name, where these are the weights of a name, else {k: weight}, as JSON has it.
+
+        Examples
+        --------
+        >>> resolve_omega([6, 3, 2], 3).described(), resolve_omega({1: 1, 4: 3}, 4).described()
+        ('harmonic', {'1': 0.25, '4': 0.75})
+        """
+        for name in NAMES:
+            if np.allclose(self.omega, _named(name, self.d).omega, rtol=1e-12, atol=0):
+                return name
+        return {str(k): float(self.omega[k - 1]) for k in self.support.tolist()}
+
+    def without_first(self) -> PrefixWeights:
+        """Take the weight from prefix 1, where a cosine is +1 or -1 (docs/theory.md, 4.5).
+
+        A code of one coordinate has no other prefix and keeps its weight: the loss is then a constant.
+        """
+        if self.d == 1 or self.omega[0] == 0:
+            return self
+        rest = self.omega.copy()
+        rest[0] = 0.0
+        if not rest.any():
+            raise InvalidInputError(
+                "A cosine loss gives prefix 1 no weight, because a cosine of one coordinate is +1 or -1, and "
+                "omega weighs nothing else. Got weight 0 on all prefixes from 2 on; add a longer prefix."
+            )
+        return _normalised(rest)
+
+
+@lru_cache(maxsize=64)
+def beyond(weights: PrefixWeights, K: int) -> tuple[float, PrefixWeights]:
+    """Return the weight of all prefixes past K together, which must have some, and how it is shared among them.
+
+    Examples
+    --------
+    >>> share, rest = beyond(resolve_omega("uniform", 4), 2)
+    >>> share, rest.omega.tolist()
+    (0.5, [0.0, 0.0, 0.5, 0.5])
+    """
+    rest = np.where(np.arange(weights.d) < K, 0.0, weights.omega)
+    return float(rest.sum()), _normalised(rest)
+
+
+def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> PrefixWeights:
+    """Turn every accepted form of omega into weights that sum to 1.
+
+    Parameters
+    ----------
+    omega : str, mapping, array-like of shape (d,) or PrefixWeights
+        "uniform" (1), "harmonic" (1/k), "reverse_harmonic" (1/(d-k+1), also in Talukder et al. 2026), one weight per
+        prefix, or {k: weight} for a sparse set of prefixes.
+    d : int
+        Width of the code.
+    owner : str
+        What an error calls the caller.
+
+    Examples
+    --------
+    >>> resolve_omega("harmonic", 3).omega.round(3).tolist()
+    [0.545, 0.273, 0.182]
+    >>> resolve_omega({2: 1, 4: 3}, 4).omega.tolist()
+    [0.0, 0.25, 0.0, 0.75]
+    """
+    if not is_int(d) or d < 1:
+        raise bad_parameter("d", owner, "an int of at least 1 (the width of the code)", d)
+    if isinstance(omega, PrefixWeights):
+        if omega.d != d:
+            raise bad_parameter("omega", owner, f"made for width {d}", f"weights for width {omega.d}")
+        return omega
+    if isinstance(omega, str):
+        if omega not in NAMES:
+            allowed = ", ".join(map(repr, NAMES)) + f", {d} weights, or a mapping {{k: weight}}"
+            raise bad_parameter("omega", owner, "one of " + allowed, omega)
+        return _named(omega, int(d))
+    if isinstance(omega, Mapping):
+        return _normalised(_from_mapping(omega, int(d), owner))
+    return _normalised(_from_array(omega, int(d), owner))
+
+
+@lru_cache(maxsize=256)
+def _named(name: str, d: int) -> PrefixWeights:
+    k = np.arange(1, d + 1, dtype=np.float64)
+    weights = {"uniform": np.ones(d), "harmonic": 1 / k, "reverse_harmonic": 1 / (d - k + 1)}[name]
+    return _normalised(weights)
+
+
+def _from_mapping(omega: Mapping[Any, Any], d: int, owner: str) -> np.ndarray:
+    weights = np.zeros(d)
+    for k, weight in omega.items():
+        if not is_int(k) or not 1 <= k <= d:
+            raise bad_parameter("omega", owner, f"a mapping from prefix lengths in [1, {d}]", k)
+        if not is_real(weight) or weight < 0:
+            raise bad_parameter(f"omega[{k}]", owner, "a finite number that is not negative", weight)
+        weights[k - 1] = weight
+    if not weights.any():
+        raise InvalidInputError(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
+    return weights
+
+
+def _from_array(omega: Any, d: int, owner: str) -> np.ndarray:
+    try:
+        weights = np.array(omega, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise bad_parameter("omega", owner, f"a name, {d} numbers or a mapping", omega) from None
+    if weights.shape != (d,):
+        raise bad_parameter("omega", owner, f"one weight for each of the {d} prefixes", f"shape {weights.shape}")
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        k = int(bad[0]) + 1
+        raise bad_parameter(f"omega[{k}]", owner, "a finite number that is not negative", float(weights[k - 1]))
+    if not weights.any():
+        raise InvalidInputError(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
+    return weights
+
+
+def _normalised(weights: np.ndarray) -> PrefixWeights:
+    # Dividing by the largest first keeps the sum finite for weights near the end of the float range.
+    omega = weights / weights.max()
+    omega = omega / omega.sum()
+    cum = np.cumsum(omega[::-1])[::-1].copy()
+    for array in (omega, cum):
+        array.flags.writeable = False  # cached and shared
+    return PrefixWeights(omega, cum)

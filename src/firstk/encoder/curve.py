@@ -1,0 +1,291 @@
+"""Records of results: frozen dataclasses that read and write JSON.
+
+A curve that was computed once can be plotted, compared and searched anywhere, without the encoder, the
+data, torch or scikit-learn. What cannot be read back exactly is refused when it is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, require
+from firstk._base.json_fields import Fields, plain
+from firstk.exceptions import InvalidInputError
+
+FORMAT = "firstk.PrefixCurve/2"
+# Version 1 had no intervals. Its curves are read as curves without.
+OLDER_FORMATS = ("firstk.PrefixCurve/1",)
+_ADDED = {"low": None, "high": None, "confidence": None}
+_FIELDS = Fields("PrefixCurve")
+
+
+# Scores that differ by less than this share are equal: codes of float32 are summed to 1e-7, on each processor its own.
+_ROUNDING = 1e-6
+
+
+def slack(score: float) -> float:
+    """Return the difference to a score that rounding may make; a target is reached, and a tie a tie, up to this."""
+    return _ROUNDING * abs(score)
+
+
+@dataclass(frozen=True, repr=False)
+class PrefixCurve:
+    """Quality of a code against the number of coordinates that are kept.
+
+    Parameters
+    ----------
+    k : sequence of int
+        Prefix lengths, strictly increasing. The largest is the full width.
+    score : sequence of float
+        The score at each of them.
+    metric : str
+        What the score is, for example "explained variance".
+    input_score : float, optional
+        The same metric of the raw vectors, which the code was made from.
+    label : str
+        The name of the curve in a table or plot.
+    higher_is_better : bool
+        False for losses.
+    n_evaluated : int, optional
+        How many rows, queries or pairs the score is a mean of.
+    details : mapping
+        Anything else that JSON can hold: how the score was taken, and on what.
+    low, high : sequence of float, optional
+        Ends of the interval of each score, where intervals were asked for.
+    confidence : float in (0, 1), optional
+        Of these intervals.
+
+    Examples
+    --------
+    >>> curve = PrefixCurve(k=[1, 2, 4, 8], score=[0.4, 0.7, 0.89, 0.9], metric="accuracy", input_score=0.92)
+    >>> curve.smallest(keep=0.95)
+    4
+    >>> curve.at(2)
+    0.7
+    >>> curve
+    PrefixCurve(accuracy at 4 prefixes, k = 1 to 8: 0.4 to 0.9, input 0.92)
+    >>> print(curve)
+    accuracy
+      k   score
+      1  0.4000
+      2  0.7000
+      4  0.8900
+      8  0.9000
+    input: 0.9200
+    """
+
+    k: tuple[int, ...]
+    score: tuple[float, ...]
+    metric: str
+    input_score: float | None = None
+    label: str = ""
+    higher_is_better: bool = True
+    n_evaluated: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        check = _FIELDS
+        checked = {
+            "k": check.lengths(self.k, "k"),
+            "score": check.numbers(self.score, "score"),
+            "metric": check.text(self.metric, "metric", empty=False),
+            "input_score": None if self.input_score is None else check.number(self.input_score, "input_score"),
+            "label": check.text(self.label, "label"),
+            "higher_is_better": check.flag(self.higher_is_better, "higher_is_better"),
+            "n_evaluated": check.count(self.n_evaluated, "n_evaluated"),
+            "details": check.details(self.details),
+        }
+        if len(checked["k"]) != len(checked["score"]):
+            raise InvalidInputError(
+                f"PrefixCurve needs one score for each k. Got {len(checked['k'])} prefix lengths and "
+                f"{len(checked['score'])} scores."
+            )
+        for name, value in (checked | _intervals(self.low, self.high, self.confidence, len(checked["k"]))).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def full(self) -> float:
+        """Score at the full width, the largest k."""
+        return self.score[-1]
+
+    def at(self, k: int) -> float:
+        """Score at prefix length `k`, which must be one of those that were evaluated."""
+        if not is_int(k) or k not in self.k:
+            allowed = f"one of the evaluated prefix lengths {_shortened(self.k)}"
+            raise bad_parameter("k", "PrefixCurve.at", allowed, k)
+        return self.score[self.k.index(k)]
+
+    def smallest(self, keep: float = 0.99, relative_to: str = "full") -> int:
+        """Smallest k whose score keeps a share of the full score, or of the score of the raw vectors.
+
+        Parameters
+        ----------
+        keep : float in (0, 1]
+            The share to keep. Of a loss (lower is better) the score may be 1 / keep times as large.
+        relative_to : {"full", "input"}
+            "full": the score at the largest k. "input": `input_score`, that of the raw vectors.
+
+        Returns
+        -------
+        k : int
+            The first k that reaches the target. A curve that is not monotone may fall below it again later.
+
+        Raises
+        ------
+        InvalidInputError
+            If a share means nothing, because the score to keep is not positive; or if no k reaches the
+            target, with the best that is reached.
+        """
+        owner = "PrefixCurve.smallest"
+        keep = check_fraction(keep, "keep", owner, open_left=True)
+        check_choice(relative_to, ("full", "input"), "relative_to", owner)
+        whole = self.full if relative_to == "full" else self._input()
+        if whole <= 0:
+            raise InvalidInputError(
+                f"{owner} keeps a share of a positive score. The {relative_to} {self.metric} is {whole:g}, "
+                "of which a share means nothing; read the scores off the curve instead: list(curve)."
+            )
+        target = keep * whole if self.higher_is_better else whole / keep
+        for k, score in self:
+            if score >= target - slack(target) if self.higher_is_better else score <= target + slack(target):
+                return k
+        raise self._out_of_reach(keep, whole)
+
+    def _input(self) -> float:
+        if self.input_score is None:
+            raise InvalidInputError(
+                "PrefixCurve.smallest with relative_to='input' needs the score of the raw vectors, and this "
+                "curve has no input_score. Use relative_to='full', or evaluate the raw vectors too."
+            )
+        return self.input_score
+
+    def _out_of_reach(self, keep: float, whole: float) -> InvalidInputError:
+        best = max(self.score) if self.higher_is_better else min(self.score)
+        k = self.k[self.score.index(best)]
+        share = best / whole if self.higher_is_better else whole / best
+        return InvalidInputError(
+            f"No prefix keeps {keep:g} of the input {self.metric} {whole:g}. Best is {best:g} at k = {k}: "
+            f"it keeps {share:.4g}. Lower 'keep', use relative_to='full', or fit more components."
+        )
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+        """Draw the curve, its interval as a band, and the score of the raw vectors as a dashed line.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure if not given.
+        **kwargs
+            Passed on to ``ax.plot``.
+
+        Returns
+        -------
+        ax : matplotlib axes
+        """
+        if ax is None:
+            pyplot = require("matplotlib.pyplot", "report", "PrefixCurve.plot")
+            ax = pyplot.subplots()[1]
+        kwargs.setdefault("label", self.label or self.metric)
+        (line,) = ax.plot(self.k, self.score, **kwargs)
+        if self.low is not None:
+            ax.fill_between(self.k, self.low, self.high, color=line.get_color(), alpha=0.15, linewidth=0)
+        if self.input_score is not None:
+            name = f"{kwargs['label']}, raw vectors"
+            ax.axhline(self.input_score, linestyle="--", linewidth=1, color=line.get_color(), label=name)
+        if self.k[-1] > 16:
+            # Codes are cut at powers of two far more often than at equal steps.
+            ax.set_xscale("log", base=2)
+        ax.set_xlabel("k, coordinates kept")
+        ax.set_ylabel(self.metric)
+        return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as plain Python objects, all of which JSON can hold."""
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal curve."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PrefixCurve:
+        """Make a curve from the fields that `to_dict` gives: all of them, and no others.
+
+        Fields that version 1 did not have may be missing.
+        """
+        values = _ADDED | dict(values)
+        _FIELDS.complete(values, (f.name for f in fields(cls)))
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> PrefixCurve:
+        """Read what `to_json` wrote, now or in version 1; anything else is refused with a sentence."""
+        return cls.from_dict(_FIELDS.from_json(text, (*OLDER_FORMATS, FORMAT)))
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return iter(zip(self.k, self.score, strict=True))
+
+    def __reduce__(self) -> Any:
+        # The read-only view of details cannot be pickled; the plain fields can.
+        return type(self).from_dict, (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        name = f"{self.label!r}, " if self.label else ""
+        given = "" if self.input_score is None else f", input {self.input_score:.4g}"
+        return (
+            f"PrefixCurve({name}{self.metric} at {len(self)} prefixes, k = {self.k[0]} to {self.k[-1]}: "
+            f"{self.score[0]:.4g} to {self.score[-1]:.4g}{given})"
+        )
+
+    def _interval_heading(self) -> str:
+        return "" if self.confidence is None else f"   {self.confidence:.3g} interval"
+
+    def _interval(self, i: int) -> str:
+        return "" if self.low is None or self.high is None else f"  {self.low[i]:.4f} to {self.high[i]:.4f}"
+
+    def __str__(self) -> str:
+        title = ": ".join(part for part in (self.label, self.metric) if part)
+        width = max(3, len(str(self.k[-1])))
+        rows = [f"{'k':>{width}}   score{self._interval_heading()}"]
+        shown = shown_lengths(self.k)
+        rows += [f"{k:>{width}}  {score:.4f}{self._interval(i)}" for i, (k, score) in enumerate(self) if k in shown]
+        given = [] if self.input_score is None else [f"input: {self.input_score:.4f}"]
+        return "\n".join([title, *rows, *given])
+
+
+def _intervals(low: Any, high: Any, confidence: Any, n: int) -> dict[str, Any]:
+    """Check the ends of intervals: all three fields, or none."""
+    given = [part is not None for part in (low, high, confidence)]
+    if not any(given):
+        return dict(_ADDED)
+    if not all(given):
+        raise InvalidInputError("PrefixCurve takes 'low', 'high' and 'confidence' together, or none of them.")
+    ends = {"low": _FIELDS.numbers(low, "low"), "high": _FIELDS.numbers(high, "high")}
+    if any(len(end) != n for end in ends.values()) or any(a > b for a, b in zip(*ends.values(), strict=False)):
+        raise InvalidInputError(
+            f"PrefixCurve needs an interval for each of {n} prefix lengths, with 'low' up to 'high'."
+        )
+    confidence = _FIELDS.number(confidence, "confidence")
+    if not 0 < confidence < 1:
+        raise _FIELDS.wrong("confidence", "a number between 0 and 1", confidence)
+    return ends | {"confidence": confidence}
+
+
+def shown_lengths(ks: tuple[int, ...]) -> set[int]:
+    """Pick the rows of a short table: all if they are few, else powers of two and the ends."""
+    if len(ks) <= 12:
+        return set(ks)
+    return {k for k in ks if k & (k - 1) == 0} | {ks[0], ks[-1]}
+
+
+def _shortened(ks: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ks)) if len(ks) <= 12 else f"{', '.join(map(str, ks[:10]))}, ..., {ks[-1]}"

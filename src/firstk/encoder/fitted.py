@@ -1,0 +1,385 @@
+"""FittedEncoder: a frozen encoder that can be cut, applied, inverted, saved and loaded.
+
+It needs numpy and nothing that was used to fit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from firstk._base.checks import bad_parameter, check_finite, check_matrix, check_prefix
+from firstk._base.linalg import signed
+from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.head import Head
+from firstk.encoder.network import Body, restore_layers
+from firstk.encoder.storage.card import model_card, saved_curve
+from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
+from firstk.encoder.storage.schema import check_facts
+from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+
+# Entries of a block while encoding: the centred copy of the input stays this small.
+_BLOCK_ENTRIES = 4_000_000
+_ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder", "origin")
+_HEAD_ARRAYS = ("weight", "offset", "quadratic")
+_OWN_HEADS = ("own_weight", "own_offset")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEncoder:
+    """``z = B (x - mean)``, cut at any k, and brought to unit norm after the cut if `normalised`.
+
+    Attributes
+    ----------
+    components : ndarray of shape (d, p)
+        B; row k is axis k.
+    spectrum : ndarray of shape (d,)
+        gamma of each axis, descending.
+    mean, query_mean : ndarray of shape (p,)
+        Subtracted from documents (and everything else), and from queries.
+    decoder : ndarray of shape (p, d) or None
+    head : Head or None
+    normalised : bool
+    pinned : int
+        How many axes the objective determines; those after it continue by variance.
+    config : mapping
+        Plain facts about how it was fitted: objective, ordering, solver, metric, rows seen.
+    body : Body or None
+        A network between the centred vector and the code: ``z = B body(x - mean)``, B then of shape (d, width of the
+        body's output).
+    origin : ndarray of shape (p,) or None
+        What decoding adds; None adds the mean.
+    """
+
+    components: np.ndarray
+    spectrum: np.ndarray
+    mean: np.ndarray
+    query_mean: np.ndarray
+    decoder: np.ndarray | None = None
+    head: Head | None = None
+    normalised: bool = False
+    pinned: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    body: Body | None = None
+    origin: np.ndarray | None = None
+
+    @property
+    def d(self) -> int:
+        """Width of the code."""
+        return len(self.components)
+
+    @property
+    def p(self) -> int:
+        """Width of the input."""
+        return self.components.shape[1] if self.body is None else self.body.p
+
+    # -- use -------------------------------------------------------------------------------------------------
+
+    def encode(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
+        """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
+        Z, dtype = self._coordinates(X, k, side, owner)
+        return (_unit_rows(Z) if self.normalised else Z).astype(dtype, copy=False)
+
+    def coordinates(
+        self,
+        X: Any,
+        k: int | None = None,
+        *,
+        side: str = "document",
+        owner: str = "encode",
+        exact: bool = False,
+    ) -> np.ndarray:
+        """Return the code before any normalisation; float32 in, float32 out. `exact` sums in float64 in between."""
+        Z, dtype = self._coordinates(X, k, side, owner, exact)
+        return Z.astype(dtype, copy=False)
+
+    def _coordinates(self, X: Any, k: int | None, side: str, owner: str, exact: bool = False) -> tuple[np.ndarray, Any]:
+        """Return the code, centred and multiplied block by block, and the precision that is due.
+
+        Centring comes before the product because it keeps digits where offsets are large. Codes that are divided by
+        their norm are summed in float64: where the first coordinates nearly vanish, so does float32's last digit.
+        """
+        k = check_prefix(k, self.d, owner)
+        X = self._checked(X, owner)
+        due = np.float32 if X.dtype == np.float32 else np.float64
+        dtype = np.float64 if self.normalised or exact else due
+        B, mean = (
+            self.components[:k].T.astype(dtype),
+            (self.query_mean if side == "query" else self.mean).astype(dtype),
+        )
+        Z = np.empty((X.shape[0], k), dtype=dtype)
+        step = max(1, _BLOCK_ENTRIES // self.p)
+        for start in range(0, len(Z), step):
+            block = _dense(X[start : start + step]) - mean
+            np.matmul(block if self.body is None else self.body(block), B, out=Z[start : start + step])
+        return Z, due
+
+    def vectors(self, X: Any, *, owner: str = "encode") -> np.ndarray:
+        """Return the input vectors, checked and dense."""
+        return _dense(self._checked(X, owner))
+
+    def decode(self, Z: Any, *, owner: str = "decode") -> np.ndarray:
+        """Rebuild vectors from the first coordinates of their codes; the width of `Z` is the prefix length."""
+        if self.decoder is None:
+            raise InvalidInputError(
+                f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no decoder."
+            )
+        Z = check_matrix(Z, owner, "Z")
+        k = check_prefix(Z.shape[1], self.d, owner)
+        origin = self.mean if self.origin is None else self.origin
+        return Z @ self.decoder[:, :k].T.astype(Z.dtype) + origin.astype(Z.dtype)
+
+    def read_out(self, X: Any, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
+        """Return scores of the objective's own head on the first `k` coordinates: targets, or one column a class."""
+        if self.head is None:
+            raise InvalidInputError(
+                f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no head."
+            )
+        return self.head.scores(self.encode(X, k, owner=owner))
+
+    def __getitem__(self, prefix: slice) -> FittedEncoder:
+        """Return the encoder of the first k coordinates, sharing memory with this one."""
+        k = check_prefix(_prefix_of(prefix), self.d, "encoder[:k]")
+        return replace(
+            self,
+            components=self.components[:k],
+            spectrum=self.spectrum[:k],
+            decoder=None if self.decoder is None else self.decoder[:, :k],
+            head=None if self.head is None else self.head.cut(k),
+            pinned=min(self.pinned, k),
+        )
+
+    def _checked(self, X: Any, owner: str) -> Any:
+        if not sparse.issparse(X):
+            return check_matrix(X, owner, width=self.p)
+        if X.shape[1] != self.p:
+            raise InvalidInputError(f"{owner} takes 'X' with {self.p} columns. Got {X.shape[1]}.")
+        X = X.tocsr()
+        with np.errstate(invalid="ignore"):  # zero times NaN or infinity is NaN, in the row that holds it
+            check_finite((X @ np.zeros(self.p))[:, None], owner)
+        return X
+
+    def lifted(self, basis: np.ndarray) -> FittedEncoder:
+        """Return the encoder in full coordinates, when this one was fitted in those of an orthonormal basis.
+
+        The sign rule looks at full coordinates, so signs are decided anew; flips reach decoder and head.
+        """
+        components = self.components @ basis.T
+        flip = signed(components)
+        return replace(
+            self,
+            components=components * flip[:, None],
+            mean=basis @ self.mean,
+            query_mean=basis @ self.query_mean,
+            decoder=None if self.decoder is None else basis @ self.decoder * flip,
+            head=None if self.head is None else self.head.scaled(flip),
+        )
+
+    # -- storage ---------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write the encoder into the folder `path`, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+        curve : PrefixCurve, optional
+            Quality against k, kept with the model and shown on its card.
+        source_model : str, optional
+            Name of the model that made the vectors.
+        extra : mapping of str, optional
+            Texts of further files by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
+        """
+        config, arrays = self._stored(curve, source_model)
+        return write_model(path, config, arrays, card=model_card(config), extra=extra)
+
+    def files(self) -> dict[str, bytes]:
+        """Return what the files that `save` writes hold, by name; `from_files` reads them."""
+        config, arrays = self._stored(None, None)
+        return model_files(config, arrays, card=model_card(config))
+
+    def _stored(
+        self, curve: PrefixCurve | None, source_model: str | None
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the facts and the arrays to save."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
+        config = dict(self.config) | {
+            "d": self.d,
+            "p": self.p,
+            "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
+            "normalised": bool(self.normalised),
+        }
+        config |= _provenance(self, curve, source_model)
+        if self.head is not None:
+            names = _HEAD_ARRAYS + (_OWN_HEADS if self.head.own else ())
+            arrays |= {f"head.{name}": getattr(self.head, name) for name in names}
+            config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
+        if self.body is not None:
+            arrays |= self.body.arrays()
+            config |= self.body.config()
+        return config, arrays
+
+    @classmethod
+    def load(cls, path: str | Path, module: Any = None) -> FittedEncoder:
+        """Read a model folder, checking format, checksum, shapes and numbers; `module` is a custom network's."""
+        return cls._restored(*read_model(path), path, module)
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], where: str, module: Any = None) -> FittedEncoder:
+        """Do what `load` does with files that are in memory; an error message calls their place `where`."""
+        return cls._restored(*parse_model(files, where), where, module)
+
+    @classmethod
+    def _restored(
+        cls, config: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path, module: Any
+    ) -> FittedEncoder:
+        try:
+            check_facts(config, path)
+            body = _restored_body(config, arrays, module, path)
+            d, p = config.pop("d"), config.pop("p")
+            pinned, normalised = config.pop("pinned"), config.pop("normalised")
+            _check_arrays(arrays, d, p, path, body)
+            return cls(
+                **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
+                head=_restored_head(config, arrays, path),
+                normalised=normalised,
+                pinned=pinned,
+                config=config,
+                body=body,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            if isinstance(error, FirstkError):
+                raise
+            raise CorruptModelError(
+                f"'{path}' is a damaged firstk model: config.json and its arrays do not fit ({error!r})."
+            ) from None
+
+
+def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model: str | None) -> dict[str, Any]:
+    """Return the curve and the source model to save: those given, else those that came with the encoder."""
+    owner = "save"
+    if curve is not None and not isinstance(curve, PrefixCurve):
+        raise bad_parameter("curve", owner, "a PrefixCurve or None", curve)
+    if curve is not None and curve.k[-1] > encoder.d:
+        raise bad_parameter("curve", owner, f"a curve of prefixes in [1, {encoder.d}] (the width)", curve)
+    if source_model is not None and (not isinstance(source_model, str) or not source_model.strip()):
+        raise bad_parameter("source_model", owner, "the name of a model, or None", source_model)
+    known = curve or saved_curve(encoder.config, encoder.d)
+    return {
+        "curve": None if known is None else known.to_dict(),
+        "source_model": source_model or encoder.config.get("source_model"),
+    }
+
+
+def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], path: Any) -> Head | None:
+    if "head.weight" not in arrays:
+        return None
+    labels, offset = config.pop("classes"), arrays["head.offset"]
+    if labels is not None and len(labels) != len(offset):
+        raise CorruptModelError(f"'{path}' names {len(labels)} classes for a head of {len(offset)}.")
+    if labels is not None and not _of_one_kind(labels):
+        raise CorruptModelError(f"'{path}' is a damaged firstk model: its classes are not labels of one kind.")
+    classes = None if labels is None else np.asarray(labels)
+    return Head(
+        **{name: arrays[f"head.{name}"] for name in _HEAD_ARRAYS},
+        classes=classes,
+        own_weight=arrays.get("head.own_weight"),
+        own_offset=arrays.get("head.own_offset"),
+    )
+
+
+def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
+    """Take a network's arrays out of `arrays` and rebuild it; None for linear encoders."""
+    kind = config.get("network", "linear")
+    if module is not None and kind in ("linear", "mlp"):
+        raise InvalidInputError(
+            f"'{path}' holds a model with {'a linear encoder' if kind == 'linear' else 'an MLP of firstk'}, which "
+            "needs no module. Load it without one: PrefixEncoder.load(path)."
+        )
+    if kind == "linear":
+        return None
+    own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}
+    if kind == "mlp":
+        return restore_layers(config, own, path)
+    if kind != "custom":
+        raise CorruptModelError(f"'{path}' is a damaged firstk model: it has a network of unknown kind, {kind!r}.")
+    if module is None:
+        raise InvalidInputError(
+            f"'{path}' was fitted with a network of your own, which is not saved as code. Build it again and pass it: "
+            "PrefixEncoder.load(path, module=network)."
+        )
+    from firstk.encoder.torch_network import restore_module
+
+    return restore_module(module, own, config["p"], path)
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _prefix_of(prefix: Any) -> Any:
+    if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
+        raise InvalidInputError(f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}].")
+    return prefix.stop
+
+
+def _unit_rows(Z: np.ndarray) -> np.ndarray:
+    """Divide rows by their norms; a zero row stays zero."""
+    norms = np.linalg.norm(Z, axis=1, keepdims=True)
+    return np.divide(Z, norms, out=Z, where=norms > 0)
+
+
+def _plain_labels(classes: np.ndarray) -> list[Any]:
+    labels = classes.tolist()
+    if not _of_one_kind(labels):
+        raise InvalidInputError(
+            "Only labels that are strings, numbers or booleans can be saved, all of one kind. Convert the labels first."
+        )
+    return labels
+
+
+def _of_one_kind(labels: list[Any]) -> bool:
+    """Tell whether an array made of labels gives them back: strings, or numbers, or booleans."""
+    if len({type(label) for label in labels}) != 1 or not isinstance(labels[0], (str, int, float, bool)):
+        return False
+    return np.asarray(labels).dtype.kind in "Uiufb" and np.asarray(labels).tolist() == labels
+
+
+def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, body: Body | None) -> None:
+    """Refuse missing, extra, misshapen or non-finite arrays."""
+    width = p if body is None else body.width or arrays["components"].shape[-1]
+    shapes: dict[str, tuple[int, ...]] = {"components": (d, width), "spectrum": (d,), "mean": (p,), "query_mean": (p,)}
+    shapes |= {"decoder": (p, d), "origin": (p,)}
+    q = arrays["head.offset"].shape[0] if "head.offset" in arrays else 0
+    heads = {"head.weight": (q, d), "head.offset": (q,), "head.quadratic": (q, d)}
+    wanted = {name: shape for name, shape in shapes.items() if name not in ("decoder", "origin") or name in arrays}
+    if any(name.startswith("head.") for name in arrays):
+        wanted |= heads
+    if any(f"head.{name}" in arrays for name in _OWN_HEADS):
+        own = min(d, len(arrays.get("head.own_offset", ())))
+        wanted |= {"head.own_weight": (own, q, own), "head.own_offset": (own, q)}
+    if set(arrays) != set(wanted):
+        raise CorruptModelError(
+            f"'{path}' holds arrays {sorted(arrays)}; a firstk model of this kind has {sorted(wanted)}."
+        )
+    for name, shape in wanted.items():
+        part = arrays[name]
+        if part.shape != shape or part.dtype != np.float64:
+            raise CorruptModelError(
+                f"'{path}': array '{name}' is {part.dtype}{part.shape}; float64{shape} was expected."
+            )
+        # The log share of a class without weight is minus infinity; nothing else may be.
+        if not (np.isfinite(part) | ((name == "head.offset") & np.isneginf(part))).all():
+            raise CorruptModelError(f"'{path}': array '{name}' holds NaN or infinity.")

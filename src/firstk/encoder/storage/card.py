@@ -1,0 +1,116 @@
+"""The card of a saved model: its README.md, with the front matter of a Hugging Face card, and the curve as a table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from firstk.encoder.curve import PrefixCurve, shown_lengths
+
+TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
+KEEP = (0.95, 0.99, 0.999)
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
+# What has a meaning in Markdown or HTML, wherever it stands.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+def model_card(config: Mapping[str, Any]) -> str:
+    """Return the text of README.md for a model with this config.json."""
+    d, p, source = config["d"], config["p"], config.get("source_model")
+    curve = saved_curve(config, d)
+    vectors = f"vectors of {p} columns" + (f" made by {_escaped(source)}" if source else "")
+    library = f"[firstk](https://pypi.org/project/firstk/) {config.get('library_version')}"
+    parts = [
+        _front_matter(source),
+        f"# A code of {d} coordinates, cut anywhere\n",
+        f"An encoder for {vectors}, fitted by {library}. Its first k coordinates are a code, for every k.\n",
+        _LOADING.format(k=_middle(d), p=p),
+        _facts(config),
+    ]
+    if curve is not None:
+        parts.append(_curve_section(curve))
+    return "\n".join(parts)
+
+
+def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
+    """Return the curve in a config.json, as far as the code goes: a cut encoder has the first part of it."""
+    found = config.get("curve")
+    if found is None:
+        return None
+    curve = PrefixCurve.from_dict(found)
+    kept = [(k, score) for k, score in curve if k <= d]
+    if not kept:
+        return None
+    return PrefixCurve.from_dict(found | {"k": [k for k, _ in kept], "score": [score for _, score in kept]})
+
+
+def smallest_lengths(curve: PrefixCurve) -> dict[float, int]:
+    """Return the smallest k for each share that is worth naming; none where a share means nothing."""
+    if curve.full <= 0:
+        return {}
+    return {keep: curve.smallest(keep) for keep in KEEP}
+
+
+_LOADING = """## Use
+
+```python
+from firstk import PrefixEncoder
+
+encoder = PrefixEncoder.load(".")  # the folder that holds this file
+codes = encoder.transform(vectors, k={k})  # vectors: (n, {p})
+```
+"""
+
+
+def _front_matter(source: str | None) -> str:
+    lines = ["---", "library_name: firstk", "pipeline_tag: feature-extraction", "tags:"]
+    lines += [f"- {tag}" for tag in TAGS]
+    if source and _REPOSITORY.fullmatch(source):
+        lines.append(f"base_model: {json.dumps(source)}")
+    return "\n".join([*lines, "---", ""])
+
+
+def _facts(config: Mapping[str, Any]) -> str:
+    unit = "yes, after the cut" if config["normalised"] else "no"
+    rows = [
+        ("objective", config.get("objective")),
+        ("ordering", config.get("ordering")),
+        ("weights of prefixes (omega)", _omega(config.get("omega"))),
+        ("solver", config.get("solver")),
+        ("rows seen", config.get("rows")),
+        ("data fingerprint", config.get("data_fingerprint")),
+        ("unit norm", unit),
+        ("source model", config.get("source_model")),
+        ("firstk", config.get("library_version")),
+    ]
+    lines = [f"| {name} | {_escaped(str(value))} |" for name, value in rows if value is not None]
+    return "\n".join(["## What it is\n", "| | |", "|---|---|", *lines, ""])
+
+
+def _omega(omega: Any) -> str | None:
+    return omega if omega is None or isinstance(omega, str) else f"{len(omega)} weights, in config.json"
+
+
+def _curve_section(curve: PrefixCurve) -> str:
+    shown = shown_lengths(curve.k)
+    rows = [f"| {k} | {score:.4f} |" for k, score in curve if k in shown]
+    after = [
+        f"The smallest k that keeps {keep:.4g} of the full score is {k}." for keep, k in smallest_lengths(curve).items()
+    ]
+    if curve.input_score is not None:
+        after.append(f"The raw vectors score {curve.input_score:.4f}.")
+    if curve.n_evaluated is not None:
+        after.append(f"Judged on {curve.n_evaluated:,} rows, queries or pairs.")
+    head = ["## Quality against k\n", f"| k | {_escaped(curve.metric)} |", "|---:|---:|"]
+    return "\n".join([*head, *rows, "", *after, ""])
+
+
+def _middle(d: int) -> int:
+    return max(1, d // 2)
+
+
+def _escaped(text: str) -> str:
+    """Return text of the user's as one line that means itself in Markdown."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))

@@ -1,0 +1,190 @@
+"""What is in a saved model: facts for programs, sentences and a table for people. Reading it checks the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firstk.encoder.curve import PrefixCurve, shown_lengths
+from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.storage.card import saved_curve, smallest_lengths
+from firstk.encoder.storage.folder import read_extra, read_manifest, read_model
+from firstk.encoder.storage.manifest import CARD, CONFIG, FORMAT_VERSION, TENSORS
+from firstk.encoder.storage.schema import check_facts
+from firstk.exceptions import CorruptModelError
+
+_FLOAT32 = 4
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Facts about a saved model.
+
+    Attributes
+    ----------
+    path : str
+    config : mapping
+        What config.json says of the encoder.
+    format_version : int
+        As it was found on disk.
+    curve : PrefixCurve or None
+    files : mapping
+        Bytes of every file in the folder.
+    integrity : mapping
+        What was found of each file: "matches", "not checked", "missing", "does not match", "not of the model".
+    """
+
+    path: str
+    config: Mapping[str, Any]
+    format_version: int
+    curve: PrefixCurve | None
+    files: Mapping[str, int]
+    integrity: Mapping[str, str]
+
+    @property
+    def d(self) -> int:
+        """Width of the code."""
+        return int(self.config["d"])
+
+    @property
+    def smallest(self) -> dict[float, int]:
+        """Smallest k for each share of the full score; empty where no curve was saved."""
+        return {} if self.curve is None else smallest_lengths(self.curve)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every file that is trusted is there and is what was saved."""
+        return not {"missing", "does not match"} & set(self.integrity.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        told = {name: value for name, value in self.config.items() if name not in ("curve", "auto")}
+        return {
+            "path": self.path,
+            **told,
+            "format_version": self.format_version,
+            "curve": None if self.curve is None else self.curve.to_dict(),
+            "smallest_k": {f"{keep:g}": k for keep, k in self.smallest.items()},
+            "bytes_per_vector": {"raw": _FLOAT32 * self.config["p"], "full": _FLOAT32 * self.d}
+            | {f"keep {keep:g}": _FLOAT32 * k for keep, k in self.smallest.items()},
+            "bytes_on_disk": sum(self.files.values()),
+            "files": {
+                name: {"bytes": self.files.get(name), "integrity": found} for name, found in self.integrity.items()
+            },
+            "whole": self.whole,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(map(_printable, [*self._sentences(), "", *self._table(), *self._curve_lines()]))
+
+    def _sentences(self) -> list[str]:
+        c = self.config
+        objective, ordering = c.get("objective", "unknown"), c.get("ordering", "unknown")
+        source = f" (made by {c['source_model']})" if c.get("source_model") else ""
+        lines = [
+            f"{self.path} holds an encoder from vectors of {c['p']} columns{source} to codes of {self.d} coordinates.",
+            f"Objective {objective}, ordering {ordering}, fitted on {_count(c.get('rows'))} rows by firstk "
+            f"{c.get('library_version')}.",
+            "Codes are brought to unit norm after the cut." if c["normalised"] else "Codes are not normalised.",
+        ]
+        if self.smallest:
+            k = self.smallest[0.99]
+            lines.append(f"The first {k} coordinates keep 99 % of its full {self.curve.metric}.")  # type: ignore[union-attr]
+        else:
+            lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
+        return lines + self._integrity_sentences()
+
+    def _integrity_sentences(self) -> list[str]:
+        broken = [f"{name} {found}" for name, found in self.integrity.items() if found in ("missing", "does not match")]
+        if broken:
+            lines = [f"The encoder itself is whole, but: {', '.join(broken)}. Copy or save the model again."]
+        elif self.format_version < FORMAT_VERSION:
+            lines = [
+                f"{TENSORS} matches its checksum. Format version {self.format_version} has none for {CONFIG}: "
+                "save the model again to have one."
+            ]
+        else:
+            lines = ["The files are whole: config.json matches its digest, the others their checksums."]
+        foreign = [name for name, found in self.integrity.items() if found == "not of the model"]
+        return lines + ([f"Files that are not the model's: {', '.join(foreign)}."] if foreign else [])
+
+    def _table(self) -> list[str]:
+        c = self.config
+        rows = [
+            ("objective", _with_settings(c, "objective", "settings")),
+            ("ordering", _with_settings(c, "ordering", "ordering_settings")),
+            ("omega", c["omega"] if isinstance(c.get("omega"), str) else _some(c.get("omega"))),
+            ("solver", c.get("solver")),
+            ("network", c.get("network", "linear")),
+            ("columns, coordinates", f"{c['p']}, {self.d} ({c['pinned']} set by the objective)"),
+            ("classes", None if c.get("classes") is None else len(c["classes"])),
+            ("rows seen", _count(c.get("rows"))),
+            ("data fingerprint", c.get("data_fingerprint")),
+            ("source model", c.get("source_model")),
+            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32; {_FLOAT32 * c['p']:,} raw"),
+            ("size on disk", f"{sum(self.files.values()):,} bytes, {len(self.files)} files"),
+            ("format version", self.format_version),
+            ("firstk", c.get("library_version")),
+        ]
+        return [f"  {name:<22}{value}" for name, value in rows if value is not None]
+
+    def _curve_lines(self) -> list[str]:
+        if self.curve is None:
+            return []
+        shown = shown_lengths(self.curve.k)
+        lines = ["", f"  {'k':>6}  {self.curve.metric:>20}  {'bytes a vector':>15}"]
+        lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>15,}" for k, score in self.curve if k in shown]
+        lines += [f"  smallest k that keeps {keep:.4g} of the full score: {k}" for keep, k in self.smallest.items()]
+        return lines
+
+
+def model_info(path: str | Path) -> ModelInfo:
+    """Read and check a saved model; a damaged or foreign folder gets a sentence."""
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    if manifest.config.get("network") == "custom":  # its code is not here, so it cannot be built; its files can be read
+        check_facts(read_model(folder)[0], folder)
+    else:
+        FittedEncoder.load(folder)
+    files = {file.name: file.stat().st_size for file in sorted(folder.iterdir()) if file.is_file()}
+    integrity = {CONFIG: "matches" if manifest.version == FORMAT_VERSION else "not checked", TENSORS: "matches"}
+    integrity |= {name: _extra_integrity(folder, name) for name in manifest.files if name != TENSORS}
+    if CARD in files:
+        integrity[CARD] = "not checked"
+    integrity |= {name: "not of the model" for name in files if name not in integrity}
+    config = manifest.config
+    return ModelInfo(str(path), config, manifest.version, saved_curve(config, config["d"]), files, integrity)
+
+
+def _extra_integrity(folder: Path, name: str) -> str:
+    if not (folder / name).is_file():
+        return "missing"
+    try:
+        read_extra(folder, name)
+    except CorruptModelError:
+        return "does not match"
+    return "matches"
+
+
+def _with_settings(config: Mapping[str, Any], name: str, settings: str) -> str | None:
+    told = ", ".join(f"{key}={_some(value)}" for key, value in config.get(settings, {}).items() if value is not None)
+    return f"{config[name]} ({told})" if told else config.get(name)
+
+
+def _some(value: Any) -> str | None:
+    """Return a value as text, cut where it is long."""
+    if value is None:
+        return None
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _printable(line: str) -> str:
+    """Return a line that a terminal only shows: a model from elsewhere may hold anything in its texts."""
+    return "".join(sign if sign.isprintable() else "?" for sign in line)
+
+
+def _count(rows: Any) -> str:
+    return f"{rows:,}" if isinstance(rows, int) else "an unknown number of"

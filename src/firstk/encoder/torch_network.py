@@ -1,0 +1,54 @@
+"""A network of the user's own as part of a fitted encoder: it runs on torch, and is given again when it is loaded."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from firstk.exceptions import CorruptModelError
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleBody:
+    """A network of the user's own, in evaluation mode; it needs torch to run, and itself to be loaded."""
+
+    module: nn.Module
+    p: int
+    width: int | None = None
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return codes at full width."""
+        first = next(self.module.parameters(), torch.zeros(()))
+        was, _ = self.module.training, self.module.eval()
+        try:
+            with torch.no_grad():
+                z = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
+        finally:
+            self.module.train(was)
+        return z.cpu().numpy().astype(X.dtype)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the module's state."""
+        return {f"body.{name}": part.detach().cpu().numpy() for name, part in self.module.state_dict().items()}
+
+    def config(self) -> dict[str, Any]:
+        """Say that the module is not in the folder."""
+        return {"network": "custom"}
+
+
+def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, path: Any) -> ModuleBody:
+    """Load a saved state into a copy of a module of the same make: the user's own stays as it was given."""
+    module = copy.deepcopy(module)
+    state = {name.removeprefix("body."): torch.from_numpy(np.array(part)) for name, part in arrays.items()}
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        raise CorruptModelError(
+            f"'{path}' does not fit the module given to load: {str(error).splitlines()[-1]}"
+        ) from None
+    return ModuleBody(module, p)

@@ -1,0 +1,86 @@
+"""The judgement of an estimator: curves of quality against k, and scikit-learn's single score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firstk._base.checks import bad_parameter
+from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.fitted import FittedEncoder
+from firstk.metrics.curve import Evidence, pair_metric, prefix_curve
+from firstk.moments.targets import one_column
+
+
+class Judged:
+    """Curves and the score of whatever has an `encoder_` and checks its input."""
+
+    @property
+    def encoder_(self) -> FittedEncoder:
+        """The fitted encoder."""
+        raise NotImplementedError
+
+    def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
+        raise NotImplementedError
+
+    def curve(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        reference: Any = None,
+        metric: str = "auto",
+        ks: Any = None,
+        confidence: float | None = None,
+    ) -> PrefixCurve:
+        """Score every prefix from one encode.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows to judge by; held-out rows, for an honest answer.
+        y : array-like, optional
+            Their labels or targets, where the metric needs them.
+        reference : array-like or tuple (X, y), optional
+            Rows among which neighbours are looked for, or on which readouts are fitted.
+        metric : str
+            "auto": the objective's own. Others: see :data:`firstk.metrics.curve.METRICS`.
+        ks : sequence of int, optional
+            Prefix lengths; all if not given.
+        confidence : float in (0, 1), optional
+            Of the bootstrap intervals over rows that the curve then has: 0.95, say.
+        """
+        if isinstance(reference, tuple) and len(reference) != 2:
+            raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
+        X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
+        encoder = self.encoder_
+        X, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
+        evidence = Evidence(X=X, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
+        return prefix_curve(encoder, evidence, metric, ks, confidence=confidence)
+
+    def curve_pairs(
+        self,
+        left: Any,
+        right: Any,
+        scores: Any = None,
+        *,
+        metric: str = "auto",
+        ks: Any = None,
+        confidence: float | None = None,
+    ) -> PrefixCurve:
+        """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
+        evidence = Evidence(left=left, right=right, scores=scores)
+        metric = pair_metric(evidence) if metric == "auto" else metric
+        return prefix_curve(self.encoder_, evidence, metric, ks, confidence=confidence)
+
+    def curve_search(
+        self, queries: Any, documents: Any, relevance: Any, *, ks: Any = None, confidence: float | None = None
+    ) -> PrefixCurve:
+        """Score every prefix by nDCG@10; rows of `relevance` are (query row, document row, relevance)."""
+        evidence = Evidence(queries=queries, documents=documents, relevance=relevance)
+        return prefix_curve(self.encoder_, evidence, "ndcg@10", ks, confidence=confidence)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
+        own = self.encoder_.config["metric"]
+        metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
+        return self.curve(X, y, metric=metric, ks=[self.encoder_.d]).full

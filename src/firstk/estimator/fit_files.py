@@ -1,0 +1,250 @@
+"""Fit on rows as they stream by, with a part held out: what ``firstk fit`` does between reading and judging.
+
+Closed forms see each row once and keep moments only (:mod:`firstk.moments.stream`); training needs the rows and holds
+them in memory. A batch is a mapping from names to arrays with one row each: "X" and maybe "y", or "left", "right" and
+maybe "scores".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter, is_real
+from firstk.data.files.contract import Batch
+from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.estimator import parameters as _parameters
+from firstk.estimator.prefix_encoder import PrefixEncoder
+from firstk.estimator.problem import Problem
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import Evidence
+from firstk.moments.batches import half_as_single
+from firstk.moments.checkpoint import Checkpoint
+from firstk.moments.statistics import Statistics
+from firstk.moments.stream import Columns, Draw, Gathered, Piece, Pieces, accumulate, len_of, no_row, piece_rows
+
+# Rows that are judged, and rows among which neighbours are looked for: enough for a curve, bounded for any file.
+MOST_HELD = MOST_REFERENCE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedFit:
+    """A fitted encoder, with what it can be judged by.
+
+    Attributes
+    ----------
+    encoder : PrefixEncoder
+    rows : int
+        How many it was fitted on.
+    held, reference : mapping
+        Rows that the fit has not seen (empty where none were held out), and rows that it has.
+    statistics : Statistics
+        Of the rows it was fitted on.
+    """
+
+    encoder: PrefixEncoder
+    rows: int
+    held: Columns
+    reference: Columns
+    statistics: Statistics
+
+    @property
+    def evidence(self) -> Evidence:
+        """The held-out rows, and the reference to judge them by."""
+        held = self.held
+        if "left" in held:
+            return Evidence(left=held["left"], right=held["right"], scores=held.get("scores"))
+        return Evidence(X=held["X"], y=held.get("y"), X_ref=self.reference["X"], y_ref=self.reference.get("y"))
+
+
+def draw(n: int, share: float, seed: int = 0) -> Draw:
+    """Draw the held-out part of `n` rows, at most 10,000, and as many again to look neighbours up among.
+
+    Parameters
+    ----------
+    n : int
+    share : float in [0, 1)
+        Of the rows, to hold out; 0 holds out none.
+    seed : int
+
+    Examples
+    --------
+    >>> parts = draw(10, 0.2)
+    >>> len(parts.held), len(parts.reference)
+    (2, 8)
+    """
+    if not is_real(share) or not 0 <= share < 1:
+        raise bad_parameter("held_out", "fit", "a share of the rows in [0, 1), or a file", share)
+    held = min(round(share * n), MOST_HELD)
+    if share and not held:
+        raise InvalidInputError(
+            f"A share of {share:g} of {n} rows is no row at all. Hold out more, or none: --held-out 0."
+        )
+    rows = np.random.default_rng(seed).choice(n, size=held + min(n - held, MOST_REFERENCE), replace=False)
+    return Draw(np.sort(rows[:held]), np.sort(rows[held:]))
+
+
+def fit_stream(
+    encoder: PrefixEncoder,
+    batches: Iterable[Columns] | Pieces,
+    parts: Draw | None = None,
+    held: Columns | None = None,
+    *,
+    workers: int | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int], object] = lambda rows: None,
+    elsewhere: Callable[[Problem, Pieces, Draw], Gathered] | None = None,
+) -> StreamedFit:
+    """Fit an encoder on a stream, but for the rows that are held out.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder
+        Not fitted yet.
+    batches : iterable of mappings, or Pieces
+        Every row once, in the order by which `parts` counts them. To go on from a checkpoint without reading what came
+        before: `pieces_of` a table.
+    parts : Draw, optional
+        Which rows are kept apart; none if not given.
+    held : mapping, optional
+        Rows of another file to judge by, in place of those drawn.
+    workers : int, optional
+        Batches that are measured at the same time; the number of cores if not given. The result does not depend on it.
+    checkpoint : Checkpoint, optional
+        Where the moments are kept while the stream is read. Training keeps one of its own: ``Gradient(checkpoint=)``.
+    progress : callable (rows) -> None
+        Told how many rows have just been taken in.
+    elsewhere : callable, optional
+        What gathers the stream in place of this process: :func:`firstk.integrations.dask.gather`.
+    """
+    pieces = batches if isinstance(batches, Pieces) else Pieces.of(batches)
+    parts = Draw.nothing() if parts is None else parts
+    problem = encoder._pose(pairs=pieces.pairs)
+    if problem.solver.trains:
+        done = _trained(encoder, pieces, parts, progress)
+    else:
+        # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
+        asked = encoder.get_params(deep=False) | {"verbose": False}
+        job = {"encoder": _parameters.expressed(asked)}
+        done = (
+            accumulate(
+                problem.statistics_of, pieces, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress
+            )
+            if elsewhere is None
+            else elsewhere(problem, pieces, parts)
+        )
+        if done.statistics is None:
+            raise no_row()
+        _ = encoder._learn(done.statistics).encoder_  # solved now, not when it is first asked for
+        if checkpoint is not None:
+            checkpoint.remove()
+    own = done.held if held is None else {name: half_as_single(part) for name, part in held.items()}
+    return StreamedFit(encoder, done.rows, own if len_of(own) else {}, done.reference, encoder._statistics)
+
+
+def _trained(encoder: PrefixEncoder, pieces: Pieces, parts: Draw, progress: Callable[[int], object]) -> Gathered:
+    """Hold all rows in memory and train on them; a training that was interrupted is no result."""
+    done, waiting = Gathered(), []
+    for piece in pieces.after(0):
+        share = parts.share(piece.columns, done.read)
+        rows, held = len_of(share.rest), len_of(share.held)
+        done.take(Gathered(None, share.held, share.reference, piece.end, rows + held, rows))
+        if rows:
+            waiting.append({name: half_as_single(part) for name, part in share.rest.items()})
+        progress(rows + held)
+    if not waiting:
+        raise no_row()
+    whole = {name: np.concatenate([batch[name] for batch in waiting]) for name in waiting[0]}
+    waiting.clear()
+    if pieces.pairs:
+        encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
+    else:
+        encoder.fit(whole["X"], whole.get("y"))
+    raise_if_interrupted(encoder)
+    return done
+
+
+def raise_if_interrupted(encoder: PrefixEncoder) -> None:
+    """Let Ctrl-C end a command: training keeps its best state and returns, which is no result that was asked for."""
+    if encoder.encoder_.config.get("ended") == "interrupted":
+        raise KeyboardInterrupt
+
+
+def pieces_of(
+    table: VectorTable, target: Callable[[Batch], np.ndarray | None] | None = None, columns: Any = ()
+) -> Pieces:
+    """Return the rows of a table as a stream that can be taken up again without reading what came before.
+
+    Parameters
+    ----------
+    table : VectorTable
+        As `firstk.data.files.open_vectors` gives it.
+    target : callable (batch) -> ndarray, optional
+        From a batch to its labels or targets.
+    columns : sequence of str
+        Columns that `target` looks at.
+    """
+    size = piece_rows(table.width)
+
+    def reading(part: VectorTable) -> Callable[[int], Iterator[Piece]]:
+        def after(end: int) -> Iterator[Piece]:
+            for batch in part.batches(size, columns, start=end):
+                end += len(batch) + batch.dropped
+                if len(batch):
+                    y = None if target is None else target(batch)
+                    yield Piece({"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}, end)
+
+        return after
+
+    def apart() -> list[tuple[int, Pieces]]:
+        parts = [part for _, part in table.parts()]
+        firsts = np.cumsum([0, *(part.rows for part in parts[:-1])])
+        return [(int(first), Pieces(reading(part))) for first, part in zip(firsts, parts, strict=True)]
+
+    stamps = [(0, 0) if shard.stamp is None else (shard.stamp.size, shard.stamp.modified) for shard in table.shards]
+    files = [[str(shard.path), *stamp] for shard, stamp in zip(table.shards, stamps, strict=True)]
+    job = {"files": files, "vectors": table.vectors, "columns": list(columns), "nan": table.nan, "rows a piece": size}
+    return Pieces(reading(table), job=job, files=apart)
+
+
+def fit_files(
+    encoder: PrefixEncoder,
+    path: Any,
+    *,
+    vectors: str | None = None,
+    label: str | None = None,
+    nan: str = "refuse",
+    workers: int | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    every: float = 60.0,
+    progress: Callable[[int], object] = lambda rows: None,
+) -> PrefixEncoder:
+    """Fit an encoder on files larger than memory, on all cores; closed forms only, others hold the rows in memory.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder
+    path, vectors, nan
+        As :func:`firstk.data.files.open_vectors` takes them.
+    label : str, optional
+        Column of labels or targets.
+    workers, progress
+        As in :func:`fit_stream`.
+    checkpoint : path, optional
+        File for the moments gathered so far, written every so often and when the work is interrupted.
+    resume : bool
+        Go on from it: the result has the bytes of a run that was never stopped.
+    every : float
+        Seconds between writes.
+    """
+    names = () if label is None else (label,)
+    table = open_vectors(path, vectors, beside=names, nan=nan)
+    target = None if label is None else (lambda batch: np.asarray(batch.columns[label]))
+    kept = None if checkpoint is None else Checkpoint(checkpoint, resume=resume, every=every)
+    fit_stream(encoder, pieces_of(table, target, names), workers=workers, checkpoint=kept, progress=progress)
+    return encoder

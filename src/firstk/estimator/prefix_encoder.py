@@ -1,0 +1,430 @@
+"""PrefixEncoder: the scikit-learn face.
+
+``__init__`` stores, ``fit`` checks, fitted names end in an underscore. What is fitted is a
+:class:`firstk.encoder.fitted.FittedEncoder`; this class feeds it and speaks scikit-learn's language.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_array, validate_data
+
+from firstk import objectives
+from firstk._base.checks import bad_parameter, check_choice, check_weights, explaining_small_numbers, is_int
+from firstk.data.files.frames import rows_of
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator._evaluated import Judged
+from firstk.estimator._exports import Exports
+from firstk.estimator._readouts import Readouts
+from firstk.estimator._saving import SavedModels
+from firstk.estimator._streamed import WhereStreamed
+from firstk.estimator.problem import Problem, pose
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.moments.pairs import check_pairs
+from firstk.moments.statistics import Statistics
+from firstk.moments.targets import check_target
+
+
+def _solved(problem: Problem, statistics: Statistics) -> FittedEncoder:
+    with explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
+        return problem.solve(statistics)
+
+
+def _frame_side(side: Any) -> tuple[Any, Any]:
+    """Return what carries the column names of one side of pairs, and its rows."""
+    found = rows_of(side)
+    if found is None:
+        return side, side
+    rows, named = found
+    return (side if named else rows), rows
+
+
+def _of_pairs(statistics: Statistics) -> bool:
+    return not hasattr(statistics.moments, "classes")
+
+
+def _engine_of(*data: Any) -> ModuleType | None:
+    """Return the integration whose data these are, recognised by protocol; None for data in memory."""
+    if not any(hasattr(part, "__dask_graph__") for part in data):
+        return None
+    from firstk.integrations import dask
+
+    return dask
+
+
+class PrefixEncoder(
+    Judged, Readouts, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Width d of the code. None keeps all that carry signal: the rank, or C - 1 for "fisher".
+    objective : str or object
+        What a good prefix is: "reconstruction", "fisher", "classification", "regression", "similarity", "mixture",
+        "denoising", or an object with settings, such as ``Fisher(shrinkage="auto")``.
+    ordering : str or object
+        How coordinates get their order: "full_prefix", "unordered", "uniform_l2", "nonuniform_l2", "monotone_l1",
+        "nested_dropout", "rotation", "variational", or an object such as ``SparsePrefix([8, 16, 32])``.
+    solver : str or object
+        "auto" takes a closed form whenever there is one, and trains otherwise; "gradient" always trains.
+        ``ClosedForm(precision="float64")`` for float32 data whose smallest directions matter; ``Gradient(...)`` for
+        settings of training.
+    network : str or object
+        "linear", "mlp", ``MLP(...)`` or a torch module; closed forms have linear encoders only.
+    init : str or array of shape (d, p)
+        Where training starts: "auto" (the nearest pencil), "random", "small", or an array of independent rows.
+        Networks that are not linear start as they were made.
+    device : str
+        Where training runs: "auto", or a device of torch.
+    random_state : int, optional
+        Of training; closed forms draw nothing at random.
+    verbose : bool
+        Show progress of training and of the choice of "auto" settings.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (d, p)
+        Axes in order. The largest entry of each is positive.
+    mean_ : ndarray of shape (p,)
+    spectrum_ : ndarray of shape (d,)
+        Eigenvalues of the objective's pencil, descending.
+    decoder_ : ndarray of shape (p, d) or None
+    classes_ : ndarray of shape (C,)
+        Labels in sorted order, where the objective learns labels: the columns of ``predict_proba``.
+    encoder_ : FittedEncoder
+    objective_ : Objective
+        With everything "auto" settled.
+    solver_ : str
+    n_components_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
+    >>> enc.transform(digits.X_test).shape, enc[:3].transform(digits.X_test).shape
+    ((360, 9), (360, 3))
+    >>> curve = enc.curve(digits.X_test, digits.y_test, reference=(digits.X_train, digits.y_train))
+    >>> curve.smallest(keep=0.95)
+    6
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        objective: Any = "reconstruction",
+        ordering: Any = "full_prefix",
+        solver: Any = "auto",
+        network: Any = "linear",
+        init: Any = "auto",
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.n_components = n_components
+        self.objective = objective
+        self.ordering = ordering
+        self.solver = solver
+        self.network = network
+        self.init = init
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- fitting ---------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
+        """Fit on rows, with labels or targets where the objective needs them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or dask collection of shape (n, p)
+            Rows; of dask, an array, a data frame, or a bag of batches, each an X, an (X, y) or an (X, y, weight).
+        y : array-like of shape (n,) or (n, q), optional
+            Labels for "fisher", numbers for "regression", either for "mixture".
+        sample_weight : array-like of shape (n,), optional
+        """
+        problem = self._pose()
+        measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=True)
+        if measured is not None:
+            return self._solved(problem, measured)
+        rows = self._checked_rows(problem, X, y, sample_weight, reset=True)
+        with explaining_small_numbers(rows["X"]):
+            self._encoder, self._statistics = problem.fit(rows)
+        return self
+
+    @WhereStreamed
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
+        """Take in more rows. Exact: any batching gives what ``fit`` on all rows gives.
+
+        The cost is one pass over the batch; the encoder is solved when it is next asked for. Training that needs the
+        rows themselves is refused, and a fitted encoder stays as it is.
+        """
+        problem, reset = self._pose(), not self._started()
+        measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
+        if measured is None:
+            measured = problem.measure(self._checked_rows(problem, X, y, sample_weight, reset=reset))
+        self._take_in(measured)
+        return self
+
+    def fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
+        """Fit objective "similarity" on pairs.
+
+        Parameters
+        ----------
+        left, right : array-like of shape (n, p)
+            Row i of one is like row i of the other: queries and documents, or two of a kind.
+        scores : array-like of shape (n,), optional
+            To what degree. None (or equal scores): all are positives.
+        """
+        problem = self._pose(pairs=True)
+        measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=True)
+        if measured is not None:
+            return self._solved(problem, measured)
+        self._encoder, self._statistics = problem.fit(self._checked_pairs(left, right, scores, reset=True))
+        return self
+
+    def partial_fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
+        """Take in more pairs; exact but for mined neighbours and "auto" choices, which see a fixed sample."""
+        problem, reset = self._pose(pairs=True), not self._started()
+        problem.check_streamable("partial_fit_pairs")
+        measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=reset)
+        if measured is None:
+            measured = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
+        self._take_in(measured)
+        return self
+
+    def merge(self, other: PrefixEncoder) -> PrefixEncoder:
+        """Take in what another encoder of the same kind has seen, exactly as if its rows had been seen here."""
+        if not isinstance(other, PrefixEncoder) or not other._started() or not self._started():
+            raise InvalidInputError(
+                "merge takes a PrefixEncoder that has seen data and holds its moments, into another: a fitted one, not "
+                "one that was loaded or cut. To send moments to another machine: firstk.integrations.parts."
+            )
+        if not np.array_equal(getattr(self, "feature_names_in_", ()), getattr(other, "feature_names_in_", ())):
+            raise InvalidInputError(
+                "merge takes encoders of the same columns in the same order. The column names differ."
+            )
+        if objectives.resolve(self.objective) != objectives.resolve(other.objective):
+            raise InvalidInputError(
+                f"merge takes encoders of one objective. Got {self.objective!r} and {other.objective!r}."
+            )
+        if self._statistics.ambient != other._statistics.ambient:
+            widths = f"{self._statistics.ambient} and {other._statistics.ambient}"
+            raise InvalidInputError(f"merge takes encoders of one width. Got {widths} columns.")
+        self._posed(pairs=_of_pairs(self._statistics)).check_streamable("merge")
+        self._take_in(other._statistics)
+        return self
+
+    def _posed(self, pairs: bool) -> Problem:
+        """Resolve the three axes; nothing is drawn at random."""
+        owner = "PrefixEncoder"
+        if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
+            raise bad_parameter("n_components", owner, "a positive int or None", self.n_components)
+        return pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
+
+    def _pose(self, pairs: bool = False) -> Problem:
+        owner = "PrefixEncoder"
+        problem = replace(self._posed(pairs), progress=self._progress())
+        if not problem.solver.trains:
+            for name in ("init", "device"):
+                check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
+            return problem
+        self._check_start(problem)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return replace(problem, init=self.init, device=self.device, seed=seed, verbose=bool(self.verbose))
+
+    def _check_start(self, problem: Problem) -> None:
+        """Refuse a start that a network cannot take, and a run that could never find its checkpoint again."""
+        linear = isinstance(problem.network, str)
+        if not linear and (not isinstance(self.init, str) or self.init not in ("auto", "random")):
+            raise IllegalCombinationError(
+                f"init={'an array' if not isinstance(self.init, str) else repr(self.init)} with a nonlinear network",
+                "a network starts with the weights it was made with",
+                "init='auto', and for a start of your own a torch module as network",
+            )
+        if getattr(problem.solver, "resume", False) and self.random_state is None:
+            raise InvalidInputError(
+                "Gradient(resume=True) needs a random_state, in the run that is stopped as in the one that goes on: "
+                "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
+            )
+
+    def _progress(self) -> Any:
+        if not self.verbose:
+            return iter
+        from tqdm.auto import tqdm
+
+        return lambda folds: tqdm(folds, desc="choosing settings", unit="fold", leave=False)
+
+    def _started(self) -> bool:
+        return hasattr(self, "_statistics")
+
+    def _measured_elsewhere(self, problem: Problem, columns: dict[str, Any], *, reset: bool) -> Statistics | None:
+        """Return the statistics of an engine's data, measured where they lie; None for data in memory."""
+        engine = _engine_of(*columns.values())
+        if engine is None:
+            return None
+        statistics = engine.measure(problem, columns)
+        self._note_width(engine.like(next(iter(columns.values())), statistics.ambient), reset=reset)
+        return statistics
+
+    def _learn(self, statistics: Statistics) -> PrefixEncoder:
+        """Take in statistics that were measured by others, of columns without names."""
+        self._note_width(np.empty((0, statistics.ambient)), reset=not self._started())
+        self._take_in(statistics)
+        return self
+
+    def _note_width(self, like: Any, *, reset: bool) -> None:
+        validate_data(self, like, reset=reset, skip_check_array=True)
+        self._check_width(like.shape[1])
+
+    def _solved(self, problem: Problem, statistics: Statistics) -> PrefixEncoder:
+        """Take the statistics of all rows for one's own, and solve them."""
+        self._encoder, self._statistics = _solved(problem, statistics), statistics
+        return self
+
+    def _take_in(self, statistics: Statistics) -> None:
+        if not self._started():
+            if hasattr(self, "_encoder"):
+                raise InvalidInputError(
+                    "A loaded or cut encoder does not hold the moments of its data, so it cannot learn on. "
+                    "Fit a new one."
+                )
+            self._statistics = statistics
+        elif type(self._statistics.moments) is not type(statistics.moments):
+            raise InvalidInputError("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
+        else:
+            self._statistics = self._statistics.merge(statistics)
+        self._pairs = _of_pairs(statistics)
+        self.__dict__.pop("_encoder", None)
+
+    def _checked_rows(self, problem: Problem, X: Any, y: Any, weight: Any, *, reset: bool) -> dict[str, Any]:
+        name = type(self).__name__
+        X = self._checked_input(X, reset=reset)
+        self._check_width(X.shape[1])
+        rows: dict[str, Any] = {"X": X, "weight": check_weights(weight, X.shape[0], name)}
+        if problem.objective.takes != "rows":
+            rows["y"] = check_target(y, problem.objective, X.shape[0])
+        return rows
+
+    def _checked_pairs(self, left: Any, right: Any, scores: Any, *, reset: bool) -> dict[str, Any]:
+        (left, L), (right, R) = (_frame_side(side) for side in (left, right))
+        L, R, s = check_pairs(L, R, scores, "PrefixEncoder.fit_pairs")
+        validate_data(self, left, reset=reset, skip_check_array=True)
+        validate_data(self, right, reset=False, skip_check_array=True)
+        self._check_width(L.shape[1])
+        return {"left": L, "right": R, "scores": s}
+
+    def _check_width(self, p: int) -> None:
+        if self.n_components is not None and self.n_components > p:
+            raise bad_parameter(
+                "n_components",
+                "PrefixEncoder",
+                f"an int in [1, {p}] (the number of columns)",
+                self.n_components,
+            )
+
+    # -- what was fitted -------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_encoder") or self._started()
+
+    @property
+    def encoder_(self) -> FittedEncoder:
+        """The fitted encoder, solved now if data have come in since."""
+        if not hasattr(self, "_encoder"):
+            if not self._started():
+                raise NotFittedError(
+                    "This PrefixEncoder has seen no data yet: call fit, partial_fit or fit_pairs first."
+                )
+            problem = self._pose(pairs=self._pairs)
+            self._encoder = _solved(problem, self._statistics)
+        return self._encoder
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.encoder_.d
+
+    # -- use -------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any, k: int | None = None) -> np.ndarray:
+        """Encode rows (documents, for pairs); with `k`, only the first k coordinates."""
+        if k is not None and _get_output_config("transform", self)["dense"] != "default":
+            raise InvalidInputError(
+                "transform(X, k) gives arrays. For tables (set_output) cut first: encoder[:k].transform(X)."
+            )
+        return self._encode(X, k, "document", "PrefixEncoder.transform")
+
+    def encode_document(self, X: Any, k: int | None = None) -> np.ndarray:
+        """Encode documents, the right sides of pairs; the same as ``transform``."""
+        return self._encode(X, k, "document", "PrefixEncoder.encode_document")
+
+    def encode_query(self, X: Any, k: int | None = None) -> np.ndarray:
+        """Encode queries, the left sides of pairs, centred by their own mean."""
+        return self._encode(X, k, "query", "PrefixEncoder.encode_query")
+
+    def _encode(self, X: Any, k: int | None, side: str, owner: str) -> np.ndarray:
+        encoder, engine = self.encoder_, _engine_of(X)
+        if engine is not None:
+            validate_data(self, engine.like(X, encoder.p), reset=False, skip_check_array=True)
+            return engine.encode(encoder, X, k, side, owner)
+        return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
+
+    def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
+        """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""
+        if _engine_of(X) is not None:
+            raise InvalidInputError(
+                "This takes data in memory, where a dask collection may not fit. Take a part of it: X[:n].compute()."
+            )
+        settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
+        found = rows_of(X)
+        if found is None:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", **settings)
+        rows, named = found
+        if not named:
+            return validate_data(self, rows, reset=reset, **settings)
+        validate_data(self, X, reset=reset, skip_check_array=True)  # the names of the columns
+        return check_array(rows, estimator=self, **settings)
+
+    def __getitem__(self, prefix: slice) -> PrefixEncoder:
+        """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
+        cut = self.encoder_[prefix]
+        short = PrefixEncoder(**self.get_params(deep=False) | {"n_components": cut.d})
+        short._adopt(cut, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        if hasattr(self, "_sklearn_output_config"):
+            short._sklearn_output_config = dict(self._sklearn_output_config)
+        return short
+
+    def _adopt(self, encoder: FittedEncoder, p: int, names: Any) -> None:
+        self._encoder, self.n_features_in_ = encoder, p
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    # -- scikit-learn ----------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        takes = getattr(self.objective, "takes", None) or getattr(
+            objectives.PUBLIC.get(self.objective), "takes", "rows"
+        )
+        tags.target_tags.required = takes not in ("rows", "pairs")
+        tags.target_tags.multi_output = takes in ("targets", "labels or targets")
+        tags.target_tags.single_output = True
+        if objectives.gives_probabilities(self.objective):
+            tags.classifier_tags = ClassifierTags()  # asked for beside predict_proba; the estimator stays a transformer
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,342 @@
+"""Re-encode a store of vectors of any size: read, encode and write in a stream, in bounded memory.
+
+One file gives one file. A folder of shards gives a folder of shards, of which finished ones are not done again. What is
+under the name that was asked for is always whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk import __version__
+from firstk._base.checks import check_choice, check_prefix
+from firstk._base.concurrency import ahead
+from firstk.data.files.choosing import missing_column
+from firstk.data.files.contract import Batch, Layout
+from firstk.data.files.formats import FORMATS, format_of
+from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.data.files.shards import ShardLog, shard_names
+from firstk.data.files.stored import described, must_be_restored
+from firstk.data.files.writing import creating, fitting_columns
+from firstk.data.precision import Precision, read_precision, resolve_precision
+from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import InvalidInputError
+
+SIDES = ("document", "query")
+# Numbers of a batch. A few batches are in the air (read, encoded, written), so this bounds memory.
+_BATCH_NUMBERS = 4_000_000
+# Rows from which a precision takes its scale, and files that they come from.
+_SAMPLE_ROWS, _SAMPLED_FILES = 65_536, 16
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was done.
+
+    Attributes
+    ----------
+    path : str
+        What was written.
+    rows, dropped : int
+        Rows written by this run, and rows left out for NaN.
+    files, finished_before : int
+        Files written by this run, and those that an earlier one had finished.
+    width, k : int
+    precision : str
+    bytes_per_vector : int
+        Of the stored code.
+    left_out : tuple of str
+        Columns that the format has no room for.
+    clipped : int
+        Numbers written by this run that were larger than any of the sample that int8 took its scale from, and are
+        stored as the largest of it.
+    seconds : float
+    """
+
+    path: str
+    rows: int
+    dropped: int
+    files: int
+    finished_before: int
+    width: int
+    k: int
+    precision: str
+    bytes_per_vector: int
+    left_out: tuple[str, ...]
+    clipped: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """How a batch of vectors becomes a batch of codes."""
+
+    encoder: FittedEncoder
+    k: int
+    side: str
+    precision: Precision
+
+    def __call__(self, batch: Batch) -> tuple[np.ndarray, int]:
+        """Return codes as they are stored, and how many of their numbers were clipped."""
+        codes = self.floats(batch)
+        return self.precision.quantise(codes), self.precision.clipped(codes)
+
+    def floats(self, batch: Batch) -> np.ndarray:
+        """Return codes before rounding."""
+        return self.encoder.encode(batch.vectors, self.k, side=self.side, owner="transform")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a file of codes says about itself."""
+        return {"k": self.k, "side": self.side, "encoder": fingerprint(self.encoder, self.k), "firstk": __version__}
+
+
+def transform_file(
+    encoder: FittedEncoder,
+    source: Any,
+    target: Any,
+    *,
+    k: int | None = None,
+    side: str = "document",
+    precision: str = "float32",
+    vectors: str | None = None,
+    columns: Sequence[str] | None = None,
+    nan: str = "refuse",
+    resume: bool = False,
+    progress: Callable[[int], object] = lambda rows: None,
+) -> Outcome:
+    """Write the codes of a file, a folder of shards or a pattern of names.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    source : path
+        As `firstk.data.files.open_vectors` takes it.
+    target : path
+        A file, whose ending is its format; or a folder, which gets a file for each file of `source`.
+    k : int, optional
+        Coordinates to keep; all if not given.
+    side : {"document", "query"}
+        Whose mean is subtracted; it matters for encoders fitted on pairs.
+    precision : {"float32", "float16", "int8", "binary"}
+        The scale of int8 and the means of binary come from a sample of the codes, the first 65,536 (of a folder, of
+        files evenly chosen), and are stored in the file. Larger numbers that come later are clipped, and counted.
+    vectors : str, optional
+        The vector column, where there are several. It keeps its name.
+    columns : sequence of str, optional
+        Other columns that travel along; all if not given.
+    nan : {"refuse", "drop"}
+    resume : bool
+        Go on with a folder that an earlier run did not finish.
+    progress : callable (rows) -> None
+        Told how many rows have just been done.
+    """
+    start = time.perf_counter()
+    check_choice(side, SIDES, "side", "transform")
+    k = check_prefix(k, encoder.d, "transform")
+    table = open_vectors(source, vectors, nan=nan)
+    _check_width(table, encoder)
+    _check_columns(table, columns or ())
+    work = _Work(
+        Encoding(encoder, k, side, resolve_precision(precision, "transform")),
+        table.columns if columns is None else tuple(columns),
+        progress,
+    )
+    place = Path(target).expanduser()
+    if _means_folder(source, place):
+        _to_folder(work, table, place, resume)
+    else:
+        _to_file(work, table, place)
+    return Outcome(
+        path=str(target),
+        rows=work.rows,
+        dropped=work.dropped,
+        files=work.files,
+        finished_before=len(table.shards) - work.files if _means_folder(source, place) else 0,
+        width=table.width,
+        k=k,
+        precision=precision,
+        bytes_per_vector=work.encoding.precision.bytes_per_vector(k),
+        left_out=work.left_out,
+        clipped=work.clipped,
+        seconds=time.perf_counter() - start,
+    )
+
+
+@dataclass
+class _Work:
+    """What is to be done with every table, and what has been done."""
+
+    encoding: Encoding
+    columns: tuple[str, ...]
+    progress: Callable[[int], object]
+    rows: int = 0
+    dropped: int = 0
+    files: int = 0
+    left_out: tuple[str, ...] = ()
+    clipped: int = 0
+
+    def learn(self, table: VectorTable) -> None:
+        """Fit the precision on codes from the beginnings of files, evenly chosen."""
+        if not must_be_restored(self.encoding.precision):
+            return
+        parts = [part for _, part in table.parts()]
+        chosen = parts[:: -(-len(parts) // _SAMPLED_FILES)]
+        sample = [
+            self.encoding.floats(batch) for part in chosen for batch in _first_rows(part, _SAMPLE_ROWS // len(chosen))
+        ]
+        self.encoding = replace(self.encoding, precision=self.encoding.precision.fit(np.concatenate(sample)))
+
+    def write(self, table: VectorTable, target: Path) -> int:
+        """Encode one table into one file; return the number of rows, without which there is no file."""
+        size = max(1, _BATCH_NUMBERS // table.width)
+        with closing(ahead(table.batches(size, self.columns))) as batches:
+            first = next(batches, None)
+            if first is None:
+                return 0
+            form = format_of(target)
+            columns = fitting_columns(form, self.columns, first.columns)
+            self.left_out = tuple(name for name in self.columns if name not in columns)
+            with (
+                creating(target, self._layout(table.vectors, columns, form.notes)) as writer,
+                _Behind(writer.write) as write,
+            ):
+                rows = sum(self._one(batch, write) for batch in chain([first], batches))
+                if not rows:
+                    raise InvalidInputError(
+                        f"None of the vectors of '{table.path}' is free of NaN: there is nothing to write."
+                    )
+        self.rows, self.files = self.rows + rows, self.files + 1
+        return rows
+
+    def _one(self, batch: Batch, write: Callable[..., None]) -> int:
+        if len(batch):
+            codes, clipped = self.encoding(batch)
+            self.clipped += clipped
+            write(codes, batch.columns)
+        self.dropped += batch.dropped
+        self.progress(len(batch) + batch.dropped)
+        return len(batch)
+
+    def _layout(self, name: str, columns: tuple[str, ...], notes: bool) -> Layout:
+        encoding = self.encoding
+        # Floats can do without a note, and formats without room for one are fine for them.
+        noted = notes or must_be_restored(encoding.precision)
+        like = encoding.precision.quantise(np.zeros((1, encoding.k), np.float32))
+        return Layout(
+            name, like.shape[1], like.dtype, columns, described(encoding.facts(), encoding.precision) if noted else {}
+        )
+
+
+def _to_file(work: _Work, table: VectorTable, target: Path) -> None:
+    format_of(target)
+    if any(target.exists() and target.samefile(shard.path) for shard in table.shards):
+        raise InvalidInputError(f"'{target}' is the file that is read. Choose another name for the codes.")
+    work.learn(table)
+    work.write(table, target)
+
+
+def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> None:
+    job = work.encoding.facts() | {
+        "precision": work.encoding.precision.name,
+        "vectors": table.vectors,
+        "columns": list(work.columns),
+        "nan": table.nan,
+    }
+    log = ShardLog.begin(target, job, resume=resume)
+    if log.learned:
+        work.encoding = replace(work.encoding, precision=read_precision(log.learned))
+    else:
+        work.learn(table)
+        log.learned = work.encoding.precision.record()
+        log.write()  # before the first shard: without it nobody knows what the folder is
+    names = shard_names([shard.path for shard in table.shards])
+    for name, (path, part) in zip(names, table.parts(), strict=True):
+        stamp = part.shards[0].stamp
+        assert stamp is not None
+        if log.finished(name, stamp):
+            work.progress(part.rows)
+            continue
+        if log.complete:
+            raise InvalidInputError(
+                f"'{target}' is complete, and '{path}' is new or was changed since. Choose another name."
+            )
+        log.add(name, stamp, work.write(part, log.folder / name))
+    log.finish()
+
+
+def _means_folder(source: Any, target: Path) -> bool:
+    """Tell whether codes go to a folder: several files come in, and the name asked for is not that of a file."""
+    known = any(target.name.lower().endswith(form.endings) for form in FORMATS)
+    return not known and not Path(source).expanduser().is_file()
+
+
+def _check_width(table: VectorTable, encoder: FittedEncoder) -> None:
+    if table.width == encoder.p:
+        return
+    made = f" (columns {', '.join(table.members[:3])}, ...)" if len(table.members) > 1 else ""
+    raise InvalidInputError(
+        f"The vectors of '{table.path}' have {table.width} numbers{made}, and the encoder takes {encoder.p}. Give the "
+        "vectors that it was fitted on, or name their column with vectors= (--vectors)."
+    )
+
+
+def _check_columns(table: VectorTable, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise missing_column(table.path, name, table.columns)
+
+
+def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:
+    """Yield batches until `rows` rows have come."""
+    for batch in table.batches(max(1, min(rows, _BATCH_NUMBERS // table.width))):
+        if len(batch):
+            yield batch
+        rows -= len(batch)
+        if rows <= 0:
+            return
+
+
+class _Behind:
+    """Let another thread do the last piece of work while the next is made; its errors come up with the next call."""
+
+    def __init__(self, work: Callable[..., None]):
+        self._work, self._pool = work, ThreadPoolExecutor(1)
+        self._last: Future[None] | None = None
+
+    def __call__(self, *piece: Any) -> None:
+        self._wait()
+        self._last = self._pool.submit(self._work, *piece)
+
+    def _wait(self) -> None:
+        if self._last is not None:
+            self._last.result()
+
+    def __enter__(self) -> _Behind:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        self._pool.shutdown(wait=True)
+        if kind is None:
+            self._wait()
+
+
+def fingerprint(encoder: FittedEncoder, k: int) -> str:
+    """Return a checksum of all that turns a vector into its first k coordinates."""
+    arrays = {"components": encoder.components[:k], "mean": encoder.mean, "query_mean": encoder.query_mean}
+    if encoder.body is not None:
+        arrays |= encoder.body.arrays()
+    digest = hashlib.sha256(str(encoder.normalised).encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.shape} {array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

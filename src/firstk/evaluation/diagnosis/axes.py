@@ -1,0 +1,206 @@
+"""Principal axes of the rows and what they say of the targets: the coordinates in which a diagnosis computes.
+
+In whitened principal coordinates u = D^(-1/2) P^T (x - mean) the scatter is the identity. The best linear readout of
+any set of coordinates is then read off without a fit, and the prefixes of any other linear code are spans of an
+orthonormal basis Q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from firstk._base.linalg import ordered_eigh, rank_tolerance
+from firstk.metrics._flag import ordered_basis
+from firstk.moments.moments import Moments
+from firstk.objectives._common import one_hot_cross
+
+# Share of its norm below which what a coordinate adds to those before it counts as rounding.
+_NEW_DIRECTION = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What is to be read: its cross scatter with the rows, its own second moment, and the classes if it is labels.
+
+    Labels count as one-hot vectors.
+    """
+
+    cross: np.ndarray  # (p, q)
+    second: np.ndarray  # (q, q)
+    mean: np.ndarray  # (q,)
+    classes: np.ndarray | None
+
+    @property
+    def spread(self) -> float:
+        """Total variance of the targets."""
+        return float(np.trace(self.second))
+
+    def values(self, y: np.ndarray) -> np.ndarray:
+        """Return the targets of rows, one-hot for labels, shape (n, q)."""
+        if self.classes is None:
+            return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return (np.asarray(y)[:, None] == self.classes).astype(np.float64)
+
+
+def target_of(moments: Moments) -> Target | None:
+    """Return the target that moments were taken with; None without labels and targets."""
+    if moments.classes is not None:
+        shares = moments.class_shares
+        return Target(one_hot_cross(moments), np.diag(shares) - np.outer(shares, shares), shares, moments.classes)
+    if moments.q:
+        return Target(moments.Sxy, moments.Syy, moments.target_mean, None)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Variances along principal axes above the rounding of the scatter, largest first."""
+
+    spectrum: np.ndarray  # (r,)
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.spectrum)
+
+    def variance_shares(self) -> np.ndarray:
+        """Share of the variance that the first k axes hold, for every k."""
+        return np.cumsum(self.spectrum) / self.spectrum.sum()
+
+    def reaching(self, share: float) -> int:
+        """Return the fewest leading axes that hold at least this share of the variance."""
+        return min(int(np.searchsorted(self.variance_shares(), share - 1e-12)) + 1, self.rank)
+
+
+@dataclass(frozen=True, eq=False)
+class Axes(Spectrum):
+    """Principal axes above the rounding of the scatter, largest variance first.
+
+    Attributes
+    ----------
+    spectrum : ndarray of shape (r,)
+        Variances along them.
+    mean : ndarray of shape (p,)
+    P : ndarray of shape (p, r)
+        Orthonormal columns.
+    target : Target or None
+    n : float
+        Rows behind them.
+    """
+
+    mean: np.ndarray
+    P: np.ndarray
+    target: Target | None
+    n: float
+
+    @cached_property
+    def gains(self) -> np.ndarray:
+        """Covariance of every whitened principal coordinate with the targets, shape (r, q)."""
+        assert self.target is not None
+        return self.P.T @ self.target.cross / np.sqrt(self.spectrum)[:, None]
+
+    @property
+    def r2(self) -> float:
+        """R^2, in sample, of the best linear readout of all coordinates."""
+        assert self.target is not None
+        return float(np.sum(self.gains**2)) / self.target.spread if self.target.spread > 0 else 0.0
+
+    def whitened(self, X: np.ndarray) -> np.ndarray:
+        """Return whitened principal coordinates of rows, shape (n, r)."""
+        return (X - self.mean) @ (self.P / np.sqrt(self.spectrum))
+
+    def basis(self, components: np.ndarray) -> np.ndarray:
+        """Return Q of shape (r, d), orthonormal, whose first k columns span the first k coordinates of a code.
+
+        Coordinates of the code ``components @ (x - mean)`` are written in whitened principal coordinates and made
+        orthonormal in order; a coordinate that adds nothing leaves a column of zeros.
+        """
+        return ordered_basis(np.sqrt(self.spectrum)[:, None] * (self.P.T @ components.T), _NEW_DIRECTION)
+
+    def taken(self, order: np.ndarray) -> Axes:
+        """Return some of the axes, in another order."""
+        return replace(self, P=self.P[:, order], spectrum=self.spectrum[order])
+
+    def lifted(self, basis: np.ndarray) -> Axes:
+        """Return the axes in full coordinates, when they are written in those of an orthonormal basis."""
+        target = None if self.target is None else replace(self.target, cross=basis @ self.target.cross)
+        return replace(self, mean=basis @ self.mean, P=basis @ self.P, target=target)
+
+
+def principal_axes(moments: Moments) -> Axes:
+    """Return the principal axes of moments, without those that are rounding (scatter rank rule)."""
+    return axes_of(moments.St, moments.mean, target_of(moments), moments.n, moments.eps)
+
+
+def axes_of(St: np.ndarray, mean: np.ndarray, target: Target | None, n: float, eps: float) -> Axes:
+    """Return the eigenvectors of a scatter that exceed the rank rule."""
+    values, P = ordered_eigh(St)
+    kept = _above_rounding(values, eps)
+    return Axes(values[kept], mean, P[:, kept], target, n)
+
+
+def spectrum_of(moments: Moments) -> Spectrum:
+    """Return the variances alone, which costs a fraction of the axes."""
+    values = np.linalg.eigvalsh(moments.St)[::-1]
+    return Spectrum(values[_above_rounding(values, moments.eps)])
+
+
+def _above_rounding(values: np.ndarray, eps: float) -> np.ndarray:
+    return values > max(rank_tolerance(len(values), eps) * values[0], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """Best linear readouts, with intercept, of every prefix of a code, given by an orthonormal basis in whitened axes.
+
+    The least-squares readout of uncorrelated coordinates of unit variance is their covariance with the targets, one
+    coordinate at a time (docs/theory.md, 4.3), so one matrix of gains serves every prefix.
+    """
+
+    axes: Axes
+    Q: np.ndarray | None = None  # (r, d); None is the identity: the code is the principal coordinates themselves
+
+    @cached_property
+    def gains(self) -> np.ndarray:
+        """Covariance of every coordinate with the targets, shape (d, q)."""
+        return self.axes.gains if self.Q is None else self.Q.T @ self.axes.gains
+
+    def explained(self) -> np.ndarray:
+        """Variance of the targets that each prefix explains in sample, shape (d,)."""
+        return np.cumsum(np.sum(self.gains**2, axis=1))
+
+    def scores(self, U: np.ndarray, y: np.ndarray, ks: np.ndarray, what: str) -> np.ndarray:
+        """Judge rows, given in whitened coordinates, at the prefix lengths `ks`: shape (n, len(ks)).
+
+        "accuracy": 1 where the largest readout is the label, else 0. "r2": one minus the squared error over the mean
+        squared deviation, so that the mean over rows is R^2.
+        """
+        target = self.axes.target
+        assert target is not None
+        Z, Y = U if self.Q is None else U @ self.Q, target.values(y)
+        size = float(np.sum((Y - Y.mean(axis=0)) ** 2)) / len(Y)
+        found = np.empty((len(U), len(ks)))
+        read, done = np.tile(target.mean, (len(U), 1)), 0
+        for i, k in enumerate(np.asarray(ks).tolist()):
+            read += Z[:, done:k] @ self.gains[done:k]
+            done = k
+            if what == "accuracy":
+                assert target.classes is not None
+                found[:, i] = target.classes[read.argmax(axis=1)] == y
+            else:
+                found[:, i] = 1.0 - np.sum((Y - read) ** 2, axis=1) / (size or 1.0)
+        return found
+
+
+def octaves(most: int, least: int = 1) -> np.ndarray:
+    """Return `least`, twice that, ... up to `most`, and `most` itself."""
+    return np.unique([min(least * 2**i, most) for i in range(max(1, most).bit_length() + 1)])
+
+
+def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    """Mean of independent values, and its standard error."""
+    n = len(values)
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0

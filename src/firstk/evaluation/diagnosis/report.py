@@ -1,0 +1,290 @@
+"""The diagnosis as one record: what was found, in sentences first and numbers after, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk._base.json_fields import strict_json
+from firstk._base.json_records import from_plain, to_plain
+from firstk.encoder.curve import PrefixCurve
+from firstk.evaluation.diagnosis.alignment import Alignment, align
+from firstk.evaluation.diagnosis.axes import Axes, Spectrum, principal_axes, spectrum_of
+from firstk.evaluation.diagnosis.gathering import Evidence, Gathered, Kind, gather
+from firstk.evaluation.diagnosis.label_noise import LabelNoise, look_for_noise
+from firstk.evaluation.diagnosis.noise import Denoising, effect_of, settings
+from firstk.evaluation.diagnosis.subspaces import Subspaces, compare_ends
+from firstk.evaluation.diagnosis.suitability import Suitability, compare_objectives
+from firstk.evaluation.diagnosis.vectors import Vectors, describe, ranks_of, surely_full
+from firstk.exceptions import FirstkError, InvalidInputError
+
+FORMAT = "firstk.Diagnosis/1"
+PARTS = ("alignment", "subspaces", "suitability", "denoising", "label_noise")
+# Held-out rows below this say nothing.
+FEWEST_HELD = 20
+# Masking is solved in full width.
+WIDEST_MASKED = 8192
+# Rows are compared in single precision, which holds neither larger nor smaller variances than these safely.
+SINGLE_PRECISION = (1e-60, 1e60)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the data's own order serves, found by :func:`diagnose`.
+
+    Attributes
+    ----------
+    vectors : Vectors
+    spectrum : PrefixCurve
+        Share of the variance that the first k principal axes hold.
+    kind : str
+        "none", "labels" or "targets".
+    classes : int
+        How many classes there are, 0 without labels.
+    held_out : int
+        Rows held out for every score that says so.
+    alignment : Alignment or None
+    subspaces : Subspaces or None
+    suitability : Suitability or None
+    denoising : Denoising or None
+    label_noise : LabelNoise or None
+    left_out : dict
+        Parts that could not be computed, each with the reason.
+    """
+
+    vectors: Vectors
+    spectrum: PrefixCurve | None
+    kind: str
+    classes: int
+    held_out: int
+    alignment: Alignment | None
+    subspaces: Subspaces | None
+    suitability: Suitability | None
+    denoising: Denoising | None
+    label_noise: LabelNoise | None
+    left_out: dict[str, str]
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts that were computed, by title, the task first."""
+        named = {
+            "Alignment of variance with the task": self.alignment,
+            "Which objective": self.suitability,
+            "Top and bottom of the spectrum": self.subspaces,
+            "Denoising": self.denoising,
+            "Label noise": self.label_noise,
+            "Vectors": self.vectors,
+        }
+        return {title: part for title, part in named.items() if part is not None}
+
+    def sentences(self) -> list[str]:
+        """Return all findings as sentences, the task first."""
+        found = [sentence for part in self.parts.values() for sentence in part.sentences()]
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            reasons.setdefault(reason, []).append(name.replace("_", " "))
+        return found + [f"Left out ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
+
+    def render(self) -> str:
+        """Return plain sentences first, numbers after."""
+        lines = [f"- {sentence}" for sentence in self.sentences()]
+        for title, part in self.parts.items():
+            table = part.table()
+            width = max(len(name) for name, _ in table)
+            lines += ["", title, *(f"  {name:<{width}}  {value}" for name, value in table)]
+        return "\n".join(lines)
+
+    __str__ = render
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain values, all of which JSON can hold, with the sentences beside the numbers."""
+        return {"format": FORMAT, "sentences": self.sentences(), **to_plain(self)}
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal record."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Diagnosis:
+        """Read what `to_json` wrote; anything else is refused with a sentence."""
+        try:
+            values = strict_json(text)
+        except ValueError as error:
+            raise InvalidInputError(f"Diagnosis.from_json takes JSON text; this is none ({error}).") from None
+        if not isinstance(values, Mapping) or values.get("format") != FORMAT:
+            raise InvalidInputError(
+                f"Diagnosis.from_json takes an object of format '{FORMAT}'. This is something else."
+            )
+        return from_plain(cls, {name: part for name, part in values.items() if name not in ("format", "sentences")})
+
+
+def diagnose(
+    X: Any,
+    y: Any = None,
+    *,
+    kind: str = "auto",
+    image_shape: Sequence[int] | None = None,
+    parts: Sequence[str] | None = None,
+    progress: Any = None,
+) -> Diagnosis:
+    """Find out what the order of the data by variance serves, which objective suits, and what stands out.
+
+    Balestriero and LeCun 2024.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+    y : array-like of shape (n,) or (n, q), optional
+        Labels or numeric targets.
+    kind : {"auto", "labels", "targets"}
+        What `y` is. "auto": floating-point numbers are targets, everything else labels.
+    image_shape : tuple of int, optional
+        (height, width) or (height, width, channels) of flattened images: masking is then tried in patches.
+    parts : sequence of str, optional
+        Which parts to compute beside the facts about the vectors: "alignment", "subspaces", "suitability",
+        "denoising", "label_noise". All if not given.
+    progress : callable, optional
+        Called with the name of each part before it is computed.
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> found = diagnose(digits.X, digits.y, image_shape=digits.image_shape)
+    >>> found.vectors.rank, len(found.vectors.constant_columns)
+    (61, 3)
+    """
+    gathered = gather(X, y, settled_kind(y, kind))
+    return diagnose_gathered(gathered, image_shape=image_shape, parts=parts, progress=progress)
+
+
+def diagnose_gathered(
+    gathered: Gathered,
+    *,
+    image_shape: Sequence[int] | None = None,
+    parts: Sequence[str] | None = None,
+    progress: Any = None,
+) -> Diagnosis:
+    """Diagnose what was gathered from a stream; see :func:`diagnose`."""
+    shape = checked_shape(image_shape, len(gathered.sums.mean))
+    wanted = PARTS if parts is None else tuple(check_choice(part, PARTS, "parts", "diagnose") for part in parts)
+    say: Callable[[str], Any] = progress or (lambda name: None)
+    say("spectrum")
+    axes = principal_axes(gathered.moments)
+    everyone: Spectrum = axes
+    moments = gathered.everything()
+    if len(gathered.X_held):  # facts that need no labels are those of all rows
+        everyone = spectrum_of(moments)
+    full = gathered.basis is None and surely_full(everyone, moments)
+    ranks = (everyone.rank,) * 3 if full else ranks_of(moments)
+    left_out = {name: why for name, why in _unanswerable(gathered, axes).items() if name in wanted}
+    found: dict[str, Any] = dict.fromkeys(PARTS)
+    for name, compute in _plan(gathered, axes, shape).items():
+        if name in wanted and name not in left_out:
+            say(name.replace("_", " "))
+            try:
+                found[name] = compute()
+            except FirstkError as error:
+                left_out[name] = str(error)
+    return Diagnosis(
+        vectors=describe(gathered.sums, everyone, ranks),
+        spectrum=_spectrum(everyone),
+        kind=gathered.kind,
+        classes=0 if gathered.moments.classes is None else len(gathered.moments.classes),
+        held_out=len(gathered.X_held),
+        left_out=left_out,
+        **found,
+    )
+
+
+def _plan(gathered: Gathered, axes: Axes, shape: tuple[int, ...] | None) -> dict[str, Callable[[], Any]]:
+    """Return how each part is computed, in order; rows are turned into principal coordinates once, when first asked."""
+    evidence = cache(lambda: gathered.along(axes))
+    return {
+        "alignment": lambda: align(axes),
+        "subspaces": lambda: compare_ends(axes, evidence()),
+        "suitability": lambda: compare_objectives(axes, evidence(), gathered.moments),
+        "denoising": lambda: _denoising(gathered, axes, evidence, shape),
+        "label_noise": lambda: look_for_noise(axes, evidence()),
+    }
+
+
+def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
+    """Return the parts that these rows cannot answer, each with the reason."""
+    task = tuple(part for part in PARTS if part != "denoising")
+    if axes.rank == 0:
+        differ = bool(np.any(gathered.sums.least < gathered.sums.most))
+        why = "vary too little for their precision: scale them up." if differ else "do not vary."
+        return dict.fromkeys(PARTS, f"the vectors {why}")
+    found: dict[str, str] = {}
+    if not SINGLE_PRECISION[0] < axes.spectrum[0] < SINGLE_PRECISION[1]:
+        far = "large: scale them down." if axes.spectrum[0] > 1 else "small: scale them up."
+        found |= dict.fromkeys(PARTS[1:], f"rows are compared in single precision, for which these are too {far}")
+    if len(gathered.sums.mean) > WIDEST_MASKED:
+        found["denoising"] = f"masking is solved in full width, and that is more than {WIDEST_MASKED} columns."
+    if axes.target is None:
+        return found | dict.fromkeys(task, "it needs labels or targets.")
+    if axes.target.spread <= 0:
+        what = "one class" if gathered.kind == "labels" else "one value"
+        return found | dict.fromkeys(task, f"all rows have {what}; give at least two.")
+    if len(gathered.X_held) < FEWEST_HELD:
+        few = f"it needs {FEWEST_HELD} held-out rows, and {len(gathered.X_held)} of {gathered.sums.rows} could be."
+        found |= dict.fromkeys(task[1:], few)
+    return found
+
+
+def _denoising(
+    gathered: Gathered, axes: Axes, evidence: Callable[[], Evidence], shape: tuple[int, ...] | None
+) -> Denoising:
+    """Try every noise in the coordinates in which the vectors came."""
+    St, full = gathered.moments.St, axes
+    if gathered.basis is not None:
+        St, full = gathered.basis @ St @ gathered.basis.T, axes.lifted(gathered.basis)
+    held = None
+    if axes.target is not None and axes.target.spread > 0 and len(gathered.X_held) >= FEWEST_HELD:
+        held = (evidence().U, gathered.y_held)
+    noises = settings(float(np.trace(St)) / len(St), shape)
+    return Denoising(tuple(effect_of(noise, St, full, held, patch=patch) for noise, patch in noises))
+
+
+def _spectrum(axes: Spectrum) -> PrefixCurve | None:
+    if axes.rank == 0:
+        return None
+    return PrefixCurve(
+        k=tuple(range(1, axes.rank + 1)),
+        score=tuple(axes.variance_shares().tolist()),
+        metric="share of variance",
+        label="variance",
+    )
+
+
+def settled_kind(y: Any, kind: str) -> Kind:
+    """Return what stands beside the rows: "auto" takes floating-point numbers, and several columns, for targets."""
+    if kind not in ("auto", "labels", "targets"):
+        raise bad_parameter("kind", "diagnose", "'auto', 'labels' or 'targets'", kind)
+    if y is None:
+        return "none"
+    if kind == "auto":
+        return "targets" if np.asarray(y).dtype.kind == "f" or np.ndim(y) == 2 else "labels"
+    return "labels" if kind == "labels" else "targets"
+
+
+def checked_shape(image_shape: Any, width: int) -> tuple[int, ...] | None:
+    """Return the shape of images whose pixels fill the width."""
+    if image_shape is None:
+        return None
+    shape = tuple(image_shape)
+    allowed = f"(height, width) or (height, width, channels) whose product is {width}"
+    if len(shape) not in (2, 3) or not all(is_int(side) and side > 0 for side in shape) or np.prod(shape) != width:
+        raise bad_parameter("image_shape", "diagnose", allowed, image_shape)
+    return tuple(int(side) for side in shape)

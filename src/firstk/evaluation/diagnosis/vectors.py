@@ -1,0 +1,306 @@
+"""What the vectors are like without any task: norms, directions, copies, columns, spectrum, rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from firstk._base.linalg import rank_tolerance
+from firstk.evaluation.diagnosis.axes import Spectrum
+from firstk.moments.moments import Moments
+
+# Norms this near to 1 are unit norms that were stored in 16 bits.
+UNIT_TOLERANCE = 2e-3
+# A column whose mean is this many standard deviations away from 0 loses digits wherever it is not centred.
+LARGE_OFFSET = 100.0
+# A mean cosine of pairs from here on says that all vectors point one way.
+ONE_WAY = 0.3
+
+
+class RowSums:
+    """Sums over all rows from which norms, mean cosine and copies follow, on any batching."""
+
+    def __init__(self, width: int, labelled: bool):
+        self.rows, self.labelled = 0, labelled
+        self.mean, self.squares = np.zeros(width), np.zeros(width)
+        self.directions = np.zeros(width)
+        self.least, self.most = np.full(width, np.inf), np.full(width, -np.inf)
+        self.norm_sum = self.norm_squares = 0.0
+        self.norm_least, self.norm_most, self.zeros = np.inf, 0.0, 0
+        self.hashes: list[np.ndarray] = []
+        self.labelled_hashes: list[np.ndarray] = []
+
+    def update(self, X: np.ndarray, hashes: np.ndarray, with_labels: np.ndarray) -> None:
+        """Take in rows, with hashes of the vectors alone and with their labels."""
+        X64 = X.astype(np.float64)
+        largest = np.abs(X64).max(axis=1, keepdims=True)  # so that squares cannot overflow
+        norms = largest[:, 0] * np.linalg.norm(X64 / np.where(largest > 0, largest, 1.0), axis=1)
+        self._take_columns(X64)
+        self.directions += (X64 / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0)
+        self.least, self.most = np.minimum(self.least, X64.min(axis=0)), np.maximum(self.most, X64.max(axis=0))
+        self.norm_sum += float(norms.sum())
+        self.norm_squares += float(norms @ norms)
+        self.norm_least = min(self.norm_least, float(norms.min()))
+        self.norm_most = max(self.norm_most, float(norms.max()))
+        self.zeros += int(np.count_nonzero(norms == 0))
+        self.hashes.append(hashes)
+        if self.labelled:
+            self.labelled_hashes.append(with_labels)
+
+    def _take_columns(self, X: np.ndarray) -> None:
+        """Merge means and squared deviations of the columns (Chan, Golub and LeVeque)."""
+        before, mean = self.rows, X.mean(axis=0)
+        self.rows += len(X)
+        apart = mean - self.mean
+        self.squares += np.sum((X - mean) ** 2, axis=0) + apart**2 * (before * len(X) / self.rows)
+        self.mean += apart * (len(X) / self.rows)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Variance of each column over all rows."""
+        return self.squares / self.rows
+
+    def copies(self) -> tuple[int, int]:
+        """Return how many rows repeat an earlier one, and how many different vectors have more than one label."""
+        vectors = np.concatenate(self.hashes)
+        distinct = np.unique(vectors)
+        if not self.labelled:
+            return self.rows - len(distinct), 0
+        # One row of each (vector, label); vectors that are still there twice have several labels.
+        _, first = np.unique(np.concatenate(self.labelled_hashes), return_index=True)
+        _, times = np.unique(vectors[first], return_counts=True)
+        return self.rows - len(distinct), int(np.count_nonzero(times > 1))
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Facts about the vectors that need no task.
+
+    Attributes
+    ----------
+    rows, width : int
+    rank, rank_with_mean : int
+        Numerical rank of the centred vectors, and of the vectors as they stand; blind to the units of columns.
+    exact_width : int
+        Coordinates that hold all dot products, to the rounding of float64 sums.
+    effective_dimension : float
+        Participation ratio (sum of l)^2 / sum of l^2 of the spectrum l: how many equal axes would spread as much.
+    variance_dims : dict
+        Fewest principal axes that hold 50, 90, 95, 99 % of the variance.
+    mean_cosine : float
+        Mean cosine of all pairs of different rows, in closed form: (|sum of x/|x||^2 - n) / (n (n - 1)).
+    mean_share : float
+        Norm of the mean over the mean norm: 0 for centred vectors, 1 when all are the same.
+    norm_mean, norm_least, norm_most : float
+    unit_norms : bool
+    zero_rows : int
+    copies : int
+        Rows that repeat an earlier row in every coordinate, found by 64-bit hashes.
+    contradictions : int
+        Different vectors that occur with more than one label.
+    constant_columns, offset_columns : tuple of int
+        Columns that do not vary; columns whose mean is 100 standard deviations or more away from 0.
+    largest_column_share : float
+        Share of the variance in the one column that has the most.
+    """
+
+    rows: int
+    width: int
+    rank: int
+    rank_with_mean: int
+    exact_width: int
+    effective_dimension: float
+    variance_dims: dict[str, int]
+    mean_cosine: float
+    mean_share: float
+    norm_mean: float
+    norm_least: float
+    norm_most: float
+    unit_norms: bool
+    zero_rows: int
+    copies: int
+    contradictions: int
+    constant_columns: tuple[int, ...]
+    offset_columns: tuple[int, ...]
+    largest_column_share: float
+
+    @property
+    def lossless(self) -> bool:
+        """Whether fewer coordinates hold the vectors, and not only because rows are few or units differ vastly."""
+        return self.rank_with_mean == self.exact_width < self.width < self.rows
+
+    def sentences(self) -> list[str]:
+        """Say what stands out."""
+        found = [self._about_rank(), *self._about_norms(), *self._about_columns(), *self._about_copies()]
+        found.append(
+            f"The variance spreads as over {self.effective_dimension:.3g} equal directions (participation ratio); "
+            f"{self.variance_dims['90']} of {self.rank} directions hold 90 % of it, {self.variance_dims['99']} hold "
+            "99 %."
+        )
+        return [sentence for sentence in found if sentence]
+
+    def _about_rank(self) -> str:
+        if self.lossless:
+            return (
+                f"{self.exact_width} coordinates hold these vectors without loss: their rank is lower than their "
+                f"width {self.width}. PrefixEncoder({self.exact_width}, objective=Similarity(keep='dot_products'), "
+                "solver=ClosedForm(precision='float64')).fit(X).transform(X) gives them, with all dot products and "
+                "distances as they were."
+            )
+        if self.rank < self.width and self.rows <= self.width:
+            return (
+                f"There are {self.rows} rows for {self.width} columns: any such vectors fit into {self.rank} "
+                "directions, which says nothing about other rows."
+            )
+        if self.rank_with_mean < self.width:
+            return (
+                f"The vectors have rank {self.rank_with_mean} of {self.width}, but some directions are so much smaller "
+                "than others that dot products do not see them: scale the columns first to re-project without loss."
+            )
+        return f"The vectors have full rank: no coordinate of the {self.width} can go without some loss."
+
+    def _about_norms(self) -> list[str]:
+        norms = (
+            "All vectors have unit norm."
+            if self.unit_norms
+            else f"Norms lie between {self.norm_least:.4g} and {self.norm_most:.4g}, {self.norm_mean:.4g} on average."
+        )
+        if self.zero_rows:
+            norms += f" {_count(self.zero_rows, 'row')} of zeros: cosines mean nothing for them."
+        way = f"Pairs of vectors have cosine {self.mean_cosine:.3f} on average"
+        way += (
+            ": they point one way, and centring will spread them."
+            if self.mean_cosine >= ONE_WAY
+            else ": they do not point one way."
+        )
+        return [norms, way]
+
+    def _about_columns(self) -> list[str]:
+        found = []
+        if self.constant_columns:
+            found.append(f"{_count(len(self.constant_columns), 'column')} never vary ({_few(self.constant_columns)}).")
+        if self.offset_columns:
+            found.append(
+                f"{_count(len(self.offset_columns), 'column')} stand {LARGE_OFFSET:g} standard deviations or more away "
+                f"from 0 ({_few(self.offset_columns)}): centre the vectors before they are stored in few bits."
+            )
+        if self.largest_column_share > 0.5 and self.width > 2:
+            found.append(f"One column alone has {self.largest_column_share:.0%} of the variance: check its units.")
+        return found
+
+    def _about_copies(self) -> list[str]:
+        found = []
+        if self.copies:
+            found.append(f"{_count(self.copies, 'row')} repeat an earlier row exactly ({self.copies / self.rows:.2%}).")
+        if self.contradictions:
+            found.append(
+                f"{_count(self.contradictions, 'vector')} occur with more than one label: no reading of them can be "
+                "right each time."
+            )
+        return found
+
+    def table(self) -> list[tuple[str, str]]:
+        """Return the numbers as lines of a table."""
+        shares = ", ".join(f"{share} %: {k}" for share, k in self.variance_dims.items())
+        return [
+            ("rows, width", f"{self.rows:,} x {self.width}"),
+            ("rank: centred, as they stand", f"{self.rank}, {self.rank_with_mean}"),
+            ("effective dimension", f"{self.effective_dimension:.2f}"),
+            ("directions for a share of variance", shares),
+            ("mean cosine of pairs", f"{self.mean_cosine:.4f}"),
+            ("norm of mean / mean norm", f"{self.mean_share:.4f}"),
+            ("norms: mean, least, most", f"{self.norm_mean:.5g}, {self.norm_least:.5g}, {self.norm_most:.5g}"),
+            ("copies, contradictions", f"{self.copies}, {self.contradictions}"),
+            ("constant columns, large offsets", f"{len(self.constant_columns)}, {len(self.offset_columns)}"),
+        ]
+
+
+def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vectors:
+    """Put the facts together.
+
+    Parameters
+    ----------
+    sums : RowSums
+    axes : Spectrum
+        Of all rows, like everything here.
+    ranks : tuple of int
+        `rank`, `rank_with_mean` and `exact_width`.
+    """
+    n, mean, variance = sums.rows, sums.mean, sums.variance
+    spectrum = axes.spectrum / axes.spectrum[0] if axes.rank else axes.spectrum  # squares must not overflow
+    mean_norm = sums.norm_sum / n
+    unit = abs(sums.norm_least - 1) <= UNIT_TOLERANCE and abs(sums.norm_most - 1) <= UNIT_TOLERANCE
+    filled = n - sums.zeros
+    cosine = (float(sums.directions @ sums.directions) - filled) / (filled * (filled - 1)) if filled > 1 else 0.0
+    copies, contradictions = sums.copies()
+    varies = sums.least < sums.most
+    offset = varies & (np.abs(mean) >= LARGE_OFFSET * np.sqrt(variance))
+    return Vectors(
+        rows=n,
+        width=len(mean),
+        rank=ranks[0],
+        rank_with_mean=ranks[1],
+        exact_width=ranks[2],
+        effective_dimension=float(spectrum.sum() ** 2 / np.sum(spectrum**2)) if len(spectrum) else 0.0,
+        variance_dims={f"{100 * s:g}": axes.reaching(s) if axes.rank else 0 for s in (0.5, 0.9, 0.95, 0.99)},
+        mean_cosine=cosine,
+        mean_share=float(np.linalg.norm(mean)) / mean_norm if mean_norm > 0 else 0.0,
+        norm_mean=mean_norm,
+        norm_least=sums.norm_least,
+        norm_most=sums.norm_most,
+        unit_norms=bool(unit),
+        zero_rows=sums.zeros,
+        copies=copies,
+        contradictions=contradictions,
+        constant_columns=tuple(np.flatnonzero(~varies).tolist()),
+        offset_columns=tuple(np.flatnonzero(offset).tolist()),
+        largest_column_share=float(variance.max() / variance.sum()) if variance.sum() > 0 else 0.0,
+    )
+
+
+def ranks_of(moments: Moments) -> tuple[int, int, int]:
+    """Return the rank of rows about their mean, about the origin, and how many coordinates hold all dot products."""
+    raw = moments.St + np.outer(moments.mean, moments.mean)
+    values = np.linalg.eigvalsh(raw)
+    exact = int(np.count_nonzero(values > rank_tolerance(len(raw), moments.eps) * values[-1]))
+    return numerical_rank(moments.St, moments), numerical_rank(raw, moments), exact
+
+
+def surely_full(axes: Spectrum, moments: Moments) -> bool:
+    """Tell whether the known spectrum alone shows that nothing is lost to rounding: no second eigenproblem needed.
+
+    Bringing columns to unit variance lowers no eigenvalue below the smallest one over the largest variance, and lifts
+    none above p.
+    """
+    if axes.rank < moments.p:
+        return False
+    variance = np.diag(moments.St)
+    stored = moments.input_eps**2 / 3 * float(np.max(1 + moments.mean**2 / variance))
+    return float(axes.spectrum[-1] / variance.max()) > max(rank_tolerance(moments.p, moments.eps) * moments.p, stored)
+
+
+def numerical_rank(S: np.ndarray, moments: Moments) -> int:
+    """Return the rank of a second moment, blind to the units of columns and to the rounding of the stored numbers.
+
+    Columns are brought to unit second moment. A number stored with relative spacing eps is off by a variance of up to
+    eps^2 / 12 of its square; the largest eigenvalue of such errors in n >= p rows is at most four times that. What
+    does not exceed it, or the rounding of the products, is no direction.
+    """
+    varies = np.flatnonzero(np.diag(S) > 0)
+    if len(varies) == 0:
+        return 0
+    inner = S[np.ix_(varies, varies)]
+    scale = np.sqrt(np.diag(inner))
+    values = np.linalg.eigvalsh(inner / scale[:, None] / scale)
+    square = np.diag(moments.St)[varies] + moments.mean[varies] ** 2
+    stored = 4 * moments.input_eps**2 / 12 * float(np.max(square / np.diag(inner)))
+    return int(np.count_nonzero(values > max(rank_tolerance(len(S), moments.eps) * values[-1], stored)))
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def _few(columns: tuple[int, ...]) -> str:
+    return ", ".join(map(str, columns[:8])) + (", ..." if len(columns) > 8 else "")

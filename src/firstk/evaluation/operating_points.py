@@ -1,0 +1,314 @@
+"""Which k, and in which precision: what each pair of them is worth, what it costs, and the rule that picks one.
+
+The table is a record: it goes to JSON and back, and needs neither the encoder nor the data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
+from firstk._base.json_fields import LIMIT, Fields, plain
+from firstk.data.precision import PRECISIONS
+from firstk.encoder.curve import PrefixCurve, slack
+from firstk.exceptions import InvalidInputError
+
+FORMAT = "firstk.PrecisionTable/1"
+_FIELDS = Fields("PrecisionTable")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A prefix length with a precision: what one vector costs, and what the stored codes are worth.
+
+    Attributes
+    ----------
+    k : int
+    precision : str
+        A name in `firstk.data.precision.PRECISIONS`.
+    bytes : int
+        Of one stored vector.
+    score : float
+    seconds : float, optional
+        Of one exact search, where that was measured.
+    """
+
+    k: int
+    precision: str
+    bytes: int
+    score: float
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        check = Fields("Offer")
+        for name in ("k", "bytes"):
+            if not is_int(getattr(self, name)) or not 1 <= getattr(self, name) < LIMIT:
+                raise check.wrong(name, "an int of at least 1", getattr(self, name))
+        check_choice(self.precision, PRECISIONS, "precision", "Offer")
+        object.__setattr__(self, "score", check.number(self.score, "score", "a finite number"))
+        if self.seconds is not None and (not is_real(self.seconds) or self.seconds < 0):
+            raise check.wrong("seconds", "a number that is not negative, or None", self.seconds)
+
+
+@dataclass(frozen=True, repr=False)
+class PrecisionTable:
+    """Scores and costs of prefix lengths times precisions.
+
+    Parameters
+    ----------
+    offers : sequence of Offer
+        At least one, no k twice in one precision.
+    metric : str
+        What the scores are.
+    input_score : float, optional
+        The same metric of the raw vectors.
+    input_bytes : int, optional
+        Bytes of a raw vector.
+    label : str
+        The name of the code.
+    higher_is_better : bool
+        False for losses.
+    n_evaluated : int, optional
+        How many rows, queries or pairs a score is judged on.
+    n_searched : int, optional
+        How many stored rows an exact search goes through, where its time was measured.
+    details : mapping
+        Anything else that JSON can hold.
+
+    Examples
+    --------
+    >>> offers = [Offer(8, "float32", 32, 0.80), Offer(8, "int8", 8, 0.79), Offer(16, "int8", 16, 0.90)]
+    >>> table = PrecisionTable(offers, "accuracy", input_score=0.91, input_bytes=256)
+    >>> table.choose(keep=0.95, relative_to="input")
+    Offer(k=16, precision='int8', bytes=16, score=0.9, seconds=None)
+    >>> [(offer.k, offer.precision) for offer in table.front]
+    [(8, 'int8'), (16, 'int8')]
+    >>> print(table)
+    accuracy (bytes per vector)
+       k      float32         int8
+       8  0.8000 (32)   0.7900 (8)*
+      16            -  0.9000 (16)*
+    * no other is better for as few bytes
+    input: 0.9100 (256)
+    """
+
+    offers: tuple[Offer, ...]
+    metric: str
+    input_score: float | None = None
+    input_bytes: int | None = None
+    label: str = ""
+    higher_is_better: bool = True
+    n_evaluated: int | None = None
+    n_searched: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        check = _FIELDS
+        checked = {
+            "offers": _offers(self.offers),
+            "metric": check.text(self.metric, "metric", empty=False),
+            "input_score": None if self.input_score is None else check.number(self.input_score, "input_score"),
+            "input_bytes": check.count(self.input_bytes, "input_bytes"),
+            "label": check.text(self.label, "label"),
+            "higher_is_better": check.flag(self.higher_is_better, "higher_is_better"),
+            "n_evaluated": check.count(self.n_evaluated, "n_evaluated"),
+            "n_searched": check.count(self.n_searched, "n_searched"),
+            "details": check.details(self.details),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """The precisions of the table, finest first."""
+        return tuple(name for name in PRECISIONS if any(offer.precision == name for offer in self.offers))
+
+    @property
+    def front(self) -> tuple[Offer, ...]:
+        """The offers that no other beats: as few bytes and a better score, or fewer bytes and as good a score."""
+        best: list[Offer] = []
+        for offer in sorted(self.offers, key=lambda o: (o.bytes, -self._merit(o), o.k)):
+            if not best or self._merit(offer) > self._merit(best[-1]) + slack(best[-1].score):
+                best.append(offer)
+        return tuple(best)
+
+    @property
+    def full(self) -> Offer:
+        """The longest code in the finest precision: what "full" in `choose` means."""
+        return max(self.offers, key=lambda o: (o.k, o.bytes))
+
+    def curves(self) -> tuple[PrefixCurve, ...]:
+        """Return the table as curves, one for each precision."""
+        return tuple(
+            PrefixCurve(
+                k=tuple(offer.k for offer in self.offers if offer.precision == name),
+                score=tuple(offer.score for offer in self.offers if offer.precision == name),
+                metric=self.metric,
+                input_score=self.input_score,
+                label=", ".join(part for part in (self.label, name) if part),
+                higher_is_better=self.higher_is_better,
+                n_evaluated=self.n_evaluated,
+            )
+            for name in self.precisions
+        )
+
+    def choose(
+        self,
+        *,
+        keep: float | None = None,
+        relative_to: str = "full",
+        bytes_per_vector: int | None = None,
+        seconds: float | None = None,
+        k: int | None = None,
+        precision: str | Collection[str] | None = None,
+    ) -> Offer:
+        """Pick an offer: of those within all limits, the cheapest where a share is to be kept, else the best.
+
+        Parameters
+        ----------
+        keep : float in (0, 1], optional
+            The share of the full score, or of that of the raw vectors, that must be kept.
+        relative_to : {"full", "input"}
+            Of which: as in `PrefixCurve.smallest`.
+        bytes_per_vector : int, optional
+            The most that a stored vector may take.
+        seconds : float, optional
+            The most that one exact search may take.
+        k : int, optional
+            This prefix length.
+        precision : str or collection of str, optional
+            This precision, or these.
+
+        Raises
+        ------
+        InvalidInputError
+            If no offer is within the limits, with the nearest that there is.
+        """
+        owner = "PrecisionTable.choose"
+        left = self._of(k, precision)
+        for name, limit, cost in (("bytes_per_vector", bytes_per_vector, "bytes"), ("seconds", seconds, "seconds")):
+            if limit is not None:
+                left = self._within(left, name, limit, cost)
+        if keep is None:
+            most = max(self._merit(offer) for offer in left)
+            return min((o for o in left if self._merit(o) >= most - slack(most)), key=lambda o: (o.bytes, o.k))
+        keep = check_fraction(keep, "keep", owner, open_left=True)
+        whole = self._whole(check_choice(relative_to, ("full", "input"), "relative_to", owner))
+        target = keep * whole if self.higher_is_better else whole / keep
+        goal = target if self.higher_is_better else -target
+        good = [o for o in left if self._merit(o) >= goal - slack(goal)]
+        if not good:
+            best = max(left, key=self._merit)
+            raise InvalidInputError(
+                f"No offer within the limits keeps {keep:g} of the {relative_to} {self.metric} {whole:.4g}. "
+                f"The best is {best.score:.4g}, k = {best.k} in {best.precision}. Lower 'keep', or allow more."
+            )
+        return min(good, key=lambda o: (o.bytes, -self._merit(o), o.k))
+
+    def _merit(self, offer: Offer) -> float:
+        return offer.score if self.higher_is_better else -offer.score
+
+    def _of(self, k: int | None, precision: str | Collection[str] | None) -> list[Offer]:
+        names = PRECISIONS if precision is None else (precision,) if isinstance(precision, str) else precision
+        left = [o for o in self.offers if k in (None, o.k) and o.precision in names]
+        if not left:
+            there = sorted({o.k for o in self.offers})
+            raise InvalidInputError(
+                f"The table has no {'code' if k is None else f'k = {k}'} in {' or '.join(names)}: it has k = "
+                f"{', '.join(map(str, there))} in {', '.join(self.precisions)}."
+            )
+        return left
+
+    def _within(self, offers: list[Offer], name: str, limit: Any, cost: str) -> list[Offer]:
+        if not is_real(limit) or limit <= 0:
+            raise bad_parameter(name, "PrecisionTable.choose", "a positive number", limit)
+        costs = [getattr(offer, cost) for offer in offers]
+        if any(value is None for value in costs):
+            raise InvalidInputError(f"This table has no {cost}: they were not measured. Make it with latency=True.")
+        left = [offer for offer, value in zip(offers, costs, strict=True) if value <= limit]
+        if not left:
+            asked, least = (
+                f"{1e3 * c:.4g} ms a search" if cost == "seconds" else f"{c:g} bytes" for c in (limit, min(costs))
+            )
+            raise InvalidInputError(f"No offer is within {asked}; the least is {least}. Allow more.")
+        return left
+
+    def _whole(self, relative_to: str) -> float:
+        whole = self.full.score if relative_to == "full" else self.input_score
+        if whole is None or whole <= 0:
+            raise InvalidInputError(
+                f"A share of the {relative_to} {self.metric} means nothing here: it is {whole}. "
+                "Choose by 'bytes_per_vector' or 'seconds', or take a 'k'."
+            )
+        return whole
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as plain Python objects, all of which JSON can hold."""
+        values = {f.name: plain(getattr(self, f.name)) for f in fields(self)}
+        return values | {"offers": [asdict(offer) for offer in self.offers]}
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal table."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PrecisionTable:
+        """Make a table from the fields that `to_dict` gives: all of them, and no others."""
+        _FIELDS.complete(values, (f.name for f in fields(cls)))
+        return cls(**dict(values) | {"offers": [_offer(item) for item in _FIELDS.items(values["offers"], *_MANY)]})
+
+    @classmethod
+    def from_json(cls, text: str) -> PrecisionTable:
+        """Read what `to_json` wrote; anything else is refused with a sentence."""
+        return cls.from_dict(_FIELDS.from_json(text, (FORMAT,)))
+
+    def __len__(self) -> int:
+        return len(self.offers)
+
+    def __iter__(self) -> Iterator[Offer]:
+        return iter(self.offers)
+
+    def __reduce__(self) -> Any:
+        # The read-only view of details cannot be pickled; the plain fields can.
+        return type(self).from_dict, (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        return f"PrecisionTable({self.metric}, {len(self)} offers in {', '.join(self.precisions)})"
+
+    def __str__(self) -> str:
+        cells = {(o.k, o.precision): f"{o.score:.4f} ({o.bytes})" for o in self.offers}
+        width = max(len(name) for name in (*cells.values(), *self.precisions))
+        stars = {(o.k, o.precision): "*" for o in self.front}
+        places = [[(k, name) for name in self.precisions] for k in sorted({o.k for o in self.offers})]
+        rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in self.precisions)]
+        for row in places:
+            texts = (f" {cells.get(place, '-'):>{width}}{stars.get(place, ' ')}" for place in row)
+            rows.append(f"{row[0][0]:>4} {''.join(texts)}".rstrip())
+        given = "" if self.input_bytes is None else f" ({self.input_bytes})"
+        raw = [] if self.input_score is None else [f"input: {self.input_score:.4f}{given}"]
+        title = ": ".join(part for part in (self.label, self.metric) if part)
+        return "\n".join([f"{title} (bytes per vector)", *rows, "* no other is better for as few bytes", *raw])
+
+
+_MANY = ("offers", "a sequence of Offer, at least one, no k twice in one precision")
+
+
+def _offers(values: Any) -> tuple[Offer, ...]:
+    offers = _FIELDS.items(values, *_MANY)
+    if not offers or not all(isinstance(offer, Offer) for offer in offers):
+        raise _FIELDS.wrong(*_MANY, values)
+    if len({(offer.k, offer.precision) for offer in offers}) < len(offers):
+        raise _FIELDS.wrong(*_MANY, f"{len(offers)} with repetitions")
+    order = list(PRECISIONS)
+    return tuple(sorted(offers, key=lambda o: (order.index(o.precision), o.k)))
+
+
+def _offer(values: Any) -> Offer:
+    check = Fields("Offer")
+    if not isinstance(values, Mapping):
+        raise check.wrong("values", "a mapping of its fields", values)
+    check.complete(values, (f.name for f in fields(Offer)))
+    return Offer(**values)

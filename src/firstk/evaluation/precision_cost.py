@@ -1,0 +1,141 @@
+"""What stored codes are worth and what they cost, measured: every prefix length in every precision.
+
+Judged is what would be stored: codes of k coordinates, rounded and read back, and asked by codes that are not rounded.
+The time of a search is that of exact search on this machine, over a stated number of rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter, check_prefix, is_int
+from firstk.data.precision import PRECISIONS, Precision, resolve_precision
+from firstk.encoder.fitted import FittedEncoder
+from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.metrics._sweep import largest as nearest
+from firstk.metrics.curve import METRICS, Evidence, check_metric, prefix_scores, settled_metric
+from firstk.metrics.subspace import unit_rows
+
+# Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
+# of more rows is taken in proportion.
+SEARCHED_BYTES, MOST_SEARCHED = 1 << 26, 4_000_000
+SEARCHES = 15
+
+
+def ladder(d: int) -> tuple[int, ...]:
+    """Prefix lengths worth a row in a table: 1, 2, 3, 4, 6, 8, 12, ... up to d, and d itself.
+
+    Examples
+    --------
+    >>> ladder(20)
+    (1, 2, 3, 4, 6, 8, 12, 16, 20)
+    """
+    steps = {m << e for e in range(d.bit_length()) for m in (2, 3)}
+    return tuple(sorted({1, d} | {k for k in steps if k < d}))
+
+
+def precision_table(
+    encoder: FittedEncoder,
+    evidence: Evidence,
+    metric: str = "auto",
+    *,
+    ks: Sequence[int] | None = None,
+    precisions: Iterable[str] = tuple(PRECISIONS),
+    latency: bool = False,
+    rows: int | None = None,
+    progress: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+) -> PrecisionTable:
+    """Judge prefix lengths times precisions.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    evidence : Evidence
+        What is stored in it (documents, right sides, references, else X) is rounded, what asks is not.
+    metric : str
+        A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
+    ks : sequence of int, optional
+        Prefix lengths; a `ladder` if not given.
+    precisions : iterable of str
+        Names in `firstk.data.precision.PRECISIONS`.
+    latency : bool
+        Time an exact search, in float32, at each k.
+    rows : int, optional
+        How many rows the store will hold; the rows at hand if not given. Searches are timed over at most 64 MiB of
+        codes, and the time of more is taken in proportion.
+    progress : callable
+        Wraps the list of work: `tqdm`, say.
+    """
+    name = settled_metric(encoder, evidence) if metric == "auto" else check_metric(metric, evidence)
+    lengths = sorted({check_prefix(k, encoder.d, "precision_table") for k in (ladder(encoder.d) if ks is None else ks)})
+    chosen = [resolve_precision(each, "precision_table") for each in dict.fromkeys(precisions)]
+    searched = _rows_to_search(rows, evidence)
+    evidence = METRICS[name].prepare(encoder, evidence)
+    seconds = dict(search_times(encoder, evidence.stored, lengths, searched)) if latency else {}
+    offers = [
+        Offer(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k))
+        for k, precision in progress([(k, precision) for k in lengths for precision in chosen])
+        for score in [_score(encoder[:k], evidence, name, precision)]
+    ]
+    return PrecisionTable(
+        offers=tuple(offers),
+        metric=name,
+        input_score=METRICS[name].raw(encoder, evidence),
+        input_bytes=encoder.p * np.dtype(getattr(evidence.stored, "dtype", np.float32)).itemsize,
+        label=str(encoder.config.get("objective", "")),
+        n_searched=searched if latency else None,
+        n_evaluated=_asked(evidence),
+    )
+
+
+def search_times(encoder: FittedEncoder, stored: Any, ks: Sequence[int], rows: int) -> Iterator[tuple[int, float]]:
+    """Yield each k with the median time, in seconds, of one exact search for the ten nearest among `rows` codes.
+
+    One query at a time, by cosine, in float32: a matrix-vector product and a selection. At most 64 MiB of codes are
+    searched, and the time of more is taken in proportion: exact search reads every row once.
+    """
+    Z = encoder.coordinates(stored, owner="search_times").astype(np.float32)
+    for k in ks:
+        n = min(rows, MOST_SEARCHED, SEARCHED_BYTES // (4 * k))
+        # Which vectors are stored does not matter to the clock: those at hand are repeated until there are enough.
+        documents = np.resize(Z[:, :k], (n, k))
+        queries = documents[:: max(1, n // SEARCHES)][:SEARCHES]
+        times = [_timed(documents, query) for query in (queries[0], *queries)]
+        yield k, float(np.median(times[1:])) * rows / n  # the first search warms up
+
+
+def _timed(documents: np.ndarray, query: np.ndarray) -> float:
+    start = time.perf_counter()
+    nearest((documents @ query)[None], min(10, len(documents)))
+    return time.perf_counter() - start
+
+
+def _score(encoder: FittedEncoder, evidence: Evidence, metric: str, precision: Precision) -> float:
+    """Score of one prefix, the whole of `encoder`, stored in one precision."""
+
+    def as_stored(Z: np.ndarray) -> np.ndarray:
+        return unit_rows(Z).astype(Z.dtype) if encoder.normalised else Z
+
+    fitted = precision.fit(as_stored(encoder.coordinates(evidence.stored, owner="precision_table")))
+    rounded = replace(evidence, store=lambda Z: fitted.restore(fitted.quantise(as_stored(Z))))
+    return float(prefix_scores(encoder, rounded, metric, np.array([encoder.d]))[0])
+
+
+def _rows_to_search(rows: int | None, evidence: Evidence) -> int:
+    if rows is None:
+        return int(np.shape(evidence.stored)[0])
+    if not is_int(rows) or rows < 1:
+        raise bad_parameter("rows", "precision_table", "an int of at least 1, or None for the rows at hand", rows)
+    return int(rows)
+
+
+def _asked(evidence: Evidence) -> int:
+    """How many rows, pairs or queries there are to judge by."""
+    if evidence.relevance is not None:
+        return len(np.unique(np.asarray(evidence.relevance)[:, 0]))
+    return int(np.shape(evidence.left if evidence.X is None else evidence.X)[0])

@@ -1,0 +1,273 @@
+"""The record of a study: what a fit learned about its encoder on a held-out part, for a page to show.
+
+It is stored beside the model as study.json. Like a curve, it can be read anywhere, without the encoder or the data.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import is_int, is_real
+from firstk._base.json_fields import LIMIT, strict_json
+from firstk._base.json_records import from_plain, to_plain
+from firstk.encoder.curve import PrefixCurve
+from firstk.evaluation.operating_points import PrecisionTable
+from firstk.exceptions import InvalidInputError
+
+FORMAT = "firstk.Study/1"
+FILE = "study.json"
+# Sixteen bits a number: far finer than the 256 greys that are drawn from it.
+_STEPS = 32767
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A matrix of finite numbers in sixteen bits each, as text: small enough for a page, exact enough for a picture.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    scales : tuple of float
+        Row i is `scales[i]` times its integers.
+    data : str
+        The integers, little-endian, row after row, in base64.
+
+    Examples
+    --------
+    >>> Packed.of([[1.0, -2.0], [0.0, 0.0]]).array().round(3)
+    array([[ 1., -2.],
+           [ 0.,  0.]])
+    """
+
+    shape: tuple[int, int]
+    scales: tuple[float, ...]
+    data: str
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.shape)
+        if len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
+            raise _damaged("a packed matrix has two positive sizes")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "scales", _series(self.scales, "scales", shape[0]))
+        try:
+            size = len(base64.b64decode(self.data, validate=True))
+        except (TypeError, ValueError, binascii.Error):
+            raise _damaged("a packed matrix is no base64") from None
+        if size != 2 * shape[0] * shape[1]:
+            raise _damaged(f"a packed matrix of shape {shape} holds {size} bytes")
+
+    @classmethod
+    def of(cls, matrix: Any) -> Packed:
+        """Pack a matrix."""
+        M = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        scales = np.abs(M).max(axis=1) / _STEPS
+        steps = np.rint(M / np.where(scales > 0, scales, 1.0)[:, None]).astype("<i2")
+        return cls(M.shape, tuple(scales.tolist()), base64.b64encode(steps.tobytes()).decode())
+
+    def array(self) -> np.ndarray:
+        """Unpack."""
+        steps = np.frombuffer(base64.b64decode(self.data), dtype="<i2").reshape(self.shape)
+        return steps * np.asarray(self.scales)[:, None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our curve and those of the baselines, by one metric on the same rows."""
+
+    ours: PrefixCurve
+    baselines: tuple[PrefixCurve, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "baselines", tuple(self.baselines))
+        curves = (self.ours, *self.baselines)
+        if not all(isinstance(curve, PrefixCurve) for curve in curves) or len({c.metric for c in curves}) > 1:
+            raise _damaged("a comparison holds curves of one metric")
+
+
+@dataclass(frozen=True)
+class AxisStatistics:
+    """What each coordinate is like by itself (Talukder et al. 2026 figure 2).
+
+    Attributes
+    ----------
+    spectrum : tuple of float
+        gamma of each axis.
+    magnitude, variance : tuple of float
+        Mean of abs z_k, and variance of z_k, over the held-out rows.
+    usefulness : tuple of float, empty if unknown
+        How much coordinate k says alone: accuracy or R^2 of a readout of it.
+    measure : str
+        What `usefulness` is; "" if unknown.
+    chance : float or None
+        What a readout of nothing would score.
+    rank_correlation : float or None
+        Spearman's, of magnitude and usefulness; None where either is constant or unknown.
+    pinned : int
+        How many axes the objective determines.
+    """
+
+    spectrum: tuple[float, ...]
+    magnitude: tuple[float, ...]
+    variance: tuple[float, ...]
+    usefulness: tuple[float, ...] = ()
+    measure: str = ""
+    chance: float | None = None
+    rank_correlation: float | None = None
+    pinned: int = 0
+
+    def __post_init__(self) -> None:
+        d = len(tuple(self.spectrum))
+        for name in ("spectrum", "magnitude", "variance"):
+            object.__setattr__(self, name, _series(getattr(self, name), name, d))
+        object.__setattr__(self, "usefulness", _series(self.usefulness, "usefulness", d if self.usefulness else 0))
+        for name in ("magnitude", "variance"):
+            if min(getattr(self, name), default=0.0) < 0:
+                raise _damaged(f"'{name}' is negative")
+        if not is_int(self.pinned) or not 0 <= self.pinned <= d:
+            raise _damaged(f"'pinned' is {self.pinned!r:.40}, and there are {d} axes")
+        for name in ("chance", "rank_correlation"):
+            _optional_number(getattr(self, name), name)
+
+    @property
+    def d(self) -> int:
+        """Width of the code."""
+        return len(self.spectrum)
+
+
+@dataclass(frozen=True)
+class ImageSamples:
+    """A few held-out images, and what rebuilds them from any prefix of their codes.
+
+    The image at k is ``mean + codes[:, :k] @ decoder[:k]``: the best linear decoder of each prefix, because the codes
+    are written in coordinates that are uncorrelated and nest as the prefixes do.
+
+    Attributes
+    ----------
+    shape : (int, int) or (int, int, int)
+        Rows, columns and, for colour, channels.
+    names : tuple of str
+        What the images are called: their labels, or row numbers.
+    originals, codes, decoder, mean : Packed
+        Of shapes (n, p), (n, d), (d, p) and (1, p).
+    low, high : float
+        The values drawn black and white.
+    """
+
+    shape: tuple[int, ...]
+    names: tuple[str, ...]
+    originals: Packed
+    codes: Packed
+    decoder: Packed
+    mean: Packed
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "names", tuple(map(str, self.names)))
+        n, p, d = len(self.names), math.prod(self.shape), self.codes.shape[1]
+        wanted = {"originals": (n, p), "codes": (n, d), "decoder": (d, p), "mean": (1, p)}
+        if not _is_image(self.shape) or any(getattr(self, name).shape != size for name, size in wanted.items()):
+            raise _damaged("the parts of its image samples do not fit together")
+        if not (is_real(self.low) and is_real(self.high) and self.low < self.high):
+            raise _damaged("its image samples have no range of values")
+
+    def rebuilt(self, k: int) -> np.ndarray:
+        """Return the images that the first `k` coordinates rebuild, shape (n, p)."""
+        return self.mean.array() + self.codes.array()[:, :k] @ self.decoder.array()[:k]
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that a report page needs to know of a fit.
+
+    Attributes
+    ----------
+    facts : mapping
+        Plain facts in the order in which a page shows them: objective, file, rows.
+    rows, columns, itemsize : int
+        How many vectors the file holds, their width, and bytes of each number, as they are stored.
+    held_out : str
+        A sentence: on which rows everything was judged.
+    comparisons : tuple of Comparison
+        The first is the one the page is about.
+    axes : AxisStatistics or None
+    images : ImageSamples or None
+    precisions : PrecisionTable or None
+        What stored prefixes are worth in fewer bits.
+    notes : tuple of str
+        Sentences: what was left out, and why.
+    """
+
+    facts: Mapping[str, str | int | float]
+    rows: int
+    columns: int
+    itemsize: int
+    held_out: str
+    comparisons: tuple[Comparison, ...] = ()
+    axes: AxisStatistics | None = None
+    images: ImageSamples | None = None
+    precisions: PrecisionTable | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", dict(self.facts))
+        object.__setattr__(self, "comparisons", tuple(self.comparisons))
+        object.__setattr__(self, "notes", tuple(self.notes))
+        if not all(is_int(n) and 0 < n < LIMIT for n in (self.rows, self.columns, self.itemsize)):
+            raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
+        if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts)):
+            raise _damaged("its sentences are text")
+
+    @property
+    def lead(self) -> Comparison:
+        """The comparison that the page is about."""
+        if not self.comparisons:
+            raise InvalidInputError("This study holds no curve. " + " ".join(self.notes))
+        return self.comparisons[0]
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal study."""
+        return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Study:
+        """Read what `to_json` wrote; anything else is refused with a sentence."""
+        try:
+            values = strict_json(text)
+        except ValueError as error:
+            raise _damaged(f"it is not JSON ({error})") from None
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise _damaged(f"it does not say format '{FORMAT}'")
+        try:
+            return from_plain(cls, values)
+        except (TypeError, AttributeError, KeyError, OverflowError) as error:
+            raise _damaged(f"its parts are not what they should be ({error})") from None
+
+
+def _is_image(shape: tuple[int, ...]) -> bool:
+    return all(is_int(side) and side > 0 for side in shape) and (len(shape) == 2 or shape[2:] in ((1,), (3,)))
+
+
+def _series(values: Iterable[Any], name: str, length: int) -> tuple[float, ...]:
+    numbers = tuple(values)
+    if len(numbers) != length or not all(is_real(value) for value in numbers):
+        raise _damaged(f"'{name}' is not {length} finite numbers")
+    return tuple(map(float, numbers))
+
+
+def _optional_number(value: Any, name: str) -> None:
+    if value is not None and not is_real(value):
+        raise _damaged(f"'{name}' is not a finite number")
+
+
+def _damaged(reason: str) -> InvalidInputError:
+    return InvalidInputError(f"This is no study that can be read: {reason}. Fit the model again with 'firstk fit'.")

@@ -1,0 +1,214 @@
+"""A report as one self-contained HTML file: charts as SVG, tables, and a slider over k.
+
+The page needs no network, no library and, but for the slider, no script. All numbers and positions are computed
+here; the script only looks them up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+from firstk._base.atomic_file import whole_file
+from firstk._base.checks import bad_parameter
+from firstk.evaluation.report.axes import axes_data, axes_html
+from firstk.evaluation.report.images import images_data, images_html
+from firstk.evaluation.report.layout import Octaves
+from firstk.evaluation.report.page import Page, Section, name_of
+from firstk.evaluation.report.palette import css_variables
+from firstk.evaluation.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
+from firstk.evaluation.report.precision import precision_data, precision_html
+from firstk.evaluation.report.reading import read, read_all, score_text, share_text, size_of, value_text
+from firstk.evaluation.report.storage import bytes_text, storage_data, storage_html
+from firstk.evaluation.report.svg import chart_for, draw, frames_for, heights
+from firstk.evaluation.report.tables import cell_texts, full_table, table_at
+
+
+def write_page(path: str | os.PathLike[str], page: Page) -> Path:
+    """Write a report as one HTML file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; its folder is made where it is missing, an existing file is replaced.
+    page : Page
+        What it says.
+
+    Returns
+    -------
+    path : Path
+        The file that was written.
+
+    Raises
+    ------
+    InvalidInputError
+        If `page` is no Page, or the file cannot be written there.
+    """
+    text = render_page(page)
+    with whole_file(path, "A report", kinds=(".html", ".htm")) as draft:
+        # Labels may hold halves of surrogate pairs, which no file can: they become question marks.
+        draft.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+    return Path(path)
+
+
+def render_page(page: Page) -> str:
+    """Return a report as the text of an HTML file."""
+    if not isinstance(page, Page):
+        raise bad_parameter("page", "write_page", "a firstk.evaluation.report.Page", page)
+    wide, narrow = frames_for(page)
+    shares = {
+        "wide-left": wide.left / wide.width,
+        "wide-right": 1 - wide.right / wide.width,
+        "narrow-left": narrow.left / narrow.width,
+        "narrow-right": 1 - narrow.right / narrow.width,
+    }
+    return Template(_static("page.html")).substitute(
+        title=escape(page.title),
+        css=_static("page.css"),
+        light=css_variables(0),
+        dark=css_variables(1),
+        frames=" ".join(f"--{name}: {100 * share:.3f}%;" for name, share in shares.items()),
+        summary=_paragraphs(page.summary, "lead"),
+        headline=_headline(page),
+        start=page.start,
+        widest=page.stops[-1],
+        back="" if page.chosen_k is None else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
+        sections="\n".join(_section(page, number) for number in range(len(page.sections))),
+        facts=_facts(page),
+        notes=_notes(page),
+        data=_embedded(_data(page)),
+        script=_static("page.js"),
+    )
+
+
+def _static(name: str) -> str:
+    return files("firstk.evaluation.report").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _paragraphs(text: str, kind: str = "") -> str:
+    opening = f'<p class="{kind}">' if kind else "<p>"
+    return "\n".join(f"{opening}{escape(part.strip())}</p>" for part in text.split("\n\n") if part.strip())
+
+
+def _headline(page: Page) -> str:
+    """Show the choice in up to four large figures: k, our score there, the best baseline's, and bytes saved."""
+    if page.chosen_k is None:
+        return ""
+    first, k = page.sections[0], page.chosen_k
+    whole = "the raw vectors'" if page.relative_to == "input" else "its full-width"
+    promise = f", the fewest that keep {100 * page.keep:g} % of {whole} score" if page.keep else ""
+    figures = [(str(k), f"coordinates of {page.lead.k[-1]}{promise}")]
+    ours = score_text(page.lead.at(k), size_of(page.lead))
+    figures.append((ours, f"{first.metric} of {name_of(page.lead)} at k = {k}"))
+    best = _best_baseline(first, k)
+    if best:
+        figures.append((best[1], f"{first.metric} of the best baseline there, {best[0]}"))
+    if page.storage is not None:
+        rows, saved = page.storage.rows, page.storage.bytes_at() - page.storage.bytes_at(k)
+        share = share_text(saved / page.storage.bytes_at())
+        figures.append(
+            (bytes_text(saved), f"saved on {rows:,} vectors: {share} of {bytes_text(page.storage.bytes_at())}")
+        )
+    items = "".join(
+        f"<div><dt>{escape(small).replace('k = ', 'k&nbsp;=&nbsp;')}</dt><dd>{escape(big)}</dd></div>"
+        for big, small in figures
+    )
+    return f'<dl class="headline">{items}</dl>'
+
+
+def _best_baseline(section: Section, k: int) -> tuple[str, str] | None:
+    """Return name and score of the baseline that does best at this very k."""
+    found = [(name_of(curve), read(curve, k)) for curve in section.baselines]
+    there = [(name, reading) for name, reading in found if reading and reading.k == k]
+    if not there:
+        return None
+    sign = 1 if section.higher_is_better else -1
+    name, reading = max(there, key=lambda pair: sign * pair[1].score)
+    return name, reading.cells[0]
+
+
+def _section(page: Page, number: int) -> str:
+    section = page.sections[number]
+    return (
+        f"<section><h2>{escape(section.heading)}</h2>\n{_paragraphs(section.text)}\n"
+        f"{_KINDS[type(section)].html(page, number)}</section>"
+    )
+
+
+def _facts(page: Page) -> str:
+    if not page.facts:
+        return ""
+    items = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value_text(value))}</dd></div>" for name, value in page.facts
+    )
+    return f'<section class="facts"><h2>What was fitted</h2><dl>{items}</dl></section>'
+
+
+def _notes(page: Page) -> str:
+    if not page.notes:
+        return ""
+    items = "".join(f"<li>{escape(note)}</li>" for note in page.notes)
+    return f'<section class="notes"><h2>Notes</h2><ul>{items}</ul></section>'
+
+
+def _data(page: Page) -> dict[str, Any]:
+    """Collect what the script looks up: where each k stands, and what each section says there."""
+    across = Octaves(page.stops[0], page.stops[-1])
+    return {
+        "k": page.stops,
+        # Six digits, as fine as the steps of the slider: what it is set to is what it gives back.
+        "x": [round(across.share(k), 6) for k in page.stops],
+        "start": page.stops.index(page.start),
+        "sections": [_KINDS[type(section)].data(page, number) for number, section in enumerate(page.sections)],
+    }
+
+
+def _curves_html(page: Page, number: int) -> str:
+    section = page.sections[number]
+    charts = "\n".join(
+        draw(chart_for(page, section, frame), number, page.start, page.chosen_k) for frame in frames_for(page)
+    )
+    return f"<figure>{charts}</figure>\n{table_at(page, number, page.start)}\n{full_table(section, page)}"
+
+
+def _curves_data(page: Page, number: int) -> list[dict[str, Any]]:
+    section = page.sections[number]
+    places = heights(chart_for(page, section, frames_for(page)[0]))
+    return [
+        {
+            "name": name_of(curve),
+            "metric": curve.metric,
+            "k": curve.k,
+            "y": curve_heights,
+            "cells": [cell_texts(section, reading) for reading in read_all(curve)],
+        }
+        for curve, curve_heights in zip(section.everything, places, strict=True)
+    ]
+
+
+class _Kind(NamedTuple):
+    """How a kind of section is written: its HTML, and what the script looks up for it."""
+
+    html: Callable[[Page, int], str]
+    data: Callable[[Page, int], Any]
+
+
+_KINDS: dict[type, _Kind] = {
+    Section: _Kind(_curves_html, _curves_data),
+    AxesSection: _Kind(axes_html, axes_data),
+    ImagesSection: _Kind(images_html, images_data),
+    PrecisionSection: _Kind(precision_html, precision_data),
+    StorageSection: _Kind(storage_html, storage_data),
+}
+
+
+def _embedded(data: dict[str, Any]) -> str:
+    """Return JSON that no label can break out of: inside a script element, only ``<`` could end it."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

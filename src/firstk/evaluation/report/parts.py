@@ -1,0 +1,103 @@
+"""Sections of a page that hold no curves: coordinates, images, precisions, bytes. Frozen records, checked.
+
+How each is drawn is decided in the module of its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from firstk._base.checks import bad_parameter, is_int
+from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.records import AxisStatistics, ImageSamples
+
+
+@dataclass(frozen=True)
+class AxesSection:
+    """What each coordinate is like by itself: spectrum, magnitude, variance, usefulness."""
+
+    heading: str
+    text: str
+    axes: AxisStatistics
+
+    def __post_init__(self) -> None:
+        _check(self, "axes", AxisStatistics)
+
+
+@dataclass(frozen=True)
+class ImagesSection:
+    """A few images, and what the first k coordinates rebuild of them."""
+
+    heading: str
+    text: str
+    images: ImageSamples
+
+    def __post_init__(self) -> None:
+        _check(self, "images", ImageSamples)
+
+
+@dataclass(frozen=True)
+class PrecisionSection:
+    """What a stored code is worth for each k and precision; `chosen` is one of the table's offers, or None."""
+
+    heading: str
+    text: str
+    table: PrecisionTable
+    chosen: Offer | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, "table", PrecisionTable)
+
+
+@dataclass(frozen=True)
+class StorageSection:
+    """Bytes of raw vectors against bytes of their first k coordinates.
+
+    Parameters
+    ----------
+    heading, text : str
+    rows : int
+        How many vectors are stored.
+    columns, itemsize : int
+        Width of a raw vector, and bytes of each of its numbers; a code's numbers take as many.
+    """
+
+    heading: str
+    text: str
+    rows: int
+    columns: int
+    itemsize: int
+
+    def __post_init__(self) -> None:
+        _check(self)
+        for name in ("rows", "columns", "itemsize"):
+            if not is_int(getattr(self, name)) or getattr(self, name) < 1:
+                raise bad_parameter(name, "StorageSection", "an int of at least 1", getattr(self, name))
+
+    def bytes_at(self, k: int | None = None) -> int:
+        """Bytes of all rows: raw, or cut to `k` coordinates."""
+        return self.rows * self.itemsize * (self.columns if k is None else k)
+
+
+KINDS = (AxesSection, ImagesSection, PrecisionSection, StorageSection)
+
+
+def set_field(record: Any, name: str, value: Any) -> None:
+    """Set a field of a frozen record, while it is made."""
+    object.__setattr__(record, name, value)
+
+
+def text_of(value: Any, name: str, owner: str, *, empty: bool = True) -> str:
+    """Return `value` if it is text."""
+    if not isinstance(value, str) or not (empty or value.strip()):
+        raise bad_parameter(name, owner, "a str" if empty else "a str that is not empty", value)
+    return value
+
+
+def _check(section: Any, name: str | None = None, kind: type = object) -> None:
+    owner = type(section).__name__
+    text_of(section.heading, "heading", owner, empty=False)
+    text_of(section.text, "text", owner)
+    if name is not None and not isinstance(getattr(section, name), kind):
+        raise bad_parameter(name, owner, f"a {kind.__name__}", getattr(section, name))

@@ -1,0 +1,78 @@
+"""Errors and warnings that firstk raises: catch `FirstkError` for any of them.
+
+Each message has three parts: what was wrong, the number, the way out.
+"""
+
+from __future__ import annotations
+
+
+class FirstkError(Exception):
+    """Base of every error that firstk raises on purpose."""
+
+    @property
+    def at_command_line(self) -> str:
+        """The sentence where arguments of Python cannot be given: its way out is one that is there."""
+        return str(self)
+
+
+class InvalidInputError(FirstkError, ValueError):
+    """Data or an argument that no computation can be right for."""
+
+
+class IllegalCombinationError(FirstkError, ValueError):
+    """An objective, ordering and solver that mean nothing together.
+
+    Parameters
+    ----------
+    asked, why, instead : str
+        What was asked for, why it means nothing, and what to use.
+    """
+
+    def __init__(self, asked: str, why: str, instead: str):
+        super().__init__(f"{asked} is not possible: {why}. Instead: {instead}.")
+
+
+class CorruptModelError(FirstkError, ValueError):
+    """A saved model that is damaged, foreign, or of a format this version does not know."""
+
+
+class MissingDataError(FirstkError, FileNotFoundError):
+    """A data set that is not in the data folder and cannot be fetched.
+
+    Parameters
+    ----------
+    sentence : str
+    at_command_line : str, optional
+        What the command line says in its place.
+    """
+
+    def __init__(self, sentence: str, at_command_line: str | None = None):
+        super().__init__(sentence)
+        self._at_command_line = at_command_line or sentence
+
+    @property
+    def at_command_line(self) -> str:
+        """The sentence where arguments of Python cannot be given."""
+        return self._at_command_line
+
+
+class MissingExtraError(FirstkError, ImportError):
+    """An optional dependency that is needed here and is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str):
+        super().__init__(
+            f"{purpose} needs the package '{package}', which is not installed. "
+            f"Install it with: pip install 'firstk[{extra}]', or from a clone: pip install '.[{extra}]'"
+        )
+
+
+class TrainingDivergedError(FirstkError, ArithmeticError):
+    """A training run whose loss left for infinity."""
+
+
+class TrainingWarning(UserWarning):
+    """A training run that ended before it was done, or that cannot mean all that was asked for."""
+
+
+class RankWarning(UserWarning):
+    """Fewer coordinates carry signal than were asked for, or some carry none."""

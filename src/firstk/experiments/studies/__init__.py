@@ -1,1 +1,0 @@
-"""One file a kind of measurement. A study has `cells`, `measure`, and a function a figure that reads its cells."""

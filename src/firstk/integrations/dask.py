@@ -1,0 +1,202 @@
+"""Dask: statistics of partitions where they lie, merged in a tree, on any scheduler from threads to a cluster.
+
+What comes back to the client is the merged statistics alone: moments, and the bounded sample of rows of objectives that
+have one. The tree is fixed by the number of partitions, so the result has the same bytes whoever computed what, and
+also when a worker was lost and its partitions were read again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import check_prefix, require
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.problem import Problem
+from firstk.exceptions import FirstkError, InvalidInputError
+from firstk.moments.batches import as_rows, merged
+from firstk.moments.statistics import Statistics
+from firstk.moments.stream import Draw, Gathered, Pieces, accumulate
+
+# Statistics that one task merges.
+_FAN = 8
+
+
+def measure(problem: Problem, columns: Mapping[str, Any]) -> Statistics:
+    """Return the statistics of dask collections.
+
+    Parameters
+    ----------
+    problem : Problem
+    columns : mapping
+        "X" with "y" or "weight", or "left", "right" and "scores": arrays, data frames or series of dask, partitioned
+        alike along rows, or None. Or "X" alone: a bag of batches, as in
+        :func:`firstk.moments.batches.checked`.
+    """
+    dask = require("dask", "dask", "Fitting on dask data")
+    problem.check_streamable("dask data")
+    given = {name: part for name, part in columns.items() if part is not None}
+    quiet = replace(problem, progress=iter)  # a bar on the client's screen is no part of the task
+    leaf, join = dask.delayed(_leaf, pure=False), dask.delayed(merged, pure=False)
+    parts = [leaf(quiet, i, batch) for i, batch in enumerate(_batches(given))]
+    while len(parts) > 1:
+        parts = [join(parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
+    found = parts[0].compute() if parts else None
+    if found is None:
+        raise InvalidInputError("The dask data have no row to fit on.")
+    return found
+
+
+def _leaf(problem: Problem, partition: int, batches: Any) -> Statistics | None:
+    """Measure a partition on a worker: one batch, or the items of a bag."""
+    items = batches if isinstance(batches, list) else [batches]
+    try:
+        return merged([problem.statistics_of(batch) for batch in items])
+    except FirstkError as error:
+        # As a plain sentence: errors travel back to the client by pickle.
+        raise InvalidInputError(f"In partition {partition}: {error}") from None
+
+
+def gather(problem: Problem, pieces: Pieces, parts: Draw) -> Gathered:
+    """Return what a stream of files gives, each file read and measured by a worker that can see it.
+
+    What :func:`firstk.moments.stream.accumulate` does on one machine, on the cluster of the current client.
+    """
+    dask = require("dask", "dask", "Fitting on a dask cluster")
+    if pieces.files is None:
+        raise InvalidInputError(
+            "A dask cluster reads rows from files. Pairs, and rows in memory, are fitted without it."
+        )
+    read, join = dask.delayed(_read, pure=False), dask.delayed(_gathered, pure=False)
+    quiet = replace(problem, progress=iter)
+    found = [read(quiet, own, parts, first) for first, own in pieces.files()]
+    while len(found) > 1:
+        found = [join(found[i : i + _FAN]) for i in range(0, len(found), _FAN)]
+    return found[0].compute()
+
+
+def _read(problem: Problem, pieces: Pieces, parts: Draw, first: int) -> Gathered:
+    return accumulate(problem.statistics_of, pieces, parts, workers=1, first=first)
+
+
+def _gathered(parts: list[Gathered]) -> Gathered:
+    """Join what several files gave, in their order; the parts stay as they are."""
+    whole = Gathered()
+    for part in copy.deepcopy(parts):
+        whole.take(part)
+    return whole
+
+
+# -- partitions ------------------------------------------------------------------------------------------------
+
+
+def _batches(given: Mapping[str, Any]) -> list[Any]:
+    """Return, for each partition, what a task of dask turns into a batch."""
+    first = next(iter(given.values()))
+    if _is_bag(first):
+        if len(given) > 1:
+            raise InvalidInputError("A bag holds whole batches: put labels and weights into them, as (X, y, weight).")
+        return list(first.to_delayed())
+    rows = _whole_rows(first)
+    aligned = {name: part if part is first else _aligned(rows, part, name) for name, part in given.items()}
+    aligned[next(iter(given))] = rows
+    lists = _partitions(aligned)
+    counts = {name: len(parts) for name, parts in lists.items()}
+    if len(set(counts.values())) > 1:
+        told = " and ".join(f"{count} of '{name}'" for name, count in counts.items())
+        raise InvalidInputError(f"Partitions belong together one by one. Got {told}: repartition one like the other.")
+    return [dict(zip(lists, parts, strict=True)) for parts in zip(*lists.values(), strict=True)]
+
+
+def _is_bag(part: Any) -> bool:
+    return hasattr(type(part), "to_delayed") and not hasattr(type(part), "ndim")
+
+
+def _is_array(part: Any) -> bool:
+    return hasattr(type(part), "rechunk")
+
+
+def _whole_rows(X: Any) -> Any:
+    """Return an array whose partitions hold whole rows; frames have no others."""
+    if not hasattr(type(X), "to_delayed"):
+        raise InvalidInputError(
+            f"Of dask, arrays, data frames and bags of batches are taken. Got a {type(X).__name__}: see "
+            "dask.array.from_delayed."
+        )
+    if not _is_array(X):
+        return X
+    if X.ndim != 2:
+        raise InvalidInputError(f"A dask array of rows is two-dimensional. Got {X.ndim} dimensions.")
+    return X.rechunk({1: -1})
+
+
+def _aligned(X: Any, part: Any, name: str) -> Any:
+    """Return what stands beside X, cut along rows as X is."""
+    if not hasattr(part, "__dask_graph__"):
+        part = require("dask.array", "dask", "Fitting on dask data").from_array(np.asarray(part), chunks=-1)
+    elif _is_array(part) and part.ndim == 2:
+        part = _whole_rows(part)
+    if not _is_array(X) or not _is_array(part) or X.chunks[0] == part.chunks[0]:
+        return part
+    if not np.isnan(X.chunks[0] + part.chunks[0]).any():
+        if X.shape[0] != part.shape[0]:
+            raise InvalidInputError(
+                f"Fitting needs as many rows in 'X' as in '{name}'. Got {X.shape[0]} and {part.shape[0]}."
+            )
+        return part.rechunk({0: X.chunks[0]})
+    return part
+
+
+def _partitions(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the partitions of collections. Arrays are optimised together, so that what they share is read once."""
+    arrays = {name: part for name, part in columns.items() if _is_array(part)}
+    shared = require("dask", "dask", "Fitting on dask data").optimize(*arrays.values())
+    lists = {
+        name: part.to_delayed(optimize_graph=False).ravel().tolist() for name, part in zip(arrays, shared, strict=True)
+    }
+    return {name: lists[name] if name in lists else part.to_delayed() for name, part in columns.items()}
+
+
+# -- what an estimator asks --------------------------------------------------------------------------------------
+
+
+def like(X: Any, width: int) -> Any:
+    """Return something small with the width of X and, where its columns are coordinates, their names."""
+    meta: Any = getattr(X, "_meta", None)
+    if hasattr(meta, "columns") and len(meta.columns) == width and all(kind.kind in "fiub" for kind in meta.dtypes):
+        return meta
+    return np.empty((0, X.shape[1] if _is_array(X) else width))
+
+
+def encode(encoder: FittedEncoder, X: Any, k: int | None, side: str, owner: str) -> Any:
+    """Return the codes of a dask array or data frame as a dask array, one partition for each of X; nothing runs yet."""
+    dask = require("dask", "dask", "Encoding dask data")
+    arrays = require("dask.array", "dask", "Encoding dask data")
+    width = check_prefix(k, encoder.d, owner)
+    if _is_bag(X):
+        raise InvalidInputError(f"{owner} takes dask arrays and data frames. For a bag: bag.map(encoder.transform).")
+    rows = _whole_rows(X)
+    counts = rows.chunks[0] if _is_array(rows) else (np.nan,) * rows.npartitions
+    dtype = np.float32 if getattr(rows, "dtype", None) in (np.float16, np.float32) else np.float64
+    work, shared = dask.delayed(_encoded, pure=True), dask.delayed(encoder, pure=True)
+    parts = _partitions({"X": rows})["X"]
+    codes = [work(shared, part, width, side, owner, i, dtype) for i, part in enumerate(parts)]
+    blocks = [arrays.from_delayed(code, (n, width), dtype) for code, n in zip(codes, counts, strict=True)]
+    return arrays.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _encoded(
+    encoder: FittedEncoder, part: Any, k: int, side: str, owner: str, partition: int, dtype: Any
+) -> np.ndarray:
+    """Encode a partition on a worker."""
+    X = as_rows(part)
+    if not X.shape[0]:
+        return np.empty((0, k), dtype)
+    try:
+        return np.asarray(encoder.encode(X, k, side=side, owner=owner), dtype=dtype)
+    except FirstkError as error:
+        raise InvalidInputError(f"In partition {partition}: {error}") from None

@@ -1,0 +1,210 @@
+"""torch.distributed: fits by several processes under ``torchrun``, each with rows of its own.
+
+Statistics are merged over ranks, so closed forms and training on moments need nothing else. Training on rows takes the
+same batches as one process with all the rows would, and adds up gradients; losses that compare rows with one another
+gather codes first. So the run does not depend on the number of ranks, but for rounding, and may go on from a checkpoint
+with another number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from firstk._base import arrays as _arrays
+from firstk.exceptions import InvalidInputError
+from firstk.moments.batches import merged
+from firstk.moments.statistics import Statistics
+from firstk.solvers.gradient.processes import Alone
+
+
+class _Joined(torch.autograd.Function):
+    """All rows on every rank; backwards, what all ranks did with a row is added up where the row came from."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Tensor, ranks: Ranks) -> Tensor:
+        parts = ranks.gathered(part)
+        ctx.ranks, ctx.start, ctx.count = ranks, sum(len(each) for each in parts[: ranks.rank]), len(part)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        return ctx.ranks.sum(upstream.contiguous())[ctx.start : ctx.start + ctx.count], None
+
+
+class Ranks(Alone):
+    """The processes of torch's default group."""
+
+    def __init__(self) -> None:
+        if not dist.is_available() or not dist.is_initialized():
+            raise InvalidInputError(
+                "There is no group of processes. Run the script with torchrun, and put the fit into "
+                "'with firstk.integrations.distributed.group():'."
+            )
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        on_gpu = dist.get_backend() == "nccl"
+        self.device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+
+    def joined(self, part: Tensor) -> Tensor:
+        """Return the rows of all ranks, one after the other."""
+        return _Joined.apply(part, self)
+
+    def before(self, rows: int) -> int:
+        """Return how many rows the ranks before this one have in a batch."""
+        return sum(self._counts(rows)[: self.rank])
+
+    def _counts(self, rows: int) -> list[int]:
+        counts = [torch.zeros(1, dtype=torch.int64, device=self.device) for _ in range(self.size)]
+        dist.all_gather(counts, torch.tensor([rows], device=self.device))
+        return [int(count) for count in counts]
+
+    def sum(self, value: Tensor) -> Tensor:
+        """Return the sum of a tensor over ranks, without gradient."""
+        total = value.detach().to(self.device, copy=True)
+        dist.all_reduce(total)
+        return total.to(value.device)
+
+    def sum_gradients(self, parameters: list[Any]) -> None:
+        """Add up the gradients over ranks, in place, in one message."""
+        trained = [part for part in parameters if part.requires_grad]
+        flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trained])
+        flat, start = self.sum(flat), 0
+        for part in trained:
+            if part.grad is not None:
+                part.grad.copy_(flat[start : start + part.numel()].view_as(part))
+            start += part.numel()
+
+    def any(self, flag: bool) -> bool:
+        """Tell whether the flag is up on any rank."""
+        return bool(self.sum(torch.tensor([float(flag)])) > 0)
+
+    def gathered(self, part: Tensor) -> list[Tensor]:
+        """Return a tensor of each rank, of any length, without gradient; shorter ones travel padded."""
+        counts = self._counts(len(part))
+        own = part.detach().to(self.device)
+        padded = own.new_zeros((max(counts), *own.shape[1:]))
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(parts, padded)
+        return [each[:count].to(part.device) for each, count in zip(parts, counts, strict=True)]
+
+    def agree(self, model: Any) -> None:
+        """Give every rank the parameters of the first: machines of another make round otherwise."""
+        for part in model.state_dict().values():
+            there = part.to(self.device)
+            dist.broadcast(there, 0)
+            part.copy_(there)
+
+    def first_says(self, thing: Any) -> Any:
+        """Return what the first rank has."""
+        box = [thing]
+        dist.broadcast_object_list(box, 0, device=self.device)
+        return box[0]
+
+    @contextmanager
+    def normalising(self, model: Any) -> Iterator[None]:
+        """Let batch normalisation see the rows of all ranks: their activations are joined before it, and cut after."""
+        layers = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
+        own: dict[Any, slice] = {}
+
+        def before(layer: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+            if not layer.training:
+                return None
+            first = self.before(len(inputs[0]))
+            own[layer] = slice(first, first + len(inputs[0]))
+            return (self.joined(inputs[0]), *inputs[1:])
+
+        def after(layer: Any, inputs: Any, output: Tensor) -> Tensor:
+            return output[own[layer]] if layer.training else output
+
+        hooks = [layer.register_forward_pre_hook(before) for layer in layers]
+        hooks += [layer.register_forward_hook(after) for layer in layers]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def merged(self, statistics: Statistics) -> Statistics:
+        """Return the statistics of the rows of all ranks, in the order of the ranks."""
+        payload = bytearray(_arrays.to_bytes(statistics.to_arrays()))
+        sent = self.gathered(torch.frombuffer(payload, dtype=torch.uint8))
+        parts = [_arrays.from_bytes(each.numpy().tobytes(), "What a rank sent")[0] for each in sent]
+        found = merged([Statistics.from_arrays(part) for part in parts])
+        assert found is not None
+        return found
+
+
+@contextmanager
+def group(backend: str | None = None) -> Iterator[Ranks]:
+    """Join the processes that ``torchrun`` started: nccl where there are GPUs, gloo elsewhere.
+
+    Parameters
+    ----------
+    backend : str, optional
+        As in ``torch.distributed.init_process_group``.
+    """
+    if dist.is_initialized():
+        yield Ranks()
+        return
+    if "RANK" not in os.environ:
+        raise InvalidInputError("This script was not started by torchrun: torchrun --nproc-per-node 2 script.py.")
+    on_gpu = torch.cuda.is_available()
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    dist.init_process_group(backend or ("nccl" if on_gpu else "gloo"))
+    try:
+        yield Ranks()
+    finally:
+        dist.destroy_process_group()
+
+
+def fit(encoder: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """Fit on the rows of all ranks; each calls this with an encoder of the same settings and rows of its own.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder
+        With a ``random_state``, the same on every rank.
+    X, y, sample_weight
+        As in ``PrefixEncoder.fit``: this rank's rows.
+
+    Returns
+    -------
+    PrefixEncoder
+        The encoder, fitted, on every rank; `save` it once.
+    """
+    problem = _shared(encoder, pairs=False)
+    rows = encoder._checked_rows(problem, X, y, sample_weight, reset=True)
+    encoder._encoder, encoder._statistics = problem.fit(rows)
+    return encoder
+
+
+def fit_pairs(encoder: Any, left: Any, right: Any, scores: Any = None) -> Any:
+    """Fit on the pairs of all ranks; see `fit`."""
+    problem = _shared(encoder, pairs=True)
+    encoder._encoder, encoder._statistics = problem.fit(encoder._checked_pairs(left, right, scores, reset=True))
+    return encoder
+
+
+def _shared(encoder: Any, pairs: bool) -> Any:
+    """Pose the problem for all ranks, with the seed of the first."""
+    ranks, problem = Ranks(), encoder._pose(pairs=pairs)
+    shown = problem.verbose and not ranks.rank
+    return replace(problem, ranks=ranks, seed=ranks.first_says(problem.seed), verbose=shown)
+
+
+def save(encoder: Any, path: str | Path, **facts: Any) -> None:
+    """Save a fitted encoder once: the first rank writes, the others wait."""
+    ranks = Ranks()
+    if not ranks.rank:
+        encoder.save(path, **facts)
+    dist.barrier()

@@ -1,0 +1,105 @@
+"""Statistics as bytes, for engines that firstk does not know: Spark, Ray Data, a queue of jobs, a folder of files.
+
+Any engine that can apply a function to partitions and collect what it returns can fit an encoder: `measure` on the
+workers, `finish` where the results are collected. What travels is bounded by the width of the vectors, whatever the
+number of rows, and nothing is pickled by firstk. A checksum tells a damaged part; a partition without rows gives a part
+too, so that a lost one is noticed. docs/scale.md has the few lines for each engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from firstk._base import arrays as _arrays
+from firstk.estimator.problem import Problem
+from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.moments.statistics import Statistics
+
+if TYPE_CHECKING:
+    from firstk.estimator.prefix_encoder import PrefixEncoder
+
+
+def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = False) -> bytes:
+    """Return the statistics of the batches of a partition, on the worker that has them.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder
+        With the settings of the fit; it is not changed.
+    batches : iterable
+        Each an X, an (X, y), an (X, y, weight) or a mapping of those names; with `pairs`, (left, right),
+        (left, right, scores) or a mapping. They are taken one at a time. None at all gives bytes that say so.
+    pairs : bool
+    """
+    problem, found = _problem(encoder, pairs), None
+    for batch in batches:
+        found = _joined(found, problem.statistics_of(batch))
+    return _part(found, {"objective": problem.objective.name})
+
+
+def merge(parts: Iterable[bytes]) -> bytes:
+    """Return the statistics of several partitions as those of one: for engines that reduce in a tree."""
+    found, facts = _merged(parts)
+    return _part(found, facts)
+
+
+def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
+    """Fit an encoder on what the partitions gave, in the order in which they come.
+
+    In the same order the result has the same bytes; in another it differs by rounding.
+    """
+    found, facts = _merged(parts)
+    if found is None:
+        raise InvalidInputError("No partition had a row to fit on.")
+    problem = _problem(encoder, hasattr(found.moments, "third"))
+    if facts.get("objective") != problem.objective.name:
+        raise InvalidInputError(
+            f"These statistics are of objective '{facts.get('objective')}', and the encoder has "
+            f"'{problem.objective.name}'. Give workers and driver the same encoder."
+        )
+    return encoder._learn(found)
+
+
+def _problem(encoder: PrefixEncoder, pairs: bool) -> Problem:
+    problem = encoder._pose(pairs=pairs)
+    problem.check_streamable("Merging partitions")
+    return problem
+
+
+def _joined(first: Statistics | None, second: Statistics | None) -> Statistics | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first.merge(second)
+
+
+def _part(found: Statistics | None, facts: dict[str, Any]) -> bytes:
+    """Return statistics as bytes; without a row they have no arrays, and are not empty."""
+    return _arrays.to_bytes({} if found is None else found.to_arrays(), facts)
+
+
+def _read(payload: Any, number: int) -> tuple[Statistics | None, dict[str, Any]]:
+    """Undo `_part`."""
+    what, again = f"Part {number}", "Measure the partition again with this firstk."
+    if not isinstance(payload, (bytes, bytearray, memoryview)):
+        raise InvalidInputError(f"{what} is a {type(payload).__name__}, and measure and merge return bytes. {again}")
+    if not len(payload):
+        raise InvalidInputError(
+            f"{what} is empty, so it was lost: a partition without rows gives bytes that say so. {again}"
+        )
+    arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
+    try:
+        return (Statistics.from_arrays(arrays) if arrays else None), facts
+    except CorruptModelError as error:
+        raise CorruptModelError(f"{what} cannot be used: {error} {again}") from None
+
+
+def _merged(parts: Iterable[bytes]) -> tuple[Statistics | None, dict[str, Any]]:
+    found: Statistics | None = None
+    about: dict[str, Any] = {}
+    for number, payload in enumerate(parts):
+        statistics, facts = _read(payload, number)
+        if about and facts and facts != about:
+            raise InvalidInputError(f"Part {number} is of objective '{facts.get('objective')}', others are of another.")
+        found, about = _joined(found, statistics), facts or about
+    return found, about

@@ -1,0 +1,169 @@
+"""What every full-prefix loss does before its formula: precision, weights, choice of path.
+
+Losses are computed in float32 or float64 whatever autocast says: a sum over thousands of exponentials in
+bfloat16 has no correct digit to spare. Gradients come back in the dtype of the inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from firstk._base.checks import bad_parameter, check_choice, numba_may_compile, require_compiled
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
+
+ESTIMATORS = ("exact", "sampled")
+BACKENDS = ("auto", "compiled", "torch")
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def untraced(function: Function) -> Function:
+    """Run a loss eagerly inside torch.compile: the network around it is compiled, with one graph break here.
+
+    A sweep over prefixes is a kernel of its own. Traced, it would unroll into thousands of nodes and run no
+    faster, and omega is resolved by numpy code that the tracer does not know.
+    """
+    return torch.compiler.disable(function)
+
+
+def working_dtype(*tensors: Tensor | None) -> torch.dtype:
+    """Return the common float type of the tensors, float32 at least."""
+    dtype = torch.float32
+    for tensor in tensors:
+        if tensor is not None:
+            dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype
+
+
+def promoted(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Bring tensors to their common working dtype; the casts are differentiable."""
+    dtype = working_dtype(*tensors)
+    return tuple(tensor.to(dtype) for tensor in tensors)
+
+
+def scaled(gradient: Tensor, upstream: Tensor) -> Tensor:
+    """Multiply a stored gradient by what arrives from above, in the layout of a parameter."""
+    # A transposed result would be copied once more when it reaches .grad.
+    out = torch.empty(gradient.shape, dtype=gradient.dtype, device=gradient.device)
+    return torch.mul(gradient, upstream, out=out)
+
+
+def handed_over(
+    ctx: Any, upstream: Tensor, again: Callable[..., Iterable[Tensor]], others: int
+) -> tuple[Tensor | None, ...]:
+    """Scale the gradients that forward has found in place and give them away, so that no second copy is held.
+
+    A second backward through the same graph finds them gone, and finds them `again` from the saved inputs.
+
+    Parameters
+    ----------
+    ctx : context of an autograd function, with `found` and the inputs saved
+    upstream : Tensor of shape ()
+    again : callable
+        From the saved inputs to the gradients.
+    others : int
+        How many further inputs have no gradient.
+    """
+    found: list[Any] = list(again(*ctx.saved_tensors) if ctx.found is None else ctx.found)
+    ctx.found = None
+    given: list[Tensor | None] = []
+    for i in range(len(found)):
+        gradient, found[i] = found[i], None
+        if not ctx.needs_input_grad[i]:
+            given.append(None)
+        else:
+            given.append(gradient.mul_(upstream) if gradient.is_contiguous() else scaled(gradient, upstream))
+        del gradient
+    return (*given, *[None] * others)
+
+
+@contextlib.contextmanager
+def full_precision(device: torch.device) -> Iterator[None]:
+    """Switch autocast off, so that matrix products keep the working dtype."""
+    if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
+        with torch.autocast(device.type, enabled=False):
+            yield
+    else:
+        yield
+
+
+def check_codes(z: Any, owner: str, name: str = "z", *, width: int | None = None) -> Tensor:
+    """Return `z` if it is a floating tensor of shape (n, d)."""
+    if not isinstance(z, Tensor) or not z.dtype.is_floating_point:
+        got = z.dtype if isinstance(z, Tensor) else type(z).__name__
+        raise bad_parameter(name, owner, "a floating-point tensor", str(got))
+    if z.ndim != 2 or z.shape[1] == 0:
+        raise InvalidInputError(
+            f"{owner} takes '{name}' of shape (rows, coordinates) with at least one coordinate. "
+            f"Got shape {tuple(z.shape)}; flatten leading axes with z.flatten(0, -2)."
+        )
+    if width is not None and z.shape[1] != width:
+        raise InvalidInputError(
+            f"{owner} takes '{name}' with {width} coordinates, as the codes have. Got {z.shape[1]}."
+        )
+    return z
+
+
+def check_rows(a: Tensor, b: Tensor, name_a: str, name_b: str, owner: str) -> None:
+    """Refuse two tensors whose numbers of rows differ."""
+    if len(a) != len(b):
+        raise InvalidInputError(
+            f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
+        )
+
+
+def weights_of(omega: OmegaLike | Tensor, d: int, owner: str) -> PrefixWeights:
+    """Resolve omega, which may also be a tensor."""
+    if isinstance(omega, Tensor):
+        omega = omega.detach().cpu().numpy()
+    return resolve_omega(omega, d, owner)
+
+
+def as_tensor(array: Any, like: Tensor) -> Tensor:
+    """Bring a numpy array to the dtype and device of `like`."""
+    # A copy, because the arrays of PrefixWeights are read-only and torch warns about those.
+    return torch.tensor(array, dtype=like.dtype, device=like.device)
+
+
+def check_estimator(estimator: str, owner: str) -> bool:
+    """Tell whether the sampled estimator is asked for."""
+    return check_choice(estimator, ESTIMATORS, "estimator", owner) == "sampled"
+
+
+def refuse_sampled(estimator: str, owner: str, why: str) -> None:
+    """Refuse estimator="sampled" for a loss that is not a sum over rows."""
+    if check_estimator(estimator, owner):
+        raise IllegalCombinationError(f"{owner} with estimator='sampled'", why, "estimator='exact'")
+
+
+def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
+    """Tell whether the compiled path serves this tensor; "auto" takes it where it can."""
+    check_choice(backend, BACKENDS, "backend", owner)
+    if backend == "torch":
+        return False
+    possible = z.device.type == "cpu" and z.dtype in (torch.float32, torch.float64)
+    if backend == "compiled":
+        require_compiled("torch", f"{owner} with backend='compiled'", "backend='torch'")
+        if not possible:
+            raise IllegalCombinationError(
+                f"{owner} with backend='compiled'",
+                f"the compiled path runs on the CPU and the tensors are on {z.device}",
+                "backend='torch'",
+            )
+    return possible and numba_may_compile()
+
+
+def few_prefixes(omega: Tensor, compiled: bool) -> bool:
+    """Tell whether so few prefixes have weight that one product per prefix beats a sweep over all d.
+
+    All weights zero asks for the separate loss of every prefix, which only the sweep gives.
+    """
+    listed = int(omega.count_nonzero())
+    return 0 < listed * (8 if compiled else 2) <= len(omega)

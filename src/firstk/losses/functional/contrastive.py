@@ -1,0 +1,257 @@
+"""InfoNCE of every prefix: each query against its positive, the other positives, and hard negatives.
+
+With t_ikc the scaled similarity of query i and document c on the first k coordinates, the loss is
+sum_k omega_k mean_i (logsumexp_c t_ikc - t_ik,i). Cosines are taken per prefix (normalised after truncation).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from firstk._base.checks import bad_parameter, check_choice, is_real
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.losses.functional import contrastive_torch
+from firstk.losses.functional._inputs import (
+    as_tensor,
+    check_codes,
+    check_estimator,
+    check_rows,
+    few_prefixes,
+    full_precision,
+    handed_over,
+    promoted,
+    untraced,
+    use_compiled,
+    weights_of,
+)
+from firstk.losses.functional.cosine import bounded, inverse_norms_at, inverse_prefix_norms, inverse_roots
+from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.losses.functional.sampling import cut, draw_prefixes
+
+SIMILARITIES = ("cosine", "dot")
+_OWNER = "info_nce"
+
+
+def _sweep(
+    q: Tensor,
+    p: Tensor,
+    rq: Tensor,
+    rp: Tensor,
+    scale: Tensor,
+    targets: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    compiled: bool,
+    grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    args = (q, p, rq, rp, float(scale), targets, row_weight, omega, grad)
+    if few_prefixes(omega, compiled):
+        return contrastive_torch.sparse_sweep(*args)
+    if compiled:
+        from firstk.losses.functional import contrastive_cpu
+
+        return contrastive_cpu.sweep(*args)
+    return contrastive_torch.sweep(*args)
+
+
+class _WeightedSweep(torch.autograd.Function):
+    """The weighted loss; the sweep finds the gradients on its way, and backward only scales them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        p: Tensor,
+        scale: Tensor,
+        targets: Tensor,
+        row_weight: Tensor,
+        omega: Tensor,
+        compiled: bool,
+    ) -> Tensor:
+        grad = any(ctx.needs_input_grad[:3])
+        losses, *ctx.found = _normed_sweep(q, p, scale, targets, row_weight, omega, compiled, grad)
+        ctx.save_for_backward(q, p, scale, targets, row_weight, omega)
+        ctx.compiled = compiled
+        return losses @ omega
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return handed_over(ctx, upstream, lambda *inputs: _normed_sweep(*inputs, ctx.compiled, True)[1:], others=4)
+
+
+def _normed_sweep(q: Tensor, p: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest)
+
+
+class _Sides(NamedTuple):
+    """Queries, all documents, the document of each query, and the inverse temperature."""
+
+    queries: Tensor
+    documents: Tensor
+    targets: Tensor
+    scale: Tensor
+
+    def reversed(self, n: int) -> _Sides:
+        """Return the direction from the n positives to the queries, without the extra negatives."""
+        return _Sides(self.documents[:n], self.queries, self.targets, self.scale)
+
+
+def _sides(
+    queries: Any, positives: Any, negatives: Any, temperature: Any, targets: Any, symmetric: bool, owner: str
+) -> _Sides:
+    """Check the arguments and gather them in the working dtype."""
+    check_codes(queries, owner, "queries")
+    d = queries.shape[1]
+    check_codes(positives, owner, "positives", width=d)
+    documents = [positives]
+    if negatives is not None:
+        negatives = negatives.flatten(0, -2) if negatives.ndim > 2 else negatives
+        documents.append(check_codes(negatives, owner, "negatives", width=d))
+    if len(queries) == 0:
+        raise InvalidInputError(f"{owner} needs at least one query. Got shape {tuple(queries.shape)}.")
+    if targets is None:
+        check_rows(queries, positives, "queries", "positives", owner)
+        targets = torch.arange(len(queries), device=queries.device)
+    elif symmetric:
+        raise IllegalCombinationError(
+            f"{owner} with symmetric=True and 'targets'",
+            "the reverse direction needs every query of every document and 'targets' may leave some out",
+            "call it once per direction",
+        )
+    else:
+        check_rows(queries, targets, "queries", "targets", owner)
+        if int(targets.min()) < 0 or int(targets.max()) >= len(positives):
+            raise bad_parameter(
+                "targets", owner, f"in [0, {len(positives) - 1}] (rows of 'positives')", targets.tolist()[:5]
+            )
+    queries, *documents = promoted(queries, *documents)
+    return _Sides(queries, torch.cat(documents), targets, _inverse(temperature, queries, owner))
+
+
+def _inverse(temperature: Any, like: Tensor, owner: str) -> Tensor:
+    if isinstance(temperature, Tensor):
+        return 1.0 / temperature.to(like).reshape(())
+    if not is_real(temperature) or temperature <= 0:
+        raise bad_parameter("temperature", owner, "a positive number or a tensor of one", temperature)
+    return like.new_tensor(1.0 / temperature)
+
+
+def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) -> Tensor:
+    q, p, targets, scale = sides
+    if not cosine:
+        # A dot product is linear in the query: this is a cross-entropy whose head is the documents.
+        return cross_entropy(q * scale, p, targets, omega=weights, backend=backend)
+    row_weight = q.new_full((len(q),), 1 / len(q))
+    om, compiled = as_tensor(weights.omega, q), use_compiled(backend, q, _OWNER)
+    return _WeightedSweep.apply(bounded(q), bounded(p), scale, targets, row_weight, om, compiled)
+
+
+def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:
+    """Cut each query to its own prefix: one matrix product gives all its dot products on that prefix."""
+    q, p, targets, scale = sides
+    k = draw_prefixes(weights, len(q), q.device, generator)
+    if not cosine:
+        return F.cross_entropy(cut(q * scale, k) @ p.t(), targets)
+    q, p = bounded(q), bounded(p)
+    # The norm of a query at its own prefix is that of what is left of it; documents need theirs at every k.
+    short = cut(q, k)
+    rq = inverse_roots(short.square().sum(1, keepdim=True))  # (n, 1)
+    return F.cross_entropy((short @ p.t()) * (rq * scale) * inverse_norms_at(p, k).t(), targets)
+
+
+@untraced
+def info_nce(
+    queries: Tensor,
+    positives: Tensor,
+    negatives: Tensor | None = None,
+    *,
+    temperature: float | Tensor = 0.05,
+    similarity: str = "cosine",
+    symmetric: bool = False,
+    targets: Tensor | None = None,
+    omega: OmegaLike | Tensor = "harmonic",
+    estimator: str = "exact",
+    generator: torch.Generator | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Return sum_k omega_k InfoNCE_k, all d prefixes in one sweep.
+
+    Parameters
+    ----------
+    queries, positives : Tensors of shape (n, d)
+        Row i of `positives` belongs to row i of `queries`; the other rows are its negatives.
+    negatives : Tensor of shape (m, d) or (n, h, d), optional
+        Extra documents, negatives of every query.
+    temperature : float or Tensor
+        A tensor is differentiated through.
+    similarity : "cosine" or "dot"
+        "cosine" normalises every prefix by its own norm and gives prefix 1 no weight, because a cosine of
+        one coordinate is +1 or -1. A prefix shorter than 1e-18 of its row's largest entry has cosine 0.
+    symmetric : bool
+        Average with the loss from positives to queries.
+    targets : Tensor of shape (n,), int64, optional
+        The row of `positives` that belongs to each query, when `queries` is a chunk of a larger batch.
+    omega, estimator, generator, backend
+        As in `cross_entropy`.
+
+    Returns
+    -------
+    Tensor
+        A scalar, float32 at least. Not differentiable twice.
+
+    Examples
+    --------
+    >>> q = torch.eye(4)
+    >>> bool(info_nce(q, q) < info_nce(q, q.roll(1, 0)))
+    True
+    """
+    cosine = check_choice(similarity, SIMILARITIES, "similarity", _OWNER) == "cosine"
+    sides = _sides(queries, positives, negatives, temperature, targets, symmetric, _OWNER)
+    weights = weights_of(omega, queries.shape[1], _OWNER)
+    weights = weights.without_first() if cosine else weights
+    directions = [sides, sides.reversed(len(queries))] if symmetric else [sides]
+    with full_precision(queries.device):
+        if check_estimator(estimator, _OWNER):
+            losses = [_sampled(side, weights, cosine, generator) for side in directions]
+        else:
+            losses = [_exact(side, weights, cosine, backend) for side in directions]
+    return losses[0] if not symmetric else (losses[0] + losses[1]) / 2
+
+
+@untraced
+@torch.no_grad()
+def info_nce_per_prefix(
+    queries: Tensor,
+    positives: Tensor,
+    negatives: Tensor | None = None,
+    *,
+    temperature: float | Tensor = 0.05,
+    similarity: str = "cosine",
+    symmetric: bool = False,
+    targets: Tensor | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `info_nce`."""
+    owner = "info_nce_per_prefix"
+    cosine = check_choice(similarity, SIMILARITIES, "similarity", owner) == "cosine"
+    sides = _sides(queries, positives, negatives, temperature, targets, symmetric, owner)
+    directions = [sides, sides.reversed(len(queries))] if symmetric else [sides]
+    with full_precision(queries.device):
+        return torch.stack([_per_prefix(side, cosine, backend) for side in directions]).mean(0)
+
+
+def _per_prefix(sides: _Sides, cosine: bool, backend: str) -> Tensor:
+    q, p, targets, scale = sides
+    if not cosine:
+        return cross_entropy_per_prefix(q * scale, p, targets, backend=backend)
+    q, p = bounded(q), bounded(p)
+    norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
+    row_weight, compiled = q.new_full((len(q),), 1 / len(q)), use_compiled(backend, q, _OWNER)
+    return _sweep(q, p, *norms, scale, targets, row_weight, q.new_zeros(q.shape[1]), compiled, False)[0]

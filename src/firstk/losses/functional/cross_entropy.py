@@ -1,0 +1,272 @@
+"""Cross-entropy of every prefix of a code under one shared linear head.
+
+logits_k = b + sum_{j<=k} z_j w_j^T (Talukder et al. 2026 (32)); the weighted loss is
+sum_k omega_k CE(logits_k, labels).
+docs/theory.md, 4.4 derives the single sweep; docs/kernels.md tells it at length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from firstk._base.checks import bad_parameter, check_choice, check_fraction
+from firstk._base.prefix_weights import OmegaLike
+from firstk.exceptions import InvalidInputError
+from firstk.losses.functional import cross_entropy_torch
+from firstk.losses.functional._inputs import (
+    as_tensor,
+    check_codes,
+    check_estimator,
+    check_rows,
+    few_prefixes,
+    full_precision,
+    handed_over,
+    promoted,
+    untraced,
+    use_compiled,
+    weights_of,
+    working_dtype,
+)
+from firstk.losses.functional.sampling import cut, draw_prefixes
+
+_OWNER = "cross_entropy"
+
+
+def _sweep(
+    z: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    row_weight: Tensor,
+    omega: Tensor,
+    compiled: bool,
+    grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    C = len(weight)
+    if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= C):
+        found = f"labels from {int(labels.min())} to {int(labels.max())}"
+        raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head's classes) or ignore_index", found)
+    counted = row_weight != 0
+    if bool(counted.all()):
+        return _path(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
+    # Rows that do not count are left out, not weighed by zero: they may hold NaN.
+    rows = (z[counted], weight, bias, labels[counted], row_weight[counted])
+    losses, dz, dw, db = _path(omega, compiled)(*rows, omega, grad)
+    return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
+
+
+def _path(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+    if few_prefixes(omega, compiled):
+        return cross_entropy_torch.sparse_sweep
+    if compiled:
+        from firstk.losses.functional import cross_entropy_cpu
+
+        return cross_entropy_cpu.sweep
+    return cross_entropy_torch.sweep
+
+
+class _WeightedSweep(torch.autograd.Function):
+    """The weighted loss; the sweep finds the gradients on its way, and backward only scales them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        labels: Tensor,
+        row_weight: Tensor,
+        omega: Tensor,
+        compiled: bool,
+    ) -> Tensor:
+        grad = any(ctx.needs_input_grad[:3])
+        losses, *ctx.found = _sweep(z, weight, bias, labels, row_weight, omega, compiled, grad)
+        ctx.save_for_backward(z, weight, bias, labels, row_weight, omega)
+        ctx.compiled = compiled
+        return losses @ omega
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        sweep = partial(_sweep, compiled=ctx.compiled, grad=True)
+        return handed_over(ctx, upstream, lambda *inputs: sweep(*inputs)[1:], others=4)
+
+
+class _Rows(NamedTuple):
+    """Codes, labels and weight of each row; the divisor; the smoothed part of the target."""
+
+    z: Tensor
+    labels: Tensor
+    row_weight: Tensor
+    total: Tensor
+    spread: Tensor | None
+
+
+def _weighed_rows(
+    z: Tensor,
+    labels: Tensor,
+    C: int,
+    class_weight: Tensor | None,
+    label_smoothing: float,
+    ignore_index: int,
+    reduction: str,
+) -> _Rows:
+    """Fold class weights, smoothing, ignored rows and reduction into one factor per row.
+
+    The smoothed target of a row is (1 - s) w_y onehot + (s/C) w. Its sum is the factor of log-sum-exp, and
+    `spread` = (s/C) w is what the target has beyond a multiple of the one-hot vector.
+    """
+    counted = labels != ignore_index
+    labels = labels.where(counted, torch.zeros_like(labels))
+    own = counted.to(z.dtype)
+    if class_weight is not None:
+        # Labels out of range are reported by the sweep; until then they only must not break the gather.
+        own = own * class_weight[labels.clamp(0, C - 1)]
+    total = own.sum() if reduction == "mean" else own.new_ones(())
+    if not label_smoothing:
+        return _Rows(z, labels, own / total.where(total > 0, 1.0), total, None)
+    w = z.new_ones(C) if class_weight is None else class_weight
+    spread = w * (label_smoothing / C) / total
+    row_weight = own * ((1 - label_smoothing) / total) + spread.sum() * counted
+    return _Rows(z, labels, row_weight, total, spread)
+
+
+def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return what smoothing adds to each prefix loss, (d,).
+
+    sum_i spread_sum logits_ik,y - spread . logits_ik is linear in the logits, so one cumulative sum over
+    coordinates gives it for every k, in O(n d).
+    """
+    assert rows.spread is not None
+    counted = rows.row_weight != 0
+    z, labels, share = rows.z[counted], rows.labels[counted], rows.spread.sum()
+    gain = (z * (share * weight[labels] - rows.spread @ weight)).sum(0).cumsum(0)  # (d,)
+    if bias is None:
+        return gain
+    return gain + (share * bias[labels] - rows.spread @ bias).sum()
+
+
+def _checked(z: Any, weight: Any, labels: Any, bias: Any, owner: str) -> None:
+    check_codes(z, owner)
+    check_codes(weight, owner, "weight", width=z.shape[1])
+    check_rows(z, labels, "z", "labels", owner)
+    if labels.ndim != 1 or labels.dtype.is_floating_point:
+        raise bad_parameter(
+            "labels", owner, "one class index per row", f"{labels.dtype} of shape {tuple(labels.shape)}"
+        )
+    if bias is not None and bias.shape != (len(weight),):
+        raise InvalidInputError(
+            f"{owner} needs one 'bias' for each of the {len(weight)} classes. Got shape {tuple(bias.shape)}."
+        )
+
+
+@untraced
+def cross_entropy(
+    z: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    bias: Tensor | None = None,
+    *,
+    omega: OmegaLike | Tensor = "harmonic",
+    class_weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    estimator: str = "exact",
+    generator: torch.Generator | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Return sum_k omega_k CE(b + sum_{j<=k} z_j w_j^T, labels), all d prefixes in one sweep.
+
+    Parameters
+    ----------
+    z : Tensor of shape (n, d)
+        Codes.
+    weight : Tensor of shape (C, d)
+        Head, as `nn.Linear` stores it.
+    labels : Tensor of shape (n,), integer
+    bias : Tensor of shape (C,), optional
+    omega : str, mapping, array-like or PrefixWeights
+        Weights of the prefixes, divided by their sum (`firstk._base.prefix_weights.resolve_omega`).
+    class_weight, label_smoothing, ignore_index, reduction
+        As in `torch.nn.functional.cross_entropy`; reduction is "mean" or "sum".
+    estimator : "exact" or "sampled"
+        "sampled" draws one prefix per row: unbiased, at the cost of one ordinary cross-entropy.
+    generator : torch.Generator, optional
+        Source of the draws.
+    backend : "auto", "compiled" or "torch"
+        The compiled path serves CPU tensors when numba is installed; "auto" takes it where it can.
+
+    Returns
+    -------
+    Tensor
+        A scalar, float32 at least. Not differentiable twice.
+
+    Examples
+    --------
+    >>> z, head = torch.zeros(3, 2), torch.zeros(4, 2)
+    >>> round(cross_entropy(z, head, torch.tensor([0, 1, 2])).item(), 4)  # log 4
+    1.3863
+    """
+    _checked(z, weight, labels, bias, _OWNER)
+    check_choice(reduction, ("mean", "sum"), "reduction", _OWNER)
+    smoothing = check_fraction(label_smoothing, "label_smoothing", _OWNER)
+    weights = weights_of(omega, z.shape[1], _OWNER)
+    dtype = working_dtype(z, weight)
+    z, weight = z.to(dtype), weight.to(dtype)
+    bias = None if bias is None else bias.to(dtype)
+    class_weight = None if class_weight is None else class_weight.to(dtype)
+    with full_precision(z.device):
+        if check_estimator(estimator, _OWNER):
+            logits = F.linear(cut(z, draw_prefixes(weights, len(z), z.device, generator)), weight, bias)
+            return F.cross_entropy(
+                logits,
+                labels,
+                class_weight,
+                ignore_index=ignore_index,
+                reduction=reduction,
+                label_smoothing=smoothing,
+            )
+        rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
+        om = as_tensor(weights.omega, z)
+        compiled = use_compiled(backend, z, _OWNER)
+        loss = _WeightedSweep.apply(z, weight, bias, rows.labels, rows.row_weight, om, compiled)
+        # As torch: the mean over no rows is NaN.
+        loss = loss + (rows.total - rows.total) / rows.total
+        return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
+
+
+@untraced
+@torch.no_grad()
+def cross_entropy_per_prefix(
+    z: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    bias: Tensor | None = None,
+    *,
+    class_weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `cross_entropy`."""
+    owner = "cross_entropy_per_prefix"
+    _checked(z, weight, labels, bias, owner)
+    smoothing = check_fraction(label_smoothing, "label_smoothing", owner)
+    z, weight = promoted(z, weight)
+    bias = None if bias is None else bias.to(z.dtype)
+    class_weight = None if class_weight is None else class_weight.to(z.dtype)
+    with full_precision(z.device):
+        rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
+        om, compiled = z.new_zeros(z.shape[1]), use_compiled(backend, z, owner)
+        losses, *_ = _sweep(z, weight, bias, rows.labels, rows.row_weight, om, compiled, False)
+        losses = losses + (rows.total - rows.total) / rows.total
+        return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias)

@@ -1,0 +1,76 @@
+"""Cross-entropy with one separate head per prefix: MRL as published, not its shared-head form MRL-E.
+
+Nothing is shared between the heads, so nothing is saved: the cost is that of the list. What a prefix loses then depends
+on its span alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstk._base.checks import bad_parameter
+from firstk._base.prefix_weights import OmegaLike
+from firstk.exceptions import InvalidInputError
+from firstk.losses.functional._inputs import check_codes, check_rows, refuse_sampled, weights_of
+
+_OWNER = "cross_entropy_free_heads"
+
+
+def check_heads(heads: Any, d: int, owner: str) -> dict[int, nn.Linear]:
+    """Return separate heads as {k: Linear(k, C)}, checked against the width of the code."""
+    pairs = heads.items() if isinstance(heads, Mapping) else ((head.in_features, head) for head in heads)
+    found = {int(k): head for k, head in pairs}
+    for k, head in found.items():
+        if not 1 <= k <= d or head.in_features != k:
+            allowed = f"a Linear with {k} inputs, for a prefix in [1, {d}]"
+            raise bad_parameter(f"heads[{k}]", owner, allowed, head.in_features)
+    if not found:
+        raise InvalidInputError(f"{owner} needs at least one head. Got none; give one Linear(k, C) per prefix k.")
+    return dict(sorted(found.items()))
+
+
+def cross_entropy_free_heads(
+    z: Tensor,
+    heads: Mapping[int, nn.Linear] | Sequence[nn.Linear],
+    labels: Tensor,
+    *,
+    omega: OmegaLike | Tensor = "uniform",
+    estimator: str = "exact",
+    **options: Any,
+) -> Tensor:
+    """Return sum_k omega_k CE(head_k(z_{1..k}), labels) over the prefixes that have a head.
+
+    Parameters
+    ----------
+    z : Tensor of shape (n, d)
+    heads : sequence of Linear, or {k: Linear}
+        Each head's `in_features` is its prefix length.
+    labels : Tensor of shape (n,), integer
+    omega : as in `cross_entropy`
+        Restricted to the prefixes that have a head, and divided by its sum there.
+    estimator : "exact"
+        "sampled" is refused: a row trains only the head of the prefix it drew.
+    **options
+        Passed to `torch.nn.functional.cross_entropy`.
+    """
+    why = "heads share nothing, so one pass would train only the heads that were drawn, each on few rows"
+    refuse_sampled(estimator, _OWNER, why)
+    check_codes(z, _OWNER)
+    found = check_heads(heads, z.shape[1], _OWNER)
+    full = weights_of(omega, z.shape[1], _OWNER).omega
+    kept = weights_of({k: full[k - 1] for k in found}, z.shape[1], _OWNER).omega
+    losses = free_head_losses(z, found, labels, **options)
+    return losses @ losses.new_tensor([kept[k - 1] for k in found])
+
+
+def free_head_losses(z: Tensor, heads: Mapping[int, nn.Linear], labels: Tensor, **options: Any) -> Tensor:
+    """Return the loss of each head, in the order of `heads`; differentiable."""
+    check_rows(z, labels, "z", "labels", _OWNER)
+    logits = [head(z[:, :k]) for k, head in heads.items()]
+    return torch.stack([F.cross_entropy(t.float() if t.dtype != torch.float64 else t, labels, **options)
+                        for t in logits])  # fmt: skip

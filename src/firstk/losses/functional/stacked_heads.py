@@ -1,0 +1,105 @@
+"""Cross-entropy of the first K prefixes, each under a head of its own, with all heads in one array.
+
+A head reads its first k columns of an array (K, C, K), so that one product gives the logits of all of them. Rows go
+tile by tile, and gradients are found on the way: memory does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from firstk.losses.functional._inputs import handed_over
+
+# Logits that are held at a time.
+_TILE = 1 << 20
+
+
+@lru_cache(maxsize=8)
+def _below(K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return which columns each head reads, (K, 1, K)."""
+    return torch.ones(K, K, dtype=dtype, device=device).tril_()[:, None]
+
+
+def _tile(z: Tensor, own: Tensor, offset: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log-probabilities (rows, K, C), the place of each label in them, and the summed loss of each head."""
+    K, C, _ = own.shape
+    log_p = torch.addmm(offset.flatten(), z, own.flatten(0, 1).t()).view(-1, K, C).log_softmax(2)
+    index = labels[:, None, None].expand(-1, K, 1)
+    losses = (smoothing - 1) * log_p.gather(2, index)[..., 0].sum(0)
+    return log_p, index, losses - smoothing * log_p.mean(2).sum(0) if smoothing else losses
+
+
+def _sweep(
+    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, smoothing: float, grad: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the K losses and, with `grad`, the gradients of their weighted sum."""
+    n, (K, C, _) = len(z), weight.shape
+    below = _below(K, weight.dtype, weight.device)
+    own, share = weight * below, (omega / n)[:, None, None]
+    shared = (own * share).flatten(0, 1)  # weights go to small factors, and probabilities stay as they are
+    losses = z.new_zeros(K)
+    dz, dw, db = (part.new_zeros(part.shape) if grad else part[:0] for part in (z, weight, offset))
+    for start in range(0, n, rows := max(1, _TILE // (K * C))):
+        tile = slice(start, start + rows)
+        log_p, index, found = _tile(z[tile, :K], own, offset, labels[tile], smoothing)
+        losses += found
+        if grad:
+            residual = log_p.exp_().scatter_add_(2, index, log_p.new_full((1, 1, 1), smoothing - 1).expand_as(index))
+            flat = (residual.sub_(smoothing / C) if smoothing else residual).flatten(1)
+            dz[tile, :K] = flat @ shared
+            dw.view(K * C, K).addmm_(flat.t(), z[tile, :K])
+            db += flat.sum(0).view(K, C)
+    return (losses / n, dz, dw.mul_(below * share), db.mul_(share[..., 0])) if grad else (losses / n, dz, dw, db)
+
+
+class _Weighted(torch.autograd.Function):
+    """The weighted loss; the sweep finds the gradients on its way, and backward only scales them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, smoothing: float
+    ) -> Tensor:
+        losses, *ctx.found = _sweep(z, weight, offset, labels, omega, smoothing, any(ctx.needs_input_grad[:3]))
+        ctx.save_for_backward(z, weight, offset, labels, omega)
+        ctx.smoothing = smoothing
+        return losses @ omega
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        def again(*inputs: Tensor) -> tuple[Tensor, ...]:
+            z, weight, offset, labels, omega = inputs
+            return _sweep(z, weight, offset, labels, omega, ctx.smoothing, True)[1:]
+
+        return handed_over(ctx, upstream, again, others=3)
+
+
+def stacked_heads(
+    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, label_smoothing: float = 0.0
+) -> Tensor:
+    """Return sum_{k<=K} omega_k CE(b_k + W_k z_{1..k}, labels), the mean over rows; differentiable once.
+
+    Parameters
+    ----------
+    z : Tensor of shape (n, d)
+    weight : Tensor of shape (K, C, K)
+        Head k - 1 reads its first k columns; the others are never looked at.
+    offset : Tensor of shape (K, C)
+    labels : Tensor of shape (n,), integer
+    omega : Tensor of shape (K,)
+        Weights as they are, not divided by their sum.
+    label_smoothing : float
+        As in `torch.nn.functional.cross_entropy`.
+    """
+    return _Weighted.apply(z, weight, offset, labels, omega, label_smoothing)
+
+
+@torch.no_grad()
+def stacked_heads_per_prefix(z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor) -> Tensor:
+    """Return the K separate losses, (K,), for logging: no gradient. Parameters as in `stacked_heads`."""
+    return _sweep(z, weight, offset, labels, z.new_zeros(len(weight)), 0.0, False)[0]

@@ -1,0 +1,330 @@
+"""Moments: all that a closed form needs to know of the data, in one pass, on any partition.
+
+Rows fall into groups (classes, or one group when there are no labels). What is kept is the weight and mean of
+each group and the scatter *within* groups, from which every other scatter follows; nothing is ever a raw sum
+of squares, so offsets do no harm. ``update`` and ``merge`` are one operation, which makes the result independent
+of batching, partition and order up to rounding.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from firstk._base.checks import check_choice
+from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.moments.scatter import NO_LABEL, Batch, batch_scatter, check_batch
+
+_STATE = ("group_labels", "group_weight", "group_mean", "within")
+
+
+class Moments:
+    """Weight, mean and centred scatter of a stream of rows; per class with labels, jointly with targets.
+
+    Parameters
+    ----------
+    precision : {"auto", "float64"}
+        "auto" centres and multiplies blocks of float32 (and float16) rows in float32 and accumulates in float64:
+        the scatter is then off by about 1e-7 of its largest eigenvalue (measured in docs/decisions.md). "float64"
+        does everything in float64. Rows of float64 are always handled in float64.
+    owner : str
+        What the sentence of an error calls the caller.
+
+    Attributes
+    ----------
+    n : float
+        Total weight: the number of rows, unless weights were given.
+    rows : int
+        Number of rows seen.
+    mean, target_mean : ndarray of shape (p,), (q,)
+    classes : ndarray or None
+        Sorted labels seen so far.
+    eps : float
+        Precision of the products behind the scatter, for the rank rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 8.0]])
+    >>> whole = Moments().update(X)
+    >>> parts = Moments().update(X[:1]).merge(Moments().update(X[1:]))
+    >>> whole.mean, np.allclose(whole.St, parts.St)
+    (array([2., 4.]), True)
+    """
+
+    def __init__(self, precision: str = "auto", *, owner: str = Batch.owner):
+        self.owner = owner
+        self.precision = check_choice(precision, ("auto", "float64"), "precision", "Moments")
+        self.rows = 0
+        self.p = self.q = 0
+        self.eps = float(np.finfo(np.float64).eps)
+        # Precision of the numbers themselves, of rows and of targets: what varies by less is constant.
+        self.input_eps = self.target_eps = float(np.finfo(np.float64).eps)
+        self.labelled = False
+        self.group_labels: np.ndarray = NO_LABEL[:0]
+        self.group_weight: np.ndarray = np.zeros(0)
+        self.group_mean = np.zeros((0, 0))  # (groups, p + q)
+        self.within = np.zeros((0, 0))  # (p + q, p + q), undivided
+
+    # -- accumulation ----------------------------------------------------------------------------------------
+
+    def update(self, X: Any, y: Any = None, *, targets: Any = None, sample_weight: Any = None) -> Moments:
+        """Take in a batch of rows; on bad input nothing changes.
+
+        Parameters
+        ----------
+        X : array-like, memory map or sparse matrix of shape (n, p)
+        y : array-like of shape (n,), optional
+            Labels.
+        targets : array-like of shape (n,) or (n, q), optional
+        sample_weight : array-like of shape (n,), optional
+        """
+        batch = check_batch(X, y, targets, sample_weight, self.precision, self.owner)
+        other = Moments._of(batch, self.precision)
+        self._check_mergeable(other)
+        return self._merge_in(other)
+
+    @classmethod
+    def _of(cls, batch: Batch, precision: str) -> Moments:
+        groups, means, within = batch_scatter(batch)
+        made = cls(precision)
+        made.rows, made.p, made.q = batch.X.shape[0], batch.p, batch.width - batch.p
+        made.labelled = batch.y is not None
+        made.eps = float(np.finfo(batch.dtype).eps)
+        made.input_eps, made.target_eps = _precision_of(batch.X), _precision_of(batch.targets)
+        made.group_labels, made.group_weight = groups.labels, groups.weight
+        made.group_mean, made.within = means, within
+        return made
+
+    def merge(self, other: Moments) -> Moments:
+        """Take in the moments of other rows, exactly as if their rows had been seen here."""
+        self._check_mergeable(other)
+        return self._merge_in(copy.deepcopy(other) if not self.rows else other)
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], *, precision: str = "auto") -> Moments:
+        """Accumulate an iterable of batches: arrays X, or tuples (X, y)."""
+        moments = cls(precision)
+        for batch in batches:
+            X, y = batch if isinstance(batch, tuple) else (batch, None)
+            moments.update(X, y)
+        return moments
+
+    def shift(self, offset: np.ndarray) -> None:
+        """Add `offset`, shape (p,), to every row that was seen."""
+        self.group_mean[:, : self.p] += offset
+
+    def lifted(self, basis: np.ndarray) -> Moments:
+        """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
+        joint = block_diag(basis, np.eye(self.q))
+        full = copy.copy(self)
+        full.p = len(basis)
+        full.group_mean, full.within = self.group_mean @ joint.T, joint @ self.within @ joint.T
+        full.group_weight = self.group_weight.copy()
+        return full
+
+    def _check_mergeable(self, other: Moments) -> None:
+        if not self.rows or not other.rows:
+            return
+        if (self.p, self.q) != (other.p, other.q):
+            raise InvalidInputError(
+                f"Moments of {self.p} columns and {self.q} targets cannot take in {other.p} and {other.q}."
+            )
+        if self.labelled != other.labelled:
+            raise InvalidInputError("Moments with labels cannot take in rows without labels, nor the reverse.")
+        kinds = {part.group_labels.dtype.kind for part in (self, other)}
+        if self.labelled and kinds & set("US") and kinds & set("biuf"):
+            raise InvalidInputError("Labels as text and labels as numbers cannot be matched: convert one of them.")
+
+    def _merge_in(self, other: Moments) -> Moments:
+        """Shift both sides to common group means and add; see Chan, Golub and LeVeque (1983).
+
+        `other` is used up: an empty object takes over its arrays instead of copying them.
+        """
+        if not other.rows:
+            return self
+        if not self.rows:
+            self.p, self.q, self.labelled = other.p, other.q, other.labelled
+            self.group_labels, self.group_weight = other.group_labels, other.group_weight
+            self.group_mean, self.within = other.group_mean, other.within
+        else:
+            mine = self._slots_for(other.group_labels)
+            w_self, w_other = self.group_weight[mine], other.group_weight
+            total = w_self + w_other
+            share = np.divide(w_other, total, out=np.zeros_like(total), where=total > 0)
+            delta = other.group_mean - self.group_mean[mine]
+            self.within += other.within
+            self.within += (delta * (w_self * share)[:, None]).T @ delta
+            self.group_mean[mine] += delta * share[:, None]
+            self.group_weight[mine] = total
+        self.rows += other.rows
+        self.eps = max(self.eps, other.eps)
+        self.input_eps = max(self.input_eps, other.input_eps)
+        self.target_eps = max(self.target_eps, other.target_eps)
+        return self
+
+    def _slots_for(self, labels: np.ndarray) -> np.ndarray:
+        """Return the positions of `labels` among this object's groups, adding those it has not seen."""
+        union = np.union1d(self.group_labels, labels)
+        if len(union) > len(self.group_labels):
+            old = np.searchsorted(union, self.group_labels)
+            weight, mean = np.zeros(len(union)), np.zeros((len(union), self.p + self.q))
+            weight[old], mean[old] = self.group_weight, self.group_mean
+            self.group_labels, self.group_weight, self.group_mean = union, weight, mean
+        return np.searchsorted(self.group_labels, labels)
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all that is known as arrays of numbers and text, from which ``from_arrays`` builds the same object.
+
+        Examples
+        --------
+        >>> moments = Moments().update(np.eye(3), ["a", "b", "a"])
+        >>> np.array_equal(Moments.from_arrays(moments.to_arrays()).Sw, moments.Sw)
+        True
+        """
+        return {
+            "precision": np.array([self.precision]),
+            "counts": np.array([self.rows, self.p, self.q, self.labelled], dtype=np.int64),
+            "eps": np.array([self.eps, self.input_eps, self.target_eps]),
+            **{name: getattr(self, name) for name in _STATE},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Moments:
+        """Undo ``to_arrays``."""
+        try:
+            made = cls(str(arrays["precision"][0]))
+            rows, made.p, made.q, labelled = (int(count) for count in arrays["counts"])
+            made.rows, made.labelled = rows, bool(labelled)
+            made.eps, made.input_eps, made.target_eps = (float(value) for value in arrays["eps"])
+            for name in _STATE:
+                setattr(made, name, np.array(arrays[name]))
+        except (KeyError, ValueError, IndexError) as error:
+            raise CorruptModelError(f"These are not the arrays of moments ({error!r}).") from None
+        groups, width = len(made.group_labels), (made.p + made.q) * bool(rows)
+        shapes = (made.group_weight.shape, made.group_mean.shape, made.within.shape)
+        if shapes != ((groups,), (groups, width), (width, width)):
+            raise CorruptModelError(f"The arrays of moments do not fit together: shapes {shapes}.")
+        return made
+
+    # -- what follows from them ------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> float:
+        """Total weight."""
+        return float(self.group_weight.sum())
+
+    @property
+    def classes(self) -> np.ndarray | None:
+        """Sorted labels, or None without labels."""
+        return self.group_labels if self.labelled else None
+
+    @property
+    def _joint_mean(self) -> np.ndarray:
+        # Relative to one of the groups, so that a common offset does not cost digits.
+        anchor = self.group_mean[0]
+        return anchor + self.group_weight @ (self.group_mean - anchor) / self.n
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean of the rows."""
+        return self._joint_mean[: self.p]
+
+    @property
+    def target_mean(self) -> np.ndarray:
+        """Mean of the targets."""
+        return self._joint_mean[self.p :]
+
+    @property
+    def class_means(self) -> np.ndarray:
+        """Mean of each class, shape (C, p)."""
+        return self.group_mean[:, : self.p]
+
+    @property
+    def class_shares(self) -> np.ndarray:
+        """Weight of each class over the total, shape (C,)."""
+        return self.group_weight / self.n
+
+    @property
+    def between_factor(self) -> np.ndarray:
+        """F of shape (p + q, C) with ``F F^T`` the between-group scatter of rows and targets, divided by n."""
+        return ((self.group_mean - self._joint_mean) * np.sqrt(self.class_shares)[:, None]).T
+
+    def _constant(self, variances: np.ndarray) -> np.ndarray:
+        """Tell which columns and targets vary by no more than ten roundings of their own numbers."""
+        eps = np.repeat([self.input_eps, self.target_eps], [self.p, self.q])
+        return np.sqrt(np.maximum(variances, 0.0)) <= 10 * eps * np.abs(self._joint_mean)
+
+    def _joint(self, scatter: np.ndarray) -> np.ndarray:
+        """Set rows and columns of numerically constant columns to exactly zero."""
+        constant = self._constant(np.diag(scatter))
+        scatter[constant] = 0.0
+        scatter[:, constant] = 0.0
+        return scatter
+
+    def variances(self, *, within: bool = False) -> np.ndarray:
+        """Return the diagonal of St, or of Sw, without the rest of it; zero for numerically constant columns."""
+        found = np.diag(self.within) / self.n
+        if not within:
+            found = found + np.square(self.between_factor).sum(axis=1)
+        return np.where(self._constant(found), 0.0, found)[: self.p]
+
+    def check_digits(self, variances: np.ndarray) -> None:
+        """Refuse variances that are zero for want of digits: columns vary, but hardly by more than their rounding."""
+        if np.any(variances > 0):
+            return
+        spread = np.sqrt(np.maximum(np.diag(self.within)[: self.p], 0.0) / self.n)
+        rounding = self.input_eps * np.abs(self.mean)
+        blurred = np.flatnonzero(spread > rounding)
+        if not len(blurred):
+            return  # constant indeed
+        most = blurred[spread[blurred].argmax()]
+        kind = "float32" if self.input_eps > np.finfo(np.float64).eps else "float64"
+        wider = ", or convert to float64 first" if kind == "float32" else ""
+        raise InvalidInputError(
+            f"The columns vary by no more than ten roundings of their {kind} numbers, which is taken for constant: "
+            f"the widest by {spread[most]:.2g} about its mean {self.mean[most]:.6g}. Subtract the offset{wider}."
+        )
+
+    @property
+    def _total(self) -> np.ndarray:
+        F = self.between_factor
+        return self._joint(self.within / self.n + F @ F.T)
+
+    @property
+    def St(self) -> np.ndarray:
+        """Total scatter divided by n, shape (p, p)."""
+        return self._total[: self.p, : self.p]
+
+    @property
+    def Sw(self) -> np.ndarray:
+        """Within-class scatter divided by n, shape (p, p)."""
+        return self._joint(self.within / self.n)[: self.p, : self.p]
+
+    @property
+    def Sb(self) -> np.ndarray:
+        """Between-class scatter divided by n, shape (p, p): St = Sw + Sb."""
+        F = self.between_factor[: self.p]
+        return F @ F.T
+
+    @property
+    def Sxy(self) -> np.ndarray:
+        """Cross scatter of rows and targets divided by n, shape (p, q)."""
+        return self._total[: self.p, self.p :]
+
+    @property
+    def Syy(self) -> np.ndarray:
+        """Scatter of the targets divided by n, shape (q, q)."""
+        return self._total[self.p :, self.p :]
+
+
+def _precision_of(numbers: Any) -> float:
+    """Return the relative precision in which numbers were given; whole numbers are exact."""
+    kind = np.float64 if numbers is None or numbers.dtype.kind != "f" else numbers.dtype
+    return float(np.finfo(kind).eps)

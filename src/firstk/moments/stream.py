@@ -1,0 +1,283 @@
+"""Statistics of a stream larger than memory: read ahead, measured on all cores, merged in order, kept in a checkpoint.
+
+The pieces of a stream and the order in which they are merged are fixed, and each is measured on one core. So the result
+has the same bytes whatever the number of cores, and also when the work was stopped and taken up again.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from firstk._base.arrays import under, within
+from firstk._base.checks import is_int
+from firstk._base.concurrency import cores, mapped
+from firstk._base.interrupts import interruptible
+from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.moments.batches import half_as_single
+from firstk.moments.checkpoint import Checkpoint
+from firstk.moments.statistics import Statistics
+
+Columns = Mapping[str, np.ndarray]
+# Numbers of a piece, of which a few are in memory at a time.
+_PIECE_NUMBERS = 8_000_000
+
+
+def piece_rows(width: int) -> int:
+    """Return the rows of a piece: some tens of megabytes, and enough that merging costs little beside measuring."""
+    return max(_PIECE_NUMBERS // width, 4 * width, 1)
+
+
+# -- the stream --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some rows, and where the stream stands after them, in the stream's own count."""
+
+    columns: Columns
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A stream that can be taken up where it was left.
+
+    Attributes
+    ----------
+    after : callable (end) -> iterator of Piece
+        The pieces after the one that ended there, from 0. The same cuts every time.
+    pairs : bool
+        Whether they hold pairs.
+    job : mapping
+        What is read, in facts that JSON can hold: another stream must have other facts.
+    files : callable () -> list of (int, Pieces), optional
+        The same rows file by file, each with the number of its first row, where they may be read apart.
+    """
+
+    after: Callable[[int], Iterator[Piece]]
+    pairs: bool = False
+    job: Mapping[str, Any] = field(default_factory=dict)
+    files: Callable[[], list[tuple[int, Pieces]]] | None = None
+
+    @classmethod
+    def of(cls, batches: Iterable[Columns]) -> Pieces:
+        """Return an iterable of batches as pieces; to take it up again, it is read from its beginning."""
+        stream = iter(batches)
+        first = next(stream, None)
+        if first is None:
+            raise no_row()
+
+        def after(end: int) -> Iterator[Piece]:
+            for number, batch in enumerate(chain([first], stream), start=1):
+                if number > end:
+                    yield Piece(batch, number)
+
+        return cls(after, "left" in first)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Which rows of a stream are kept apart, and which of the others are remembered as well.
+
+    Attributes
+    ----------
+    held : ndarray of int
+        Row numbers, ascending, on which nothing is fitted.
+    reference : ndarray of int
+        Row numbers, ascending, of rows that are fitted on and kept to look neighbours up among.
+    """
+
+    held: np.ndarray
+    reference: np.ndarray
+
+    @classmethod
+    def nothing(cls) -> Draw:
+        """Keep no row apart."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def share(self, columns: Columns, start: int) -> Share:
+        """Divide a batch whose first row has the number `start`."""
+        count = len(next(iter(columns.values())))
+        held, reference = (_among(wanted, start, count) for wanted in (self.held, self.reference))
+        rest = np.delete(np.arange(count), held) if len(held) else slice(None)
+        return Share(
+            {name: part[rest] for name, part in columns.items()},
+            {name: half_as_single(part[held]) for name, part in columns.items()},
+            {name: half_as_single(part[reference]) for name, part in columns.items()},
+        )
+
+
+def _among(wanted: np.ndarray, start: int, count: int) -> np.ndarray:
+    first, last = np.searchsorted(wanted, (start, start + count))
+    return wanted[first:last] - start
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """A batch divided: rows to fit on, rows held out, and rows to look neighbours up among."""
+
+    rest: Columns
+    held: Columns
+    reference: Columns
+
+
+# -- what is gathered ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Gathered:
+    """What a stream has given so far.
+
+    Attributes
+    ----------
+    statistics : Statistics or None
+        Of the rows fitted on; None before the first.
+    held, reference : mapping
+        Rows kept apart, and rows to look neighbours up among.
+    end, read, rows : int
+        Where the stream stands, how many rows came, and how many of them were fitted on.
+    """
+
+    statistics: Statistics | None = None
+    held: Columns = field(default_factory=dict)
+    reference: Columns = field(default_factory=dict)
+    end: int = 0
+    read: int = 0
+    rows: int = 0
+
+    def take(self, part: Gathered) -> None:
+        """Take in what the next piece gave."""
+        if self.statistics is None:
+            self.statistics = part.statistics
+        elif part.statistics is not None:
+            self.statistics = self.statistics.merge(part.statistics)
+        self.held, self.reference = joined(self.held, part.held), joined(self.reference, part.reference)
+        self.end, self.read, self.rows = part.end, self.read + part.read, self.rows + part.rows
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return everything but the counts."""
+        statistics = {} if self.statistics is None else under("statistics", self.statistics.to_arrays())
+        return statistics | under("held", self.held) | under("reference", self.reference)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts."""
+        return {"end": self.end, "read": self.read, "rows": self.rows}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> Gathered:
+        """Undo `to_arrays` and `counts`."""
+        statistics = within(arrays, "statistics")
+        try:
+            end, read, rows = (counts[name] for name in ("end", "read", "rows"))
+            if not all(is_int(count) and count >= 0 for count in (end, read, rows)) or rows > read:
+                raise ValueError(f"{rows!r} rows of {read!r} up to {end!r}")
+            held, reference = within(arrays, "held"), within(arrays, "reference")
+            if any(len({len(part) for part in columns.values()}) > 1 for columns in (held, reference)):
+                raise ValueError("columns of unequal length")
+            found = Statistics.from_arrays(statistics) if statistics else None
+            return cls(found, held, reference, end, read, rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptModelError(f"The checkpoint cannot be read ({error}). Remove it to start again.") from None
+
+
+def joined(first: Columns, second: Columns) -> Columns:
+    """Put two parts of some columns together."""
+    if not first or not second:
+        return first or second
+    if not len(next(iter(second.values()))):
+        return first
+    return {name: np.concatenate([first[name], second[name]]) for name in first}
+
+
+def accumulate(
+    statistics_of: Callable[[Columns], Statistics | None],
+    pieces: Pieces,
+    parts: Draw,
+    *,
+    workers: int | None = None,
+    checkpoint: Checkpoint | None = None,
+    job: Mapping[str, Any] | None = None,
+    progress: Callable[[int], object] = lambda rows: None,
+    first: int = 0,
+) -> Gathered:
+    """Gather the statistics of a stream, and the rows that are kept apart.
+
+    The first SIGINT, or SIGTERM with a checkpoint, ends the work after the piece it is at: the checkpoint is written,
+    and KeyboardInterrupt raised.
+
+    Parameters
+    ----------
+    statistics_of : callable (columns) -> Statistics or None
+        Statistics of the rows of a piece, which it checks; None of rows that count for nothing.
+    pieces : Pieces
+    parts : Draw
+    workers : int, optional
+        Pieces that are measured at the same time; the number of cores if not given.
+    checkpoint : Checkpoint, optional
+    job : mapping, optional
+        Facts about the fit, beside those of the stream, that a checkpoint must agree with.
+    progress : callable (rows) -> None
+        Told how many rows have just been taken in; first, how many a checkpoint held.
+    first : int
+        Number of the first row, by which `parts` counts.
+    """
+    about = {"stream": dict(pieces.job), "held_out": _digest(parts)} | dict(job or {})
+    so_far = Gathered()
+    if checkpoint is not None and (found := checkpoint.read(about)) is not None:
+        so_far = Gathered.restored(*found)
+        progress(so_far.read)
+
+    def measure(item: tuple[int, Piece]) -> Gathered:
+        start, piece = item
+        share = parts.share(piece.columns, start)
+        rest = len(next(iter(share.rest.values())))
+        statistics = statistics_of(share.rest) if rest else None
+        return Gathered(statistics, share.held, share.reference, piece.end, rest + len_of(share.held), rest)
+
+    written, signals = time.monotonic(), (signal.SIGINT, *(() if checkpoint is None else (signal.SIGTERM,)))
+    with (
+        interruptible(*signals) as interrupted,
+        closing(
+            mapped(measure, _numbered(pieces.after(so_far.end), first + so_far.read), workers or cores())
+        ) as coming,
+    ):
+        for part in coming:
+            so_far.take(part)
+            progress(part.read)
+            if checkpoint is not None and (interrupted.is_set() or time.monotonic() - written >= checkpoint.every):
+                checkpoint.write(so_far.to_arrays(), so_far.counts, about)
+                written = time.monotonic()
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+    return so_far
+
+
+def len_of(columns: Columns) -> int:
+    """Return the number of rows of some columns."""
+    return len(next(iter(columns.values()))) if columns else 0
+
+
+def _numbered(pieces: Iterable[Piece], read: int) -> Iterator[tuple[int, Piece]]:
+    """Give each piece the number of its first row."""
+    for piece in pieces:
+        yield read, piece
+        read += len_of(piece.columns)
+
+
+def _digest(parts: Draw) -> list[int]:
+    """Return a short description of a draw that another one is unlikely to share."""
+    return [len(parts.held), int(parts.held.sum()), len(parts.reference), int(parts.reference.sum())]
+
+
+def no_row() -> InvalidInputError:
+    """Build the error for a stream that gives nothing to fit on."""
+    return InvalidInputError("There is no row to fit on. Give a file with rows, or hold fewer of them out.")

@@ -1,0 +1,313 @@
+"""The one training loop. It calls an ordering's hooks in a fixed order and never asks which ordering it has.
+
+A step: encode; perturb; losses of the prefixes, weighted; penalty; backward; correct; clip; update; retract.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from firstk._base.interrupts import interruptible
+from firstk.exceptions import TrainingDivergedError, TrainingWarning
+from firstk.solvers.gradient import checkpoint as _checkpoint
+from firstk.solvers.gradient.defaults import Plan, settled
+from firstk.solvers.gradient.networks import LinearEncoder, global_seed
+from firstk.solvers.gradient.settings import Gradient
+from firstk.solvers.gradient.task import Task
+
+# A loss this many times its first size has left for good.
+_DIVERGED = 1e6
+_WINDOW = 50
+
+
+@dataclass
+class Outcome:
+    """What happened: the trace, the number of epochs (steps, for full batches) and why the run ended."""
+
+    trace: list[dict[str, float]]
+    epochs: int
+    ended: str
+    plan: Plan
+
+
+@dataclass
+class _Progress:
+    """What changes during a run beside the model and the optimiser; all of it is in a checkpoint."""
+
+    epoch: int = 0
+    step: int = 0
+    best: float = math.inf
+    waiting: int = 0
+    first: float | None = None
+    kept: dict[str, Tensor] | None = None
+    recent: list[float] = field(default_factory=list)
+    trace: list[dict[str, float]] = field(default_factory=list)
+    ended: str = "done"
+
+
+def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Outcome:
+    """Train `task.model` in place and return what happened."""
+    plan = settled(task, settings)
+    seeded = global_seed(seed + task.ranks.rank) if _draws_globally(task) else nullcontext()
+    with seeded, interruptible() as interrupted, task.ranks.normalising(task.model):
+        return _Run(task, plan, settings, seed, interrupted).go(progress)
+
+
+class _Run:
+    """A run in progress."""
+
+    def __init__(self, task: Task, plan: Plan, settings: Gradient, seed: int, interrupted: threading.Event):
+        self.task, self.plan, self.settings, self.interrupted = task, plan, settings, interrupted
+        self.optimiser = _optimiser(plan, list(task.model.parameters()))
+        self.generator = task.measure.generator
+        self.deterministic = plan.deterministic(task)
+        self.at = _Progress()
+        self.began = time.perf_counter()
+        self.mark = ""
+        task.ranks.agree(task.model)
+        if settings.checkpoint is not None:
+            self.mark = _mark(task, plan, seed)
+        if settings.resume:
+            self._restore()
+
+    def go(self, progress: bool) -> Outcome:
+        """Run to the end, and leave the best state in the model."""
+        self.task.model.train()
+        with _bar(progress, self.plan, self.at.epoch) as bar:
+            while self.at.epoch < self.plan.epochs and self.at.ended == "done":
+                loss = self._epoch()
+                self._note(loss)
+                bar.set_postfix_str(f"loss {loss:.6g}")
+                bar.update()
+                self.at.ended = self._verdict(loss)
+                self._keep()
+        if self.at.kept is not None:
+            self.task.model.load_state_dict(self.at.kept)
+        self.task.model.eval()
+        if self.at.ended == "interrupted":
+            warnings.warn(
+                f"Training was interrupted at epoch {self.at.epoch} of {self.plan.epochs}; "
+                "the best state so far is kept.",
+                TrainingWarning,
+                stacklevel=2,
+            )
+        return Outcome(self.at.trace, self.at.epoch, self.at.ended, self.plan)
+
+    # -- one epoch: a pass over batches, or one full-batch step ------------------------------------------------
+
+    def _epoch(self) -> float:
+        before = _copied(self.task.model) if self.deterministic else None
+        losses = [self._step(index) for index in self._batches()]
+        loss = sum(losses) / len(losses)
+        if self.at.first is None:
+            self.at.first = losses[0]  # before any update
+        self._check_finite(loss, self.at.first)
+        if before is not None and loss < self.at.best:
+            self.at.best, self.at.kept = loss, before
+        elif self.task.held:
+            self._judge(self.task.held_loss())
+        self.at.epoch += 1
+        return loss
+
+    def _batches(self) -> Iterator[Tensor | None]:
+        size, n = self.plan.batch_size, self.task.n
+        if size is None:
+            yield None if self.task.weight is None or not n else self._order(n)
+            return
+        order = self._order(n)
+        # What is left over is less than a batch; another epoch's order puts those rows elsewhere.
+        for start in range(0, n - size + 1, size):
+            yield order[start : start + size]
+
+    def _order(self, n: int) -> Tensor:
+        slices = torch.randperm(n, generator=self.generator)
+        if self.task.weight is None:
+            return slices
+        points = (slices + torch.rand(n, generator=self.generator, dtype=torch.float64)) / n
+        shares = self.task.weight.cumsum(0) / self.task.weight.sum()
+        return torch.searchsorted(shares, points).clamp_max(n - 1)
+
+    def _step(self, index: Tensor | None) -> float:
+        part = self.task.part(index)
+        self._set_learning_rate()
+
+        def closure() -> Tensor:
+            self.optimiser.zero_grad()
+            code = self.task.encode(part.rows)
+            view = self.task.view(code, part.measure)
+            view.code = self.task.ordering.perturb(view)
+            loss = self.task.loss(view.code, part) + self.task.penalty(view, part)
+            loss.backward()
+            self.task.ranks.sum_gradients(list(self.task.model.parameters()))
+            self.task.ordering.correct(view)
+            self._shape_gradients()
+            return self.task.ranks.sum(loss.detach())
+
+        # torch types step for closures that return floats.
+        loss = float(self.optimiser.step(closure))  # type: ignore[arg-type]
+        self.task.ordering.retract(self.task.view(None))
+        if self.plan.precondition:
+            self.task.half.regauge(self.task.model)
+        self.at.step += 1
+        return loss
+
+    def _shape_gradients(self) -> None:
+        if self.plan.precondition:
+            self.task.half.precondition(self.task.model, self.task.measure)
+        for part in self.task.model.parameters():
+            if part.grad is not None and not part.grad.is_contiguous():
+                part.grad = part.grad.contiguous()
+        if self.plan.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.task.model.parameters(), self.plan.clip)
+
+    def _set_learning_rate(self) -> None:
+        rate = self.plan.learning_rate
+        if self.plan.schedule == "cosine":
+            per_epoch = 1 if self.plan.batch_size is None else max(1, self.task.n // self.plan.batch_size)
+            rate *= 0.5 * (1 + math.cos(math.pi * self.at.step / (self.plan.epochs * per_epoch)))
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+
+    # -- judging -----------------------------------------------------------------------------------------------
+
+    def _judge(self, held: float) -> None:
+        if held < self.at.best:
+            self.at.best, self.at.kept, self.at.waiting = held, _copied(self.task.model), 0
+        else:
+            self.at.waiting += 1
+
+    def _verdict(self, loss: float) -> str:
+        """Say how the run ends after this epoch, or "done" to go on."""
+        if self.task.ranks.any(self.interrupted.is_set()):
+            return "interrupted"
+        if self.plan.patience is not None and self.at.waiting >= self.plan.patience:
+            return "no better validation loss"
+        if self.deterministic:
+            window = _WINDOW if self.plan.optimiser != "lbfgs" else 3
+            self.at.recent = [*self.at.recent[-window:], loss]
+            moved = max(self.at.recent) - min(self.at.recent)
+            if len(self.at.recent) > window and moved <= self.plan.tolerance * max(abs(loss), 1e-300):
+                return "converged"
+        return "done"
+
+    def _check_finite(self, loss: float, first: float) -> None:
+        if math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(first), 1.0):
+            return
+        rate = self.plan.learning_rate
+        raise TrainingDivergedError(
+            f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {first:.3g} at the start. "
+            f"The learning rate {rate:g} of optimiser '{self.plan.optimiser}' is too large: try "
+            f"Gradient(learning_rate={rate / 10:g}), or clip gradients with clip=1.0."
+        )
+
+    def _note(self, loss: float) -> None:
+        wanted = self.settings.trace_every
+        every = (10 if self.plan.batch_size is None else 1) if wanted == "auto" else int(wanted)
+        if self.at.epoch % every and self.at.epoch != 1:
+            return
+        entry = {"epoch": float(self.at.epoch), "loss": loss, "seconds": time.perf_counter() - self.began}
+        if self.task.held:
+            entry["best_validation"] = self.at.best
+        for measured in self.task.watched:
+            entry |= measured(self.task.model)
+        self.at.trace.append(entry)
+
+    # -- checkpoints -------------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Write a checkpoint where one is due: after the trace and the verdict of an epoch, which belong to it."""
+        every = self.settings.checkpoint_every if self.plan.batch_size is None else 1
+        if self.settings.checkpoint is not None and self.at.epoch % every == 0:
+            self._save()
+
+    def _save(self) -> None:
+        state = {
+            "at": dict(self.at.__dict__),
+            "model": self.task.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "generator": self.generator.get_state(),
+            "global": self.task.ranks.gathered(torch.get_rng_state()),
+        }
+        if not self.task.ranks.rank:
+            _checkpoint.write(self.settings.checkpoint, state, self.mark)  # type: ignore[arg-type]
+
+    def _restore(self) -> None:
+        ranks, folder = self.task.ranks, self.settings.checkpoint
+        assert folder is not None
+        state = ranks.first_says(None if ranks.rank else _checkpoint.read(folder, self.mark))
+        if state is None:
+            return
+        try:
+            self._adopt(state)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+            raise _checkpoint.misfit(folder, error) from None
+
+    def _adopt(self, state: dict[str, Any]) -> None:
+        ranks = self.task.ranks
+        self.at = _Progress(**state["at"])
+        if self.at.ended == "interrupted":
+            self.at.ended = "done"
+        self.task.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.generator.set_state(state["generator"])
+        # A state of another number of ranks is of no use: dropout then goes on with other draws.
+        if _draws_globally(self.task) and len(state["global"]) == ranks.size:
+            torch.set_rng_state(state["global"][ranks.rank])
+
+
+def _draws_globally(task: Task) -> bool:
+    """Tell whether the model may draw from torch's global generator, as dropout does; a linear encoder does not."""
+    return not isinstance(task.model.encoder, LinearEncoder)
+
+
+def _mark(task: Task, plan: Plan, seed: int) -> str:
+    """Return what tells this run from others; where several processes share it, whatever their number."""
+    settings = (plan, task.ordering, task.half.__class__.__name__)
+    if task.ranks.size > 1 or task.data:
+        return _checkpoint.fingerprint((*settings, task.data, task.n), seed, {})
+    given = {**task.rows, **task.model.state_dict()} | ({} if task.gram is None else {"gram": task.gram})
+    return _checkpoint.fingerprint(settings, seed, given)
+
+
+def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
+    rate, decay = plan.learning_rate, plan.weight_decay
+    if plan.optimiser == "lbfgs":
+        return torch.optim.LBFGS(
+            parameters,
+            lr=rate,
+            max_iter=20,
+            tolerance_grad=1e-12,
+            tolerance_change=1e-15,
+            history_size=50,
+            line_search_fn="strong_wolfe",
+        )
+    if plan.optimiser == "sgd":
+        momentum = plan.momentum
+        return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)
+    if plan.optimiser == "adamw":
+        # One pass over each parameter: the plain loop of small operations takes a sixth of a step.
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
+    return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
+
+
+def _copied(model: Any) -> dict[str, Tensor]:
+    return {name: part.detach().clone() for name, part in model.state_dict().items()}
+
+
+@contextmanager
+def _bar(shown: bool, plan: Plan, done: int) -> Iterator[Any]:
+    from tqdm.auto import tqdm
+
+    unit = "step" if plan.batch_size is None else "epoch"
+    with tqdm(total=plan.epochs, initial=done, desc="training", unit=unit, disable=not shown, leave=False) as bar:
+        yield bar

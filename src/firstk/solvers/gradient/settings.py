@@ -1,0 +1,151 @@
+"""The gradient solver: settings of the one training loop. The loop itself, and torch, are loaded when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from firstk._base.checks import bad_parameter, check_choice, is_int, is_real
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
+
+OPTIMISERS = ("adam", "adamw", "lbfgs", "sgd")
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Train by gradient: any objective, any ordering, any network. What is "auto" is settled by the kind of problem.
+
+    On moments (full batch, linear encoder, squared errors and ratio traces) the default is SGD with Nesterov momentum
+    on gradients divided by the curvature of each coordinate; where an ordering forbids that, Adam; on rows, Adam.
+
+    Parameters
+    ----------
+    optimiser : {"auto", "adam", "adamw", "sgd", "lbfgs"}
+        "sgd" has Nesterov momentum; "lbfgs" is for full batches.
+    learning_rate : float or "auto"
+    epochs : int or "auto"
+        Passes over the rows; for full batches, steps.
+    batch_size : int, "full" or "auto"
+        "full" with a linear encoder trains on moments where the objective allows it.
+    momentum : float in [0, 1) or "auto"
+    weight_decay : float or "auto"
+        "auto": none, but for classification with a linear encoder, where it is decoupled (AdamW) and matters.
+    schedule : {"auto", "constant", "cosine"}
+        "cosine" brings the learning rate to zero over the run.
+    clip : float, optional
+        Largest norm of a gradient.
+    patience : int, "auto" or None
+        Stop after this many epochs without a better validation loss, and keep the best state. "auto": 5 with a network
+        that is not linear, else none. None: run to the end.
+    validation : float in [0, 1) or "auto"
+        Share of the rows held out for it; "auto": a tenth when there is patience, else none.
+    whiten : bool or "auto"
+        Train in coordinates in which the objective's metric N is the identity: the same optimum, reached sooner.
+        "auto": wherever it changes nothing else.
+    precondition : bool or "auto"
+        Divide gradients by the curvature of each coordinate; "auto": wherever training runs on moments under "sgd".
+    dtype : {"auto", "float32", "float64"}
+        "auto": float64 on moments, float32 on rows.
+    tolerance : float
+        A full-batch run stops when the loss has moved by less than this share over fifty steps.
+    trace_every : int or "auto"
+        Steps (epochs, with batches) between entries of ``trace_``; "auto": 10 steps, with batches every epoch.
+    watch : callable, optional
+        Called for every entry of ``trace_`` with the encoder B (d, p) and the decoder or head (q, d) or None, copies in
+        float64; returns {name: number} to add to the entry. For linear encoders.
+    canonical : bool
+        Bring what was learned into the canonical form (docs/theory.md, section 2). False keeps axes, decoder and head
+        as training left them, up to signs: for studies of training itself.
+    checkpoint : path, optional
+        Folder for a checkpoint, written whole or not at all.
+    checkpoint_every : int
+        Steps (epochs, with batches) between checkpoints.
+    resume : bool
+        Continue from the checkpoint if there is one: the result has the bytes of a run that was never stopped. Needs a
+        ``random_state``, the same in both runs.
+    """
+
+    optimiser: str = "auto"
+    learning_rate: float | str = "auto"
+    epochs: int | str = "auto"
+    batch_size: int | str = "auto"
+    momentum: float | str = "auto"
+    weight_decay: float | str = "auto"
+    schedule: str = "auto"
+    clip: float | None = None
+    patience: int | str | None = "auto"
+    validation: float | str = "auto"
+    whiten: bool | str = "auto"
+    precondition: bool | str = "auto"
+    dtype: str = "auto"
+    tolerance: float = 1e-13
+    trace_every: int | str = "auto"
+    watch: Callable[[Any, Any], dict[str, float]] | None = None
+    canonical: bool = True
+    checkpoint: str | Path | None = None
+    checkpoint_every: int = 100
+    resume: bool = False
+
+    name: ClassVar[str] = "gradient"
+    trains: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Refuse settings that mean nothing."""
+        owner = "Gradient"
+        check_choice(self.optimiser, ("auto", *OPTIMISERS), "optimiser", owner)
+        check_choice(self.schedule, ("auto", "constant", "cosine"), "schedule", owner)
+        check_choice(self.dtype, ("auto", "float32", "float64"), "dtype", owner)
+        for name in ("whiten", "precondition"):
+            if getattr(self, name) not in (True, False, "auto"):
+                raise bad_parameter(name, owner, "True, False or 'auto'", getattr(self, name))
+        if not isinstance(self.canonical, bool):
+            raise bad_parameter("canonical", owner, "True or False", self.canonical)
+        if self.watch is not None and not callable(self.watch):
+            raise bad_parameter("watch", owner, "a function of encoder and decoder, or None", self.watch)
+        _check_positive(self, ("learning_rate",), whole=False, auto=True)
+        _check_positive(self, ("epochs", "trace_every"), whole=True, auto=True)
+        _check_positive(self, ("checkpoint_every",), whole=True, auto=False)
+        if self.batch_size != "full":
+            _check_positive(self, ("batch_size",), whole=True, auto=True)
+        if self.patience is not None:
+            _check_positive(self, ("patience",), whole=True, auto=True)
+        if self.weight_decay != "auto" and not (is_real(self.weight_decay) and self.weight_decay >= 0):  # type: ignore[operator]
+            raise bad_parameter("weight_decay", owner, "a number that is not negative, or 'auto'", self.weight_decay)
+        for name in ("momentum", "validation"):
+            value = getattr(self, name)
+            if value != "auto" and not (is_real(value) and 0 <= value < 1):
+                raise bad_parameter(name, owner, "a number in [0, 1) or 'auto'", value)
+        if self.clip is not None and not (is_real(self.clip) and self.clip > 0):
+            raise bad_parameter("clip", owner, "a positive number or None", self.clip)
+        if self.resume and self.checkpoint is None:
+            raise InvalidInputError("Gradient(resume=True) needs checkpoint, the folder to continue from. Got None.")
+        if is_int(self.patience) and self.validation == 0:
+            raise IllegalCombinationError(
+                f"Gradient(patience={self.patience}, validation=0)",
+                "patience waits for a better loss of rows held out, and none are held out",
+                "validation='auto' or a share such as 0.1, or patience=None",
+            )
+        if self.optimiser == "lbfgs" and is_int(self.batch_size):
+            raise IllegalCombinationError(
+                f"Gradient(optimiser='lbfgs', batch_size={self.batch_size})",
+                "its curvature estimate needs the same loss at every step",
+                "batch_size='full', or optimiser='adam'",
+            )
+
+    def train(self, task: Any, seed: int, progress: bool = False) -> Any:
+        """Train what a task describes, and return what happened; see `firstk.solvers.gradient.loop`."""
+        from firstk.solvers.gradient.loop import run
+
+        return run(task, self, seed, progress)
+
+
+def _check_positive(settings: Gradient, names: tuple[str, ...], *, whole: bool, auto: bool) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if auto and isinstance(value, str) and value == "auto":
+            continue
+        if not (is_int(value) if whole else is_real(value)) or value <= 0:
+            kind = "a positive int" if whole else "a positive number"
+            raise bad_parameter(name, "Gradient", kind + (" or 'auto'" if auto else ""), value)

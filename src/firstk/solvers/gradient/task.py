@@ -1,0 +1,144 @@
+"""What the training loop is given: a model, a loss, an ordering and rows or moments. It asks no names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from firstk.contracts import View
+from firstk.losses.functional.draws import Stratum
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of a batch that this process has, and how the sum over them is found."""
+
+    rows: dict[str, Tensor]
+    measure: Any
+
+
+@dataclass
+class Task:
+    """One training problem.
+
+    Attributes
+    ----------
+    model, half, ordering, measure
+        Network with shared weights; torch half of the objective; hooks; weights of the prefixes.
+    rows, held : dict of Tensors
+        Training and validation rows, by name; empty when moments suffice.
+    gram : Tensor of shape (p, p), optional
+        E[x x^T], when the encoder is linear.
+    moments : bool
+        Whether losses come from moments.
+    weight : Tensor of shape (n,), optional
+        Sample weights: rows are drawn in proportion.
+    free_coordinates : bool
+        Whether the ordering fixes axes or blocks and nothing else, so that gradients may be
+        divided by curvature and the residual symmetry used between steps.
+    watched : list of callables
+        From the model to numbers for the trace.
+    numbers, held_numbers : Tensor of int64, optional
+        Numbers of the rows at hand among those of all processes, ascending; None where all rows are here.
+    counts : tuple of int
+        Training and validation rows of all processes, where `numbers` says which of them are here.
+    data : str
+        Fingerprint of the rows of all processes, for checkpoints of runs that several share.
+    """
+
+    model: Any
+    half: Any
+    ordering: Any
+    measure: Any
+    rows: dict[str, Tensor] = field(default_factory=dict)
+    held: dict[str, Tensor] = field(default_factory=dict)
+    gram: Tensor | None = None
+    moments: bool = False
+    weight: Tensor | None = None
+    free_coordinates: bool = False
+    watched: list[Callable[[Any], dict[str, float]]] = field(default_factory=list)
+    memory: dict[str, Any] = field(default_factory=dict)
+    numbers: Tensor | None = None
+    held_numbers: Tensor | None = None
+    counts: tuple[int, int] = (0, 0)
+    data: str = ""
+
+    @property
+    def ranks(self) -> Any:
+        """The processes that train this."""
+        return self.measure.ranks
+
+    @property
+    def n(self) -> int:
+        """Number of training rows, of all processes; 0 on moments."""
+        if self.numbers is not None:
+            return self.counts[0]
+        return len(next(iter(self.rows.values()))) if self.rows else 0
+
+    def part(self, index: Tensor | None) -> Part:
+        """Return the rows of a batch that are here; None takes all."""
+        if self.numbers is None:
+            rows = self.rows if index is None else {name: part[index] for name, part in self.rows.items()}
+            return Part(rows, self.measure)
+        if index is None:
+            return Part(self.rows, self._shared(self.numbers, self.counts[0]))
+        at = torch.searchsorted(self.numbers, index)
+        mine = (at < len(self.numbers)).nonzero()[:, 0]
+        mine = mine[self.numbers[at[mine]] == index[mine]]
+        return Part({name: part[at[mine]] for name, part in self.rows.items()}, self._shared(mine, len(index)))
+
+    def first(self, count: int) -> dict[str, Tensor]:
+        """Return the first training rows of all processes, on each of them."""
+        if self.numbers is None:
+            return {name: part[:count] for name, part in self.rows.items()}
+        here = int(torch.searchsorted(self.numbers, count))
+        order = torch.cat(self.ranks.gathered(self.numbers[:here])).argsort()
+        return {name: torch.cat(self.ranks.gathered(part[:here]))[order] for name, part in self.rows.items()}
+
+    def _shared(self, positions: Tensor, total: int) -> Any:
+        """Return the measure of a batch of which the rows at these positions are here."""
+        source = Stratum(self.measure.generator, positions, total)
+        return replace(self.measure, generator=source, share=len(positions) / total)
+
+    def encode(self, batch: dict[str, Tensor]) -> Any:
+        """Return the codes of a batch, of both sides where rows are pairs; None where there are no rows."""
+        if "left" in batch:
+            return self.model.encoder(batch["left"]), self.model.encoder(batch["right"])
+        return self.model.encoder(batch["input"]) if "input" in batch else None
+
+    def view(self, code: Any, measure: Any = None) -> View:
+        """Return what hooks see."""
+        measure = self.measure if measure is None else measure
+        view = View(self.model, code, self.gram, measure.generator, self.memory)
+        if measure.share < 1:
+            view.total = lambda mean: self.ranks.sum(mean * measure.share)
+        return view
+
+    def loss(self, code: Any, part: Part) -> Tensor:
+        """Return what the rows at hand add to the weighted loss of the prefixes; from moments where possible."""
+        if self.moments:
+            value = self.half.moment_loss(self.model, part.measure)
+        elif part.measure.share or not self.half.row_sums:
+            value = self.half.loss(self.model, code, part.rows, part.measure)
+        else:  # no row of this batch is here, but gradients of the others' rows may pass
+            value = code.sum() + sum(parameter.sum() for parameter in self.model.parameters())
+        return value if part.measure.share == 1 else part.measure.share * value
+
+    def penalty(self, view: View, part: Part) -> Any:
+        """Return what the ordering adds to it."""
+        share = part.measure.share
+        return share * self.ordering.penalty(view) if share else 0.0
+
+    @torch.no_grad()
+    def held_loss(self) -> float:
+        """Return the loss of the rows held out, every prefix counted exactly."""
+        self.model.eval()
+        measure = self.measure if self.held_numbers is None else self._shared(self.held_numbers, self.counts[1])
+        part = Part(self.held, replace(measure, estimator="exact"))
+        value = float(self.ranks.sum(self.loss(self.encode(self.held), part)))
+        self.model.train()
+        return value

@@ -1,0 +1,156 @@
+"""The linear VAE with diagonal covariance (appendix F): its gradients, and in what sense it is non-uniform l2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from firstk.losses.functional.reconstruction import reconstruction_from_moments
+from firstk.orderings import Variational
+from firstk_papers.frame.instances import (
+    Cell,
+    Problem,
+    Results,
+    biggest,
+    extremes,
+    floats,
+    instance_cells,
+    line,
+    measuring,
+    of_check,
+    relative,
+    step_view,
+    values,
+)
+from firstk_papers.frame.panels import Chart, Findings
+
+cells = instance_cells
+
+
+def elbo_gradients(
+    V: np.ndarray, W: np.ndarray, D: np.ndarray, St: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return gradients of ELBO / n with respect to V (d, p), W (p, d) and D (d,), by the library's own loss.
+
+    The library minimises -2 sigma^2 ELBO / n, up to a constant, in (V, W, log D).
+    """
+    v, w, log_d = (torch.tensor(part, requires_grad=True) for part in (V, W, np.log(D)))
+    scatter = torch.tensor(St)
+    view = step_view(v, w, scatter, extras={"log_variance": log_d})
+    total = reconstruction_from_moments(scatter, v, w, omega={len(V): 1.0}) + Variational(noise).penalty(view)
+    found = torch.autograd.grad(total, (v, w, log_d))
+    dv, dw, dlog = (-part.numpy() / (2 * noise) for part in found)
+    return dv, dw, dlog / D
+
+
+def stated_gradients(
+    V: np.ndarray, W: np.ndarray, D: np.ndarray, St: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the gradients of Bao et al. 2020 F, divided by n, with W D where it prints D W."""
+    dD = (1 / D - 1 - np.sum(W**2, axis=0) / noise) / 2
+    dV = (W.T - (W.T @ W + noise * np.eye(len(V))) @ V) @ St / noise
+    dW = (St @ V.T - W * D - W @ V @ St @ V.T) / noise
+    return dV, dW, dD
+
+
+def _gradients(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    """Check the three gradients at random points, and what becomes of them at D* and balanced weights."""
+    d, p = cell["d"], cell["p"]
+    noise = float(rng.uniform(0.2, 2))
+    V, W, D = rng.standard_normal((d, p)), rng.standard_normal((p, d)), rng.uniform(0.2, 2, (d,))
+    stated, found = stated_gradients(V, W, D, data.St, noise), elbo_gradients(V, W, D, data.St, noise)
+    M = W.T @ W + noise * np.eye(d)
+    best = noise / np.diag(M)
+    balanced = np.linalg.solve(M, W.T)
+    dV, dW, dD = elbo_gradients(balanced, W, best, data.St, noise)
+    plain = (data.St @ balanced.T - W @ balanced @ data.St @ balanced.T) / noise
+    other = elbo_gradients(balanced, W, D, data.St, noise)[1]
+    return {
+        "stated": max(relative(a, b) for a, b in zip(found, stated, strict=True)),
+        "best_variance": biggest(dD) / biggest(found[2]),
+        "balanced": biggest(dV) / biggest(found[0]),
+        "identity": relative(dW, plain - W / np.diag(M)),
+        "identity_elsewhere": relative(other, plain - W / np.diag(M)),
+        "as_penalty": relative(dW, plain - W * best / noise),
+    }
+
+
+def _square(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    """D W as printed, where its shapes allow it: k = m."""
+    p = cell["p"]
+    noise = float(rng.uniform(0.2, 2))
+    V, W, D = rng.standard_normal((p, p)), rng.standard_normal((p, p)), rng.uniform(0.2, 2, (p,))
+    found = elbo_gradients(V, W, D, data.St, noise)[1]
+    printed = (data.St @ V.T - np.diag(D) @ W - W @ V @ data.St @ V.T) / noise
+    return {
+        "printed": relative(found, printed),
+        "corrected": relative(found, stated_gradients(V, W, D, data.St, noise)[1]),
+    }
+
+
+def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    """At the solution of probabilistic PCA: gradients vanish, penalties increase; and collapse below the noise."""
+    d = cell["d"]
+    s, U = data.spectrum[:d], data.U[:, :d]
+    noise = float(0.5 * s[-1])
+    W = U * np.sqrt(s - noise)
+    V = np.linalg.solve(W.T @ W + noise * np.eye(d), W.T)
+    D = noise / (np.sum(W**2, axis=0) + noise)
+    gradients = elbo_gradients(V, W, D, data.St, noise)
+    turned = W @ np.linalg.qr(rng.standard_normal((d, d)))[0]
+    V2 = np.linalg.solve(turned.T @ turned + noise * np.eye(d), turned.T)
+    D2 = noise / (np.sum(turned**2, axis=0) + noise)
+    return {
+        "stationary": max(biggest(part) for part in gradients),
+        "penalty_gap": relative(D, noise / s),
+        "penalties_increase": bool(np.all(np.diff(D) > 0)),
+        "turned": max(biggest(part) for part in elbo_gradients(V2, turned, D2, data.St, noise)),
+        "spectrum": floats(s),
+        "penalties": floats(D),
+    }
+
+
+measure = measuring({"gradients": _gradients, "square": _square, "optimum": _optimum})
+
+
+def _penalties(shown: Mapping[str, Any]) -> Chart:
+    s, lam = np.array(shown["spectrum"]), shown["penalties"]
+    k = range(1, len(s) + 1)
+    return Chart(
+        "Penalties that the VAE chooses for itself",
+        "axis k",
+        "lambda_k",
+        (
+            line("sigma^2 / (|w_k|^2 + sigma^2)", k, lam, kind="points", ours=True),
+            line("sigma^2 over eigenvalue k", k, lam[-1] * s[-1] / s),
+        ),
+    )
+
+
+def report(settings: Mapping[str, Any], results: Results) -> Findings:
+    """Appendix F."""
+    drawn, square, best = (of_check(results, name) for name in ("gradients", "square", "optimum"))
+    x = range(1, len(drawn) + 1)
+    deviations = Chart(
+        "Gradient of the bound against non-uniform l2",
+        "instance",
+        "relative deviation",
+        (
+            line("at D* and balanced weights", x, values(drawn, "identity"), floor=1e-17, kind="points"),
+            line("at another D", x, values(drawn, "identity_elsewhere"), kind="points"),
+        ),
+        y_scale="log",
+    )
+    exact = ("stated", "best_variance", "balanced", "identity", "as_penalty")
+    return Findings(
+        {
+            **extremes(drawn, largest=exact, smallest=("identity_elsewhere",)),
+            **extremes(square, largest=("corrected",), smallest=("printed",)),
+            **extremes(best, largest=("stationary", "penalty_gap"), smallest=("turned",)),
+            "penalties_increase": all(values(best, "penalties_increase")),
+        },
+        (_penalties(best[-1][1]), deviations),
+    )

@@ -1,0 +1,173 @@
+"""Cells: the pieces of an experiment, kept on disk as they are finished.
+
+A cell is a JSON dict that holds everything its result depends on, so that the hash of study and cell names its file:
+an interrupted run goes on where it was, and two figures that need the same piece share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from firstk._base.atomic_file import whole_file
+from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError, MissingExtraError
+from firstk_papers.frame.specs import PAPERS
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+FOLDER = "cells"
+SHOWN = 200  # characters of a cell in a sentence: some hold whole spectra
+
+
+class StudyFailed(RuntimeError):
+    """A study that stopped with an error of its own: a mistake in it, so that its traceback is shown, too."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell of one study, and the experiment that asked for it first; what it gives does not depend on that."""
+
+    study: str
+    cell: dict[str, Any]
+    experiment: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        """The hash of study and cell, which names its file."""
+        text = json.dumps([self.study, self.cell], sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    @property
+    def shown(self) -> str:
+        """The cell as an error names it."""
+        text = json.dumps(self.cell)
+        return f"the cell {text if len(text) <= SHOWN else text[: SHOWN - 4] + ' ...'} of the study '{self.study}'"
+
+
+def study_module(name: str) -> ModuleType:
+    """Import a study by its name among ours, or as a module of one's own."""
+    ours = [] if "." in name else [f"firstk_papers.{paper}.{name}" for paper in PAPERS]
+    module = next(filter(find_spec, ours), name)
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == "torch":
+            raise MissingExtraError("torch", "torch", f"The study '{name}'") from None
+        if error.name not in (module, module.partition(".")[0]):
+            raise
+        raise InvalidInputError(
+            f"There is no study '{name}', neither among firstk's own nor as a module that Python finds. Put "
+            f"{name.partition('.')[0]}.py into the folder that --specs names."
+        ) from None
+
+
+def part_of(study: str, name: str) -> Callable[..., Any]:
+    """Return a function of a study, or say that it has none of that name."""
+    found = getattr(study_module(study), name, None)
+    if not callable(found):
+        raise InvalidInputError(f"The study '{study}' has no function '{name}'.")
+    return found
+
+
+def load(folder: Path, job: Job) -> dict[str, Any] | None:
+    """Return the kept result of a job with the seconds it took, or None; a damaged file counts as none."""
+    try:
+        kept = json.loads((folder / FOLDER / f"{job.key}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # no file, no text, or no JSON
+        return None
+    whole = isinstance(kept, dict) and kept.get("cell") == job.cell and {"result", "seconds"} <= set(kept)
+    return kept if whole else None
+
+
+def save(folder: Path, job: Job, result: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """Keep a result, whole or not at all."""
+    kept = {"study": job.study, "cell": job.cell, "seconds": round(seconds, 3), "result": result}
+    try:
+        text = json.dumps(kept, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"A cell of '{job.study}' gives finite numbers, texts, lists and dicts: {error}"
+        ) from None
+    with whole_file(folder / FOLDER / f"{job.key}.json", "A kept result") as draft:
+        draft.write_text(text, encoding="utf-8")
+    return json.loads(text)
+
+
+def work(job: Job) -> tuple[Mapping[str, Any], float]:
+    """Do a job; return its result and the seconds it took."""
+    begun = time.perf_counter()
+    result = part_of(job.study, "measure")(job.cell)
+    return result, time.perf_counter() - begun
+
+
+def attempt(job: Job) -> tuple[Mapping[str, Any], float] | str:
+    """Do a job in a worker; a refusal comes back as its sentence, because not every exception can be sent."""
+    try:
+        return work(job)
+    except (MissingDataError, MissingExtraError) as error:
+        # The cell has no part in it, and a study is given no folder and no leave to download.
+        return error.at_command_line
+    except FirstkError as error:
+        return f"{error.at_command_line} This was {job.shown}."
+    except Exception as error:
+        named = f"The experiment {job.experiment} stopped at {job.shown}"
+        raise StudyFailed(f"{named}: {type(error).__name__}: {error}") from error
+
+
+def one_thread() -> None:
+    """Keep a worker to one thread, so that results do not depend on how many workers there are."""
+    from threadpoolctl import threadpool_limits
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a word; the parent has one.
+    threadpool_limits(1)
+    # What is loaded later (torch, numba) asks the environment.
+    os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")
+
+
+def do_all(jobs: list[Job], folder: Path, workers: int, done: Callable[[Job], None]) -> dict[str, str]:
+    """Do jobs in worker processes and keep each result as it comes; return refusals by key."""
+    from concurrent.futures import as_completed
+
+    refused: dict[str, str] = {}
+    if not jobs:
+        return refused
+    with worker_pool(min(workers, len(jobs))) as pool:
+        begun = {pool.submit(attempt, job): job for job in jobs}
+        for future in as_completed(begun):
+            job, outcome = begun[future], future.result()
+            if isinstance(outcome, str):
+                refused[job.key] = outcome
+            else:
+                save(folder, job, *outcome)
+            done(job)
+    return refused
+
+
+@contextmanager
+def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Give processes of one thread each; an error or Ctrl-C ends them at once."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("spawn")  # forked threads of BLAS and torch do not survive
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=one_thread)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()

@@ -1,0 +1,140 @@
+"""Random instances on which theorems are checked: a cell names a check, a size and a seed, and one function does it.
+
+All studies of theorems share this: which cells there are, the data of a cell, and the worst of what cells found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from firstk.contracts import View
+from firstk_papers.frame.panels import Series, rounded
+
+Cell = Mapping[str, Any]
+Results = list[tuple[dict[str, Any], dict[str, Any]]]
+Check = Callable[[Cell, Any, np.random.Generator], dict[str, Any]]
+
+
+def instance_cells(settings: Mapping[str, Any], revision: int = 1) -> list[dict[str, Any]]:
+    """Return a cell for each check, size (p, d) and instance; ``settings[check]`` holds what a check needs beside."""
+    found = []
+    for check in settings["checks"]:
+        own = {"sizes": settings["sizes"], "instances": settings["instances"], **settings.get(check, {})}
+        sizes, instances = own.pop("sizes"), own.pop("instances")
+        for p, d in sizes:
+            for i in range(instances):
+                found.append(
+                    {"check": check, "p": p, "d": d, "seed": settings["seed"] + i, "revision": revision, **own}
+                )
+    return found
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A scatter with a known spectrum and axes: ``St = U diag(spectrum) U^T``, columns of U, eigenvalues descending."""
+
+    St: np.ndarray
+    U: np.ndarray
+    spectrum: np.ndarray
+
+
+def problem(cell: Cell, rng: np.random.Generator) -> Problem:
+    """Draw a scatter of width p whose eigenvalues are at least 0.3 apart, and at least 0.5."""
+    p = cell["p"]
+    spectrum = (0.5 + np.cumsum(rng.uniform(0.3, 1.3, p)))[::-1]
+    U = orthogonal(p, rng)
+    return Problem((U * spectrum) @ U.T, U, spectrum)
+
+
+def measuring(
+    checks: Mapping[str, Check], given: Callable[[Problem, Cell], Any] = lambda data, cell: data
+) -> Callable[[Cell], dict[str, Any]]:
+    """Return the ``measure`` of a study: draw the instance of a cell, and do the check that the cell names.
+
+    Parameters
+    ----------
+    checks : mapping of str to callable
+        Functions of the cell, the instance, and the generator that goes on where the instance was drawn.
+    given : callable
+        What the checks take of the instance; all of it unless told.
+    """
+
+    def measure(cell: Cell) -> dict[str, Any]:
+        rng = np.random.default_rng(cell["seed"])
+        return checks[cell["check"]](cell, given(problem(cell, rng), cell), rng)
+
+    return measure
+
+
+def orthogonal(size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw an orthogonal matrix, uniformly."""
+    Q, R = np.linalg.qr(rng.standard_normal((size, size)))
+    return Q * np.sign(np.diag(R))
+
+
+def increasing(d: int, below: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw penalties ``0 < lambda_1 < ... < lambda_d < below``, no two of them close.
+
+    Bao et al. 2020 section 4, Talukder et al. 2026 (16).
+    """
+    steps = rng.uniform(0.5, 1.5, d + 1)
+    return below * np.cumsum(steps)[:-1] / steps.sum()
+
+
+def step_view(B: Any, A: Any, St: Any, *, code: Any = None, extras: Mapping[str, Any] | None = None) -> View:
+    """Return what an ordering's hooks see, for tensors B (d, p), A (p, d) and the scatter St."""
+    encoder = SimpleNamespace(C=B, weight=B)
+    return View(SimpleNamespace(encoder=encoder, decoder=A, extras=extras or {}), code, St, None)
+
+
+def of_check(results: Results, check: str) -> Results:
+    """Return the results of one check."""
+    return [(cell, found) for cell, found in results if cell["check"] == check]
+
+
+def values(results: Results, name: str) -> list[Any]:
+    """Return what the cells that know it have found under a name."""
+    return [found[name] for _, found in results if found.get(name) is not None]
+
+
+def worst(results: Results, name: str) -> float | None:
+    """Return the largest of what cells found; None if none of them did."""
+    return max(values(results, name), default=None)
+
+
+def least(results: Results, name: str) -> float | None:
+    """Return the smallest of what cells found; None if none of them did."""
+    return min(values(results, name), default=None)
+
+
+def extremes(results: Results, largest: Iterable[str] = (), smallest: Iterable[str] = ()) -> dict[str, float | None]:
+    """Return, name by name, the largest of some quantities over the cells and the smallest of others."""
+    return {name: worst(results, name) for name in largest} | {name: least(results, name) for name in smallest}
+
+
+def biggest(difference: Any) -> float:
+    """Return the largest absolute entry."""
+    return float(np.abs(np.asarray(difference, dtype=float)).max(initial=0.0))
+
+
+def relative(found: Any, wanted: Any) -> float:
+    """Return the largest deviation, divided by the largest entry of what was wanted."""
+    return biggest(np.asarray(found) - np.asarray(wanted)) / max(biggest(wanted), np.finfo(float).tiny)
+
+
+def floats(array: Iterable[Any]) -> list[float]:
+    """Return an array as JSON numbers."""
+    return [float(x) for x in array]
+
+
+def line(
+    name: str, x: Iterable[Any], y: Iterable[Any], *, kind: str = "line", ours: bool = False, floor: float | None = None
+) -> Series:
+    """Return a series of rounded numbers; `floor` lifts zeros, which a logarithmic axis cannot show."""
+    lifted = y if floor is None else (max(value, floor) for value in y)
+    return Series(name, tuple(float(f"{value:.6g}") for value in x), rounded(lifted), kind=kind, ours=ours)

@@ -1,0 +1,67 @@
+"""Recovery of PCA and LDA axes (Talukder et al. 2026 section 3): which fits figures 1, 3, 4, 5 and Table 1 need.
+
+All of them read the configurations of ``talukder2026/table1.toml``, so that equal fits are done once. What is made of
+them is in
+:mod:`firstk_papers.talukder2026.recovery_reports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from firstk_papers.frame.specs import HERE, read_spec
+from firstk_papers.talukder2026.recovery_fits import facts, fit
+from firstk_papers.talukder2026.recovery_reports import (
+    angles_and_pairs,
+    configurations,
+    heatmaps,
+    largest_cosines,
+    training_losses,
+)
+
+__all__ = ["angles_and_pairs", "cells", "configurations", "heatmaps", "largest_cosines", "measure", "training_losses"]
+
+REVISION = 1
+
+
+def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one fit for each configuration and method that the settings name."""
+    table = table_1(settings["tier"], settings.get("more", {}))
+    return [
+        cell_of(table, name, method, settings["seed"])
+        for name in settings["configurations"]
+        for method in settings["methods"]
+    ]
+
+
+def table_1(tier: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the settings of Table 1 in a tier, with more configurations beside its own."""
+    settings = read_spec(HERE / "talukder2026" / "table1.toml").settings(tier)
+    return settings | {"table": settings["table"] | dict(more or {})}
+
+
+def cell_of(table: Mapping[str, Any], name: str, method: str, seed: int) -> dict[str, Any]:
+    """Return everything that a fit depends on, and nothing that it does not."""
+    row = table["table"][name]
+    cell = {"revision": REVISION, "seed": seed, "method": method, "rows": table["rows"][row["data"]]}
+    cell |= {key: row[key] for key in ("data", "family", "d")}
+    if row["family"] == "fisher":
+        cell["eps"] = row["eps"]
+    if method == "closed_form":
+        return cell
+    if method == "ours":
+        return cell | ({"length": table["ours"][name]} if "ours" in table else {})
+    length = table["lengths"][name]
+    cell |= {"batch": row["batch"], "length": table["capped"].get(f"{name}/{method}", length)}
+    cell |= {key: table[key] for key in ("learning_rate", "weight_decay")}
+    if method == "sparse_prefix":
+        cell["prefixes"] = row["prefixes"]
+    if method == "monotone_l1":
+        cell["alpha"] = row["alpha"]
+    return cell
+
+
+def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Do one fit; or read off the data what Table 1 says of them."""
+    return facts(cell) if cell["method"] == "closed_form" else fit(cell)

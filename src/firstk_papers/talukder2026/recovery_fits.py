@@ -1,0 +1,258 @@
+"""One fit of the recovery experiments: data, reference axes, training as Table 1 has it, and its comparison.
+
+Six methods are compared with the closed form: five as the paper trains them, and "ours", which is the library's own
+full-prefix fit from a random start (whitened, canonical form, eps in input space).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from firstk import ClosedForm, Fisher, FullPrefix, Gradient, MonotoneL1, NonuniformL2, PrefixEncoder, SparsePrefix
+from firstk import Unordered as UnorderedCode
+from firstk.data import split, two_blocks
+from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
+from firstk.metrics.subspace import unit_rows
+from firstk.moments.moments import Moments
+from firstk.solvers.gradient.canonical import Code, flag_form
+from firstk_papers.datasets.images import images
+from firstk_papers.frame.panels import rounded
+
+TRACE = 60  # entries of a training curve
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Rows and labels of the training part, centred, their moments, and the sizes of the three parts."""
+
+    X: np.ndarray
+    y: np.ndarray
+    moments: Moments
+    sizes: tuple[int, int, int]
+
+
+@lru_cache(maxsize=2)
+def training_set(name: str, rows: int, seed: int) -> TrainingSet:
+    """Return the training part of a 70/10/20 split, stratified and centred on it (Talukder et al. 2026 C.1).
+
+    Parameters
+    ----------
+    name : {"synthetic", "fashion-mnist"}
+    rows : int
+        Of the whole set, before it is split.
+    seed : int
+    """
+    if name == "synthetic":
+        drawn = two_blocks(seed, per_class=rows // 20)
+        X, y = drawn.X, drawn.y
+        assert y is not None
+    else:
+        found = images(name)
+        few = rows <= len(found.X_train)  # the whole set is a copy of 220 MB
+        X, y = (found.X_train[:rows], found.y_train[:rows]) if few else (found.X[:rows], found.y[:rows])
+    parts = split(X, y, random_state=seed)
+    assert parts.y_train is not None
+    sizes = (len(parts.X_train), len(parts.X_val), len(parts.X_test))
+    return TrainingSet(parts.X_train, parts.y_train, Moments("float64").update(parts.X_train, parts.y_train), sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The closed form that a fit is compared with.
+
+    Attributes
+    ----------
+    axes : ndarray of shape (d, p)
+    spectrum : ndarray of shape (d + 1,)
+        Eigenvalues; the last one is that of the first axis left out, 0 past the rank.
+    shrinkage : float or None
+        Of Sw, where eps stands in input space.
+    """
+
+    axes: np.ndarray
+    spectrum: np.ndarray
+    shrinkage: float | None = None
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Relative eigengap of each axis to the nearer of its neighbours, (d,)."""
+        after = -np.diff(self.spectrum) / self.spectrum[:-1]
+        return np.minimum(after, np.append(np.inf, after[:-1]))
+
+
+def input_shrinkage(Sw: np.ndarray, eps: float) -> float:
+    """Return a with (1 - a) Sw + a tr(Sw)/p I in proportion to Sw + eps I: eps (29), moved to the input side."""
+    return float(eps / (eps + np.trace(Sw) / len(Sw)))
+
+
+@lru_cache(maxsize=4)  # the methods of a configuration come one after the other, and are compared with the same axes
+def reference(data: TrainingSet, family: str, d: int, eps: float | None = None) -> Reference:
+    """Return the axes of PCA ("mse") or LDA ("fisher"), with Sw + eps I where eps is given."""
+    solver = ClosedForm(precision="float64")
+    if family == "mse":
+        solved = PrefixEncoder(d + 1, solver=solver).fit(data.X)
+        return Reference(solved.components_[:d], solved.spectrum_)
+    a = None if eps is None else input_shrinkage(data.moments.Sw, eps)
+    solved = PrefixEncoder(d, objective=Fisher(shrinkage=a), solver=solver).fit(data.X, data.y)
+    return Reference(solved.components_, np.append(solved.spectrum_, 0.0), a)
+
+
+class Losses:
+    """What is missing to the optimum, from the weights: at full width, and on average over a method's own prefixes.
+
+    A loss is squared error per row or minus the ratio trace (Talukder et al. 2026 (4), (29)). What is missing is a
+    share: 0 at the global optimum, 1 for no code at all.
+
+    Parameters
+    ----------
+    data : TrainingSet
+    cell : mapping
+    best : Reference
+    weights : ndarray of shape (d,)
+        omega of the method.
+    """
+
+    def __init__(self, data: TrainingSet, cell: Mapping[str, Any], best: Reference, weights: np.ndarray):
+        import torch
+
+        self.family, self.weights, self.shrinkage = cell["family"], weights, best.shrinkage
+        self.eps = 0.0 if best.shrinkage is not None or self.family == "mse" else cell["eps"]
+        moments = data.moments
+        self.empty = float(np.trace(moments.St)) if self.family == "mse" else 0.0
+        self.least = self.empty - np.cumsum(best.spectrum[:-1])
+        needed = (moments.St,) if self.family == "mse" else (moments.Sw, moments.Sb)
+        self.scatters = tuple(torch.from_numpy(part) for part in needed)
+
+    def prefixes(self, B: np.ndarray, A: np.ndarray | None) -> np.ndarray:
+        """Return the loss of every prefix, (d,)."""
+        import torch
+
+        from firstk.losses.functional.fisher import fisher_per_prefix
+        from firstk.losses.functional.reconstruction import reconstruction_from_moments_per_prefix
+
+        encoder = torch.from_numpy(np.ascontiguousarray(B))
+        if self.family == "mse":
+            assert A is not None
+            decoder = torch.from_numpy(np.ascontiguousarray(A))
+            return reconstruction_from_moments_per_prefix(self.scatters[0], encoder, decoder).numpy()
+        return fisher_per_prefix(encoder, *self.scatters, shrinkage=self.shrinkage, code_eps=self.eps).numpy()
+
+    def __call__(self, B: np.ndarray, A: np.ndarray | None) -> dict[str, float]:
+        """Return the two shares; what training watches."""
+        found = self.prefixes(B, A)
+        own = self.weights @ (found - self.least) / (self.empty - self.weights @ self.least)
+        return {"full": (found[-1] - self.least[-1]) / (self.empty - self.least[-1]), "own": float(own)}
+
+
+def ordering_of(cell: Mapping[str, Any]) -> Any:
+    """Return the ordering of a method, as Talukder et al. 2026 has it."""
+    orderings = {
+        # Talukder et al. 2026 C.1 re-projects the decoder after every step; Fisher has no decoder.
+        "full_prefix": lambda: FullPrefix("uniform", orthonormal_decoder=cell["family"] == "mse"),
+        "sparse_prefix": lambda: SparsePrefix(cell["prefixes"]),
+        "nonuniform_l2": lambda: NonuniformL2("spectral"),
+        "monotone_l1": lambda: MonotoneL1(cell["alpha"], unit_columns=False),
+        "unordered": UnorderedCode,
+        "ours": lambda: FullPrefix("uniform"),
+    }
+    return orderings[cell["method"]]()
+
+
+def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
+    """Return Adam as Table 1 has it, on raw coordinates and weights left as learned; or the library's own defaults."""
+    if cell["method"] == "ours":
+        every = {"trace_every": max(1, cell["length"] // TRACE)} if "length" in cell else {}
+        return Gradient(watch=losses, epochs=cell.get("length", "auto"), **every)
+    # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay beside it does.
+    prefixes = {"full_prefix": cell["d"], "sparse_prefix": len(cell.get("prefixes", ()))}.get(cell["method"], 1)
+    return Gradient(
+        optimiser="adam",
+        learning_rate=cell["learning_rate"],
+        weight_decay=cell["weight_decay"] / prefixes,
+        batch_size=cell["batch"],
+        epochs=cell["length"],
+        schedule="constant",
+        whiten=False,
+        # Where every step reads all rows, half the bytes are half the time; Talukder et al. 2026 will have used float32
+        # throughout.
+        dtype="float32" if cell["method"] == "monotone_l1" else "auto",
+        trace_every=max(1, cell["length"] // TRACE) if cell["batch"] == "full" else 1,
+        watch=losses,
+        canonical=False,
+    )
+
+
+def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Train one method on one configuration, and compare what it learned with the closed form."""
+    data = training_set(cell["data"], cell["rows"], cell["seed"])
+    family, d, ours = cell["family"], cell["d"], cell["method"] == "ours"
+    best = reference(data, family, d, cell["eps"] if ours and family == "fisher" else None)
+    ordering = ordering_of(cell)
+    losses = Losses(data, cell, best, ordering.measure(d, "uniform").omega)
+    objective: Any = "reconstruction"
+    if family == "fisher":
+        objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(code_eps=cell["eps"])
+    encoder = PrefixEncoder(
+        d, objective=objective, ordering=ordering, solver=solver_of(cell, losses), init="random",
+        random_state=cell["seed"],
+    ).fit(data.X, data.y if family == "fisher" else None)  # fmt: skip
+    learned = encoder.components_ if encoder.decoder_ is None else encoder.decoder_.T
+    batch = cell.get("batch", "full")
+    steps = 1 if batch == "full" else len(data.X) // batch
+    found = compared(learned, best) | {"trace": _curve(encoder.trace_, steps)}
+    if family == "fisher":
+        ruler = reference(data, family, d, cell["eps"])
+        found["in_metric"] = list(rounded(canonical_cosines(learned, ruler, data.moments, cell["eps"])))
+    return found
+
+
+def compared(learned: np.ndarray, best: Reference) -> dict[str, Any]:
+    """Return the three metrics of Talukder et al. 2026 C.3, all cosines, and the spectrum with its gaps."""
+    cosines = np.abs(unit_rows(learned) @ unit_rows(best.axes).T)
+    return {
+        "max_cos": list(rounded(max_cosines(learned, best.axes))),
+        "paired_cos": list(rounded(paired_cosines(learned, best.axes))),
+        "angles": list(rounded(mean_principal_angles(learned, best.axes))),
+        "cosines": [[round(float(value), 4) for value in row] for row in cosines],
+        "spectrum": list(rounded(best.spectrum[:-1])),
+        "gaps": list(rounded(best.gaps)),
+    }
+
+
+def canonical_cosines(learned: np.ndarray, best: Reference, moments: Moments, eps: float) -> np.ndarray:
+    """Return PairedCos of the canonical form of a discriminant code, in the metric Sw + eps I (theory, section 3)."""
+    N = moments.Sw + eps * np.eye(moments.p)
+    flag = flag_form(Code(unit_rows(learned), None, N, moments.Sb), "axes", ()).components
+    return paired_cosines(flag, best.axes, metric=N)
+
+
+def _curve(trace: list[dict[str, float]], steps: int) -> dict[str, list[float | None]]:
+    """Return at most TRACE entries of a trace, closer together early on, for a logarithmic axis."""
+    chosen = np.unique(np.geomspace(1, len(trace), TRACE).round().astype(int)) - 1
+    kept = [trace[i] for i in chosen]
+    columns = {"step": [steps * entry["epoch"] for entry in kept]}
+    columns |= {name: [entry[name] for entry in kept] for name in ("full", "own")}
+    return {name: list(rounded(values)) for name, values in columns.items()}
+
+
+def facts(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what Table 1 says of a configuration, as the data have it."""
+    data = training_set(cell["data"], cell["rows"], cell["seed"])
+    best = reference(data, cell["family"], cell["d"])
+    pca = np.linalg.eigvalsh(data.moments.St)[::-1]
+    lam = NonuniformL2("spectral").lambdas(pca, cell["d"])
+    return {
+        "p": data.X.shape[1],
+        "classes": len(np.unique(data.y)),
+        "lda_rank": int(np.linalg.matrix_rank(data.moments.Sb, hermitian=True)),
+        "sizes": list(data.sizes),
+        "largest_mean": float(f"{np.abs(data.moments.mean).max():.3g}"),
+        "sigma_d": float(f"{pca[cell['d'] - 1]:.6g}"),
+        "lambda": list(rounded([lam[0], lam[-1]])),
+        "wide_gaps": int(np.sum(best.gaps > 0.01)),
+    }

@@ -1,0 +1,122 @@
+"""``firstk diagnose`` end to end, on real files and on bad ones."""
+
+import json
+
+import numpy as np
+import pytest
+
+from command_line import firstk
+from firstk.data import load_digits
+from firstk.data.files import write_vectors
+from firstk.evaluation.diagnosis import Diagnosis, diagnose
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diagnose")
+    assert firstk("sample", "digits", "-o", "digits.npz", cwd=folder).returncode == 0
+    return folder
+
+
+def test_sentences_then_numbers(folder):
+    done = firstk("diagnose", "digits.npz", "--label", "label", "--image", "8x8", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("- Variance order serves this task")
+    assert "Which objective" in done.stdout
+    assert "2 x 2 patches" in done.stdout
+    assert done.stderr == ""  # no bar where nobody looks
+
+
+def test_json_is_the_library_s_record(folder):
+    done = firstk("diagnose", "digits.npz", "--label", "label", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = Diagnosis.from_json(done.stdout)
+    digits = load_digits()
+    expected = diagnose(digits.X, digits.y)
+    assert found.vectors == expected.vectors
+    assert found.suitability == expected.suitability
+    assert found.held_out == expected.held_out
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.npy", "a.safetensors", "a.parquet"])
+def test_formats_without_labels(folder, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    write_vectors(folder / name, load_digits().X)
+    done = firstk("diagnose", name, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["vectors"]["rank"] == 61
+
+
+def test_labels_from_a_second_file_and_targets(folder):
+    digits = load_digits()
+    np.save(folder / "pixels.npy", digits.X)
+    (folder / "labels.csv").write_text("name\n" + "\n".join(f"digit {y}" for y in digits.y) + "\n")
+    done = firstk("diagnose", "pixels.npy", "--labels", "labels.csv:name", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["classes"] == 10
+    forced = firstk("diagnose", "digits.npz", "--label", "label", "--kind", "targets", "--json", cwd=folder)
+    assert json.loads(forced.stdout)["kind"] == "targets"
+
+
+def test_only_some_parts(folder):
+    done = firstk("diagnose", "digits.npz", "--label", "label", "--only", "alignment,label-noise", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Label noise" in done.stdout
+    assert "Which objective" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["figure.svg", "figure.png"])
+def test_figure(folder, name):
+    pytest.importorskip("matplotlib")
+    done = firstk("diagnose", "digits.npz", "--label", "label", "--plot", name, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert name in done.stdout.splitlines()[-1]
+    content = (folder / name).read_bytes()
+    assert b"<svg" in content[:600] if name.endswith("svg") else content.startswith(b"\x89PNG")
+    assert not list(folder.glob(".firstk-*"))
+
+
+def test_nan_is_refused_with_its_row_or_dropped(folder):
+    X = load_digits().X.copy()
+    X[5, 3] = np.nan
+    np.save(folder / "holes.npy", X)
+    refused = firstk("diagnose", "holes.npy", cwd=folder)
+    assert refused.returncode == 1
+    assert "row 5" in refused.stderr
+    dropped = firstk("diagnose", "holes.npy", "--nan", "drop", "--json", cwd=folder)
+    assert json.loads(dropped.stdout)["vectors"]["rows"] == 1796
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.parquet"], "There is no file"),
+        (["empty.npy"], "empty"),
+        (["digits.npz", "--label", "intent"], "intent"),
+        (["digits.npz", "--image", "8x9"], "whose product is 64"),
+        (["digits.npz", "--image", "square"], "HEIGHTxWIDTH"),
+        (["digits.npz", "--only", "everything"], "'parts' parameter"),
+        (["digits.npz", "--kind", "class", "--label", "label"], "'kind' parameter"),
+        (["digits.npz", "--plot", "figure.txt"], "A figure ends in"),
+        (["digits.npz", "--plot", "nowhere/figure.svg"], "folder that exists"),
+        (["digits.npz", "--label", "label", "--labels", "labels.csv"], "not from both"),
+        (["one.npy"], "at least two rows"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, arguments, said):
+    (folder / "empty.npy").write_bytes(b"")
+    np.save(folder / "one.npy", np.ones((1, 4)))
+    done = firstk("diagnose", *arguments, cwd=folder)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("firstk: ")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_shows_an_example(folder):
+    done = firstk("diagnose", "--help", cwd=folder)
+    assert done.returncode == 0
+    assert "Example" in done.stdout
+    assert firstk("diagnose", cwd=folder).returncode == 2

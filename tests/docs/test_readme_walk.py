@@ -1,0 +1,65 @@
+"""The commands that the README prints run as printed, and say what it says they say."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from command_line import firstk
+from firstk import PrefixEncoder
+from firstk.data.files import open_vectors
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def block_after(mark: str) -> str:
+    """Return the fenced block that follows a mark."""
+    text = README.read_text("utf-8").split(mark, 1)[1]
+    return text.split("```", 2)[1].split("\n", 1)[1]
+
+
+def commands() -> list[list[str]]:
+    return [shlex.split(line, comments=True) for line in block_after("<!-- walk -->").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory) -> tuple[Path, dict[str, str]]:
+    """Run the walk in an empty folder; what each command printed, by its name."""
+    home = tmp_path_factory.mktemp("walk")
+    printed = {}
+    for program, command, *arguments in commands():
+        assert program == "firstk"
+        done = firstk(command, *arguments, cwd=home)
+        assert done.returncode == 0, f"firstk {command}: {done.stderr}"
+        assert "Traceback" not in done.stderr
+        printed[command] = done.stdout
+    return home, printed
+
+
+def test_it_is_five_commands():
+    assert [command for _, command, *_ in commands()] == ["sample", "diagnose", "fit", "report", "transform"]
+
+
+def test_fit_says_what_the_readme_shows(walked):
+    _, printed = walked
+    assert printed["fit"].split() == block_after("<!-- walk: fit -->").split()
+
+
+def test_the_recommended_k_is_the_one_that_transform_is_given(walked):
+    _, printed = walked
+    given = next(words for words in commands() if words[1] == "transform")
+    assert " ".join(given) in printed["fit"]
+
+
+def test_the_walk_leaves_a_model_a_page_and_a_shorter_file(walked):
+    home, _ = walked
+    assert sorted(file.name for file in home.iterdir()) == ["digits.npz", "model", "report.html", "short.npz"]
+    table = open_vectors(home / "short.npz")
+    assert (table.rows, table.width) == (1797, 10)
+    assert "label" in table.columns
+    assert PrefixEncoder.load(home / "model").n_components_ == 32
+    page = (home / "report.html").read_text("utf-8")
+    assert "10,000,000 vectors" in page
+    assert page.count('class="rebuilt"') == 10

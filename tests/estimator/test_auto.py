@@ -1,0 +1,210 @@
+"""What "auto" chooses, and on what grounds."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from firstk import Fisher, PrefixEncoder
+from firstk.estimator import auto as selection
+from firstk.exceptions import InvalidInputError
+from firstk.moments.row_sample import RowSample
+from firstk.objectives import Pairs
+
+
+def plain_choice(unseen, seen, *, scores=None, monkeypatch):
+    """Run `choose` on made-up held-out scores: `unseen` and `seen` by shrinkage."""
+    rng = np.random.default_rng(0)
+    right = rng.normal(size=(60, 3)).repeat(4, axis=0)  # every document has four queries
+    columns = {"left": rng.normal(size=(240, 3)), "right": right, "scores": scores}
+    sample = RowSample(1000).update(columns)
+    calls = []
+
+    def scores(self, candidates, folds):
+        calls.append(folds)
+        means = np.array([(unseen, seen)[len(calls) - 1][each.shrinkage] for each in candidates])
+        return np.tile(means, (len(folds), 1))
+
+    monkeypatch.setattr(selection._Trial, "scores", scores)
+    choice = selection.choose(Pairs("auto", 0.0), sample, None, None)
+    return choice.objective.shrinkage, calls, sample
+
+
+UNSEEN = {0.1: 0.50, 0.3: 0.585, 0.5: 0.595, 0.7: 0.60, 0.9: 0.57}
+SEEN = {0.1: 0.99, 0.3: 0.90, 0.5: 0.80, 0.7: 0.70, 0.9: 0.95}
+
+
+def test_positives_take_the_best_on_seen_documents_that_unseen_ones_can_bear(monkeypatch):
+    chosen, _, _ = plain_choice(UNSEEN, SEEN, monkeypatch=monkeypatch)
+    assert chosen == 0.3  # 0.1 and 0.9 lose more than 0.02 on unseen documents
+
+
+def test_scored_pairs_take_the_best_on_unseen_documents(monkeypatch):
+    chosen, calls, _ = plain_choice(UNSEEN, SEEN, scores=np.arange(240.0), monkeypatch=monkeypatch)
+    assert (chosen, len(calls)) == (0.7, 1)
+
+
+def test_folds_hold_documents_out_and_then_only_queries(monkeypatch):
+    _, (by_document, again), sample = plain_choice(UNSEEN, SEEN, monkeypatch=monkeypatch)
+    names = [row.tobytes() for row in sample["right"]]
+    for kept, held in by_document:
+        assert not {names[i] for i in kept} & {names[i] for i in held}
+        assert len(kept) + len(held) == 240
+    for kept, held in again:
+        assert {names[i] for i in held} <= {names[i] for i in kept}
+        assert not set(kept) & set(held)
+    assert sorted(np.concatenate([held for _, held in by_document])) == list(range(240))
+
+
+def test_score_of_a_candidate_weighs_each_octave_by_its_omega(monkeypatch):
+    encoder = PrefixEncoder(8).fit(np.random.default_rng(1).normal(size=(40, 8))).encoder_
+    curve = {2: 0.2, 4: 0.4, 8: 1.0}
+    monkeypatch.setattr(selection, "prefix_scores", lambda enc, held, metric, ks: [curve[k] for k in ks])
+    harmonic = 1 / np.arange(1, 9)
+    weights = np.array([harmonic[:2].sum(), harmonic[2:4].sum(), harmonic[4:].sum()]) / harmonic.sum()
+    assert selection._score(encoder, None, "harmonic") == pytest.approx(weights @ [0.2, 0.4, 1.0])
+
+
+def slow_score(X, y, shrinkage):
+    """Five-fold 1-NN accuracy at 2, 4 and 5 coordinates, weighted by how many prefixes each speaks for."""
+    folds = []
+    for f in range(5):
+        kept, held = np.arange(len(X)) % 5 != f, np.arange(len(X)) % 5 == f
+        enc = PrefixEncoder(objective=Fisher(shrinkage)).fit(X[kept], y[kept])
+        Z, Q = enc.transform(X[kept]), enc.transform(X[held])
+        judge = [
+            KNeighborsClassifier(1, metric="cosine").fit(Z[:, :k], y[kept]).score(Q[:, :k], y[held]) for k in (2, 4, 5)
+        ]
+        folds.append(np.average(judge, weights=(2, 2, 1)))
+    return np.array(folds)
+
+
+def test_rows_take_the_most_shrinkage_within_a_standard_error_of_the_best():
+    rng = np.random.default_rng(2)
+    y = np.arange(6).repeat(10)
+    X = (rng.normal(size=(6, 30)) * 0.5)[y] + rng.normal(size=(60, 30)) * np.geomspace(2, 0.3, 30)
+    enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
+    sample = RowSample(1000).update({"X": X, "y": y})
+    slow = {a: slow_score(sample["X"], sample["y"], a) for a in (0.1, 0.3, 0.5, 0.7, 0.9)}
+    means = {a: folds.mean() for a, folds in slow.items()}
+    assert {trial["shrinkage"]: trial["score"] for trial in enc.encoder_.config["auto"]} == pytest.approx(means)
+    best = slow[max(means, key=means.get)]
+    losses = {a: best - folds for a, folds in slow.items()}
+    tied = [a for a, loss in losses.items() if loss.mean() <= max(5e-4, loss.std(ddof=1) / np.sqrt(5))]
+    assert enc.objective_.shrinkage == max(tied)
+    assert len(set(means.values())) > 1
+
+
+def table(*means, spread=0.0):
+    """Five folds of scores that differ by `spread` between folds, alike for all candidates but the first."""
+    folds = np.tile(np.array(means), (5, 1))
+    folds[:, 0] += spread * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    return folds
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (table(0.8, 0.8 + 1e-16, 0.8 - 1e-16), 0.5),  # equal but for the last digit: the most shrinkage
+        (table(0.8, 0.8004, 0.7), 0.3),
+        (table(0.8, 0.79, 0.7), 0.1),
+        (table(0.8, 0.79, 0.7, spread=0.02), 0.3),  # 0.01 is less than the standard error of the difference, 0.014
+    ],
+)
+def test_ties_go_to_the_most_shrinkage(scores, expected):
+    candidates = [Fisher(a) for a in (0.1, 0.3, 0.5)]
+    assert selection._best(candidates, scores, sure=1.0).shrinkage == expected
+    order = np.array([2, 0, 1])
+    assert selection._best([candidates[i] for i in order], scores[:, order], sure=1.0).shrinkage == expected
+
+
+def test_of_equal_shrinkage_the_better_weight_of_neighbours_wins_and_the_larger_of_equals():
+    candidates = [Pairs(a, w) for w in (0.0, 0.25, 0.5) for a in (0.1, 0.9)]
+    scores = np.tile([0.70, 0.70, 0.70, 0.704, 0.70, 0.704 - 1e-12], (5, 1))
+    assert selection._best(candidates, scores, selection.TIE) == Pairs(0.9, 0.5)
+
+
+def test_copies_of_a_row_share_a_fold(monkeypatch):
+    """A held-out row whose copy is fitted on would be its own answer."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)).repeat(3, axis=0)
+    seen = []
+
+    def scores(self, candidates, folds):
+        seen.append(folds)
+        return np.zeros((5, len(candidates)))
+
+    monkeypatch.setattr(selection._Trial, "scores", scores)
+    sample = RowSample(1000).update({"X": X, "y": np.arange(120) % 2})
+    selection.choose(Fisher("auto"), sample, None, None)
+    rows = [row.tobytes() for row in sample["X"]]
+    for kept, held in seen[0]:
+        assert not {rows[i] for i in kept} & {rows[i] for i in held}
+
+
+@pytest.mark.parametrize("case", ["four distinct rows", "one row many times"])
+def test_few_distinct_rows_are_dealt_out_one_by_one(case):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 2
+    if case == "four distinct rows":
+        X = (X > 0).astype(float)
+    else:
+        X[:150], y = X[0], (np.arange(200) < 150).astype(int)
+    enc = PrefixEncoder(1, objective=Fisher(shrinkage="auto")).fit(X, y)
+    assert enc.objective_.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def folds_of(objective, columns, monkeypatch):
+    """Return the folds that `choose` asks scores for, in the order of its questions."""
+    asked = []
+
+    def scores(self, candidates, folds):
+        asked.append(folds)
+        return np.zeros((len(folds), len(candidates)))
+
+    monkeypatch.setattr(selection._Trial, "scores", scores)
+    selection.choose(objective, RowSample(10_000).update(columns), None, None)
+    return asked
+
+
+@pytest.mark.parametrize("n", [19, 20])
+def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
+    columns = {"X": np.random.default_rng(0).normal(size=(n, 2)), "y": np.arange(n) % 2}
+    if n == 20:
+        assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)[0]] == [4] * 5
+    else:
+        with pytest.raises(InvalidInputError, match=r"Fisher needs at least 20 rows or pairs\. Got 19"):
+            folds_of(Fisher("auto"), columns, monkeypatch)
+
+
+def test_a_choice_looks_at_4096_rows(monkeypatch):
+    columns = {"X": np.random.default_rng(0).normal(size=(5000, 1)), "y": np.arange(5000) % 2}
+    for kept, held in folds_of(Fisher("auto"), columns, monkeypatch)[0]:
+        assert sorted([*kept, *held]) == list(range(4096))
+
+
+@pytest.mark.parametrize(("n", "questions"), [(50, 2), (45, 1)])
+def test_seen_documents_are_asked_about_where_every_fold_has_ten_queries(monkeypatch, n, questions):
+    left, right = np.random.default_rng(0).normal(size=(n, 5)), np.eye(5)[np.arange(n) % 5]
+    assert len(folds_of(Pairs("auto", 0.0), {"left": left, "right": right}, monkeypatch)) == questions
+
+
+def test_documents_are_held_out_where_there_is_one_a_fold():
+    np.testing.assert_array_equal(selection._documents(np.eye(5)[[0, 1, 1, 2, 3, 4]]), [0, 1, 1, 2, 3, 4])
+    with pytest.raises(InvalidInputError, match=r"at least 5 different right sides\. Got 4"):
+        selection._documents(np.eye(4)[[0, 1, 1, 2, 3]])
+
+
+@pytest.mark.parametrize("beside", ["scores", "y", None])
+def test_evidence_is_what_was_held_out(beside):
+    """Pairs are evaluated by themselves; rows among those that were fitted."""
+    names = ("left", "right", "scores") if beside == "scores" else ("X", "y") if beside else ("X",)
+    kept, held = ({name: np.full((2, 2), number) for name in names} for number in (1, 2))
+    found = selection._evidence(kept, held)
+    for name in names:
+        np.testing.assert_array_equal(getattr(found, name), held[name])
+    if beside == "scores":
+        assert found.X is None
+        assert selection._evidence({}, {"left": kept["left"], "right": held["right"]}).scores is None
+    else:
+        np.testing.assert_array_equal(found.X_ref, kept["X"])
+        assert (found.y_ref is None) == (beside is None)

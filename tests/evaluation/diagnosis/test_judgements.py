@@ -1,0 +1,95 @@
+"""Which end of the spectrum, and which objective: verdicts on data built so that the right one is known."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from firstk import Fisher, PrefixEncoder
+from firstk.data import load_digits
+from firstk.evaluation.diagnosis import diagnose, gather
+from firstk.evaluation.diagnosis.axes import principal_axes
+from firstk.evaluation.diagnosis.subspaces import nearest_in, unit_rows
+
+RNG = np.random.default_rng(0)
+
+
+def planted(place, n=3000, p=10, strength=3.0):
+    """Two classes that differ along one coordinate; coordinates have falling variance."""
+    y = RNG.integers(0, 2, n)
+    scale = 0.7 ** np.arange(p)
+    X = RNG.standard_normal((n, p)) * scale
+    X[:, place] += strength * scale[place] * y
+    return X, y
+
+
+@pytest.mark.parametrize(("place", "winner"), [(0, "the top serves better"), (9, "the bottom serves better")])
+def test_ends_of_the_spectrum(place, winner):
+    X, y = planted(place)
+    found = diagnose(X, y, parts=["subspaces"]).subspaces
+    assert all(winner in sentence for sentence in found.sentences())
+    assert found.top[0].directions + found.bottom[0].directions == 10
+    assert found.top[0].variance + found.bottom[0].variance == pytest.approx(1)
+
+
+def test_no_difference_is_said_when_there_is_none():
+    X, _ = planted(0)
+    found = diagnose(X, RNG.integers(0, 2, 3000), parts=["subspaces", "suitability"])
+    assert all("no difference" in sentence for sentence in found.subspaces.sentences())
+    assert "No difference" in found.suitability.sentences()[0]
+
+
+def test_scores_are_those_of_held_out_rows():
+    """The linear score by least squares, the 1-NN score by scikit-learn, on the rows that were held out."""
+    digits = load_digits()
+    found = diagnose(digits.X, digits.y, parts=["subspaces"]).subspaces
+    gathered = gather(digits.X, digits.y, "labels")
+    axes = principal_axes(gathered.moments)
+    held = {row.tobytes() for row in gathered.X_held}
+    fit = np.array([row.tobytes() not in held for row in digits.X])
+    assert found.rows == (~fit).sum() == len(gathered.X_held)
+    for side, P in ((found.top[1], axes.P), (found.bottom[1], axes.P[:, ::-1])):
+        T = (digits.X - axes.mean) @ P[:, : side.directions]
+        A = np.column_stack([np.ones(len(T)), T])
+        W = np.linalg.lstsq(A[fit], np.eye(10)[digits.y[fit]], rcond=None)[0]
+        linear = np.mean((A[~fit] @ W).argmax(1) == digits.y[~fit])
+        assert side.probe == pytest.approx(linear, abs=1e-12)
+        near = KNeighborsClassifier(1).fit(T[fit], digits.y[fit]).score(T[~fit], digits.y[~fit])
+        assert side.neighbour == pytest.approx(near, abs=0.005)  # ties in float32
+
+
+def test_nearest_by_cosine_and_distance():
+    Z_ref, Z = RNG.standard_normal((50, 4)), RNG.standard_normal((20, 4))
+    distance = ((Z[:, None] - Z_ref) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(nearest_in(Z_ref, Z), distance.argmin(axis=1))
+    cosine = (Z @ Z_ref.T) / np.linalg.norm(Z_ref, axis=1)
+    np.testing.assert_array_equal(nearest_in(unit_rows(Z_ref), unit_rows(Z)), cosine.argmax(axis=1))
+
+
+def test_labels_hidden_from_variance_want_a_supervised_objective():
+    X, y = planted(9, strength=6.0)
+    found = diagnose(X, y, parts=["suitability"]).suitability
+    assert "fisher" in found.leader.lower()
+    behind = {margin.objective: margin for margin in found.margins}
+    assert behind["'reconstruction'"].clear
+    assert found.leader in found.sentences()[0]
+    # What is recommended can be asked for as it is written.
+    objective = eval(found.leader, {"Fisher": Fisher})
+    PrefixEncoder(objective=objective).fit(X, y)
+
+
+def test_targets_hidden_from_variance_want_regression():
+    X = RNG.standard_normal((2000, 10)) * 0.7 ** np.arange(10)
+    found = diagnose(X, X[:, 9], parts=["suitability"]).suitability
+    assert "egression" in found.leader
+    assert {curve.label: curve for curve in found.curves}["'regression'"].at(1) == pytest.approx(1, abs=0.01)
+    assert "suits these targets best" in found.sentences()[0]
+
+
+def test_margins_are_paired_means():
+    digits = load_digits()
+    found = diagnose(digits.X, digits.y, parts=["suitability"]).suitability
+    means = [np.mean(curve.score) for curve in found.curves]
+    assert means == sorted(means, reverse=True)
+    for margin, mean in zip(found.margins, means[1:], strict=True):
+        assert margin.behind == pytest.approx(means[0] - mean, abs=1e-12)
+        assert 0 < margin.error < 0.05

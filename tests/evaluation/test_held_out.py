@@ -1,0 +1,157 @@
+"""What a study writes down is what slower ways find, and what it cannot say it says it cannot."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.linear_model import LinearRegression
+
+from firstk import PrefixEncoder
+from firstk.data import load_digits
+from firstk.estimator.fit_files import draw, fit_stream
+from firstk.evaluation.baselines import BASELINES, baselines_of
+from firstk.evaluation.held_out import SAMPLES, Source, metrics_for, prefix_grid, steps_of, study
+from firstk.evaluation.records import Study
+from firstk.exceptions import InvalidInputError
+
+SOURCE = Source({"file": "digits.npz"}, 1797, 4, "Judged on some rows.", (8, 8))
+
+
+def fitted(objective, **columns):
+    n = len(next(iter(columns.values())))
+    return fit_stream(PrefixEncoder(6, objective=objective), [columns], draw(n, 0.2, 0))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits()
+
+
+@pytest.fixture(scope="module")
+def fisher(digits):
+    return fitted("fisher", X=digits.X, y=digits.y)
+
+
+@pytest.fixture(scope="module")
+def found(fisher):
+    return study(fisher, SOURCE)
+
+
+def test_the_lead_curve_is_that_of_the_encoder_on_the_held_out_rows(fisher, found):
+    slow = fisher.encoder.curve(
+        fisher.held["X"], fisher.held["y"], reference=(fisher.reference["X"], fisher.reference["y"])
+    )
+    lead = found.lead.ours
+    assert (lead.metric, lead.k, lead.score) == (slow.metric, slow.k, slow.score)
+    assert lead.confidence == 0.95
+    assert all(low <= score <= high for low, score, high in zip(lead.low, lead.score, lead.high, strict=True))
+
+
+def test_all_four_baselines_stand_beside_it(found):
+    assert [curve.label for curve in found.lead.baselines] == list(BASELINES)
+    assert {curve.metric for curve in found.lead.baselines} == {"1nn_accuracy"}
+    assert all(curve.k[-1] == 6 for curve in found.lead.baselines)
+
+
+def test_baselines_from_moments_are_those_from_rows(fisher, digits):
+    rest = np.setdiff1d(np.arange(1797), draw(1797, 0.2, 0).held)
+    quick = baselines_of(fisher.reference["X"], fisher.statistics)
+    for name, make in BASELINES.items():
+        slow = make(digits.X[rest])
+        np.testing.assert_allclose(quick[name].components[:10], slow.components[:10], atol=1e-4)
+        np.testing.assert_allclose(quick[name].mean, slow.mean, atol=1e-6)
+
+
+def test_axis_statistics_are_those_of_the_codes(fisher, found):
+    Z = fisher.encoder.transform(fisher.held["X"]).astype(float)
+    np.testing.assert_allclose(found.axes.magnitude, np.abs(Z).mean(axis=0))
+    np.testing.assert_allclose(found.axes.variance, Z.var(axis=0))
+    np.testing.assert_allclose(found.axes.spectrum, fisher.encoder.spectrum_)
+    assert found.axes.rank_correlation == pytest.approx(
+        spearmanr(found.axes.magnitude, found.axes.usefulness).statistic
+    )
+    assert found.axes.chance == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_images_are_rebuilt_by_the_best_linear_decoder_of_each_prefix(fisher, found, k):
+    """The slow way: a least-squares fit of the pixels to the first k coordinates, for this k alone."""
+    encode = fisher.encoder.transform
+    slow = LinearRegression().fit(encode(fisher.reference["X"])[:, :k], fisher.reference["X"])
+    samples = found.images.originals.array().astype(np.float32)
+    np.testing.assert_allclose(found.images.rebuilt(k), slow.predict(encode(samples)[:, :k]), atol=2e-3)
+
+
+def test_images_show_one_of_each_class(found):
+    assert found.images.names == tuple("0123456789")[:SAMPLES]
+    assert found.images.shape == (8, 8)
+
+
+def test_a_study_is_small_and_reads_back(found):
+    text = found.to_json()
+    assert len(text) < 40_000
+    assert Study.from_json(text) == found
+
+
+def test_precisions_are_judged_by_the_same_metric(found):
+    assert found.precisions.metric == found.lead.ours.metric
+    whole = found.precisions.choose(k=6, precision="float32")
+    assert whole.score == pytest.approx(found.lead.ours.at(6), abs=1e-6)
+
+
+def test_without_labels_their_parts_are_left_out_with_a_sentence(digits):
+    found = study(fitted("reconstruction", X=digits.X), Source({}, 1797, 4, "Judged."))
+    assert [c.ours.metric for c in found.comparisons] == ["readback_variance"]
+    assert found.axes.usefulness == ()
+    assert found.axes.rank_correlation is None
+    assert found.images is None
+    assert sum("no labels" in note for note in found.notes) == 2
+
+
+def test_labels_judge_an_objective_that_does_not_take_them(digits):
+    found = study(fitted("reconstruction", X=digits.X, y=digits.y), SOURCE)
+    assert [c.ours.metric for c in found.comparisons] == ["readback_variance", "1nn_accuracy"]
+
+
+def test_targets_have_an_r2(digits):
+    y = digits.X.sum(axis=1).astype(float) + digits.y
+    found = study(fitted("regression", X=digits.X, y=y), SOURCE)
+    assert [c.ours.metric for c in found.comparisons] == ["r2"]
+    assert found.axes.measure.endswith("R²")
+    assert found.images.names[0].startswith("row ") is False
+
+
+def test_pairs_say_how_many_documents_were_seen(digits):
+    left, right = digits.X[:400], digits.X[digits.y.argsort(kind="stable")][:400]
+    right = right[np.arange(400) % 150]  # documents repeat
+    scores = np.random.default_rng(0).random(400)
+    found = study(fitted("similarity", left=left, right=right, scores=scores), Source({}, 400, 4, "Judged."))
+    assert found.lead.ours.metric == "spearman"
+    assert any("right side that is in the training pairs" in note for note in found.notes)
+
+
+def test_too_few_rows_for_a_metric_leave_it_out():
+    X = np.random.default_rng(0).normal(size=(12, 4))
+    done = fit_stream(PrefixEncoder(2, objective="similarity"), [{"X": X}], draw(12, 0.3))
+    found = study(done, Source({}, 12, 8, "Judged."))
+    assert found.comparisons == ()
+    assert any("recall@10" in note and "more than 10 rows" in note for note in found.notes)
+
+
+def test_a_wrong_image_shape_is_a_sentence(fisher):
+    with pytest.raises(InvalidInputError, match="28x28 have 784 values, and the vectors have 64"):
+        study(fisher, Source({}, 1797, 4, "Judged.", (28, 28)))
+
+
+def test_progress_is_told_as_often_as_promised(fisher):
+    told = []
+    study(fisher, SOURCE, told.append)
+    assert len(told) == steps_of(fisher)
+    assert len(metrics_for(fisher.encoder.encoder_, fisher.evidence)) == 2
+
+
+def test_the_grid_has_every_short_prefix_and_the_full_width():
+    grid = prefix_grid(384)
+    assert set(range(1, 65)) <= set(grid.tolist())
+    assert grid[-1] == 384
+    assert np.diff(grid).max() / 384 < 0.06
+    assert set(prefix_grid(65)) == set(range(1, 66))

@@ -1,0 +1,124 @@
+"""Precision tables: every offer against rounding, cutting and judging by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.neighbors import KNeighborsClassifier
+
+from firstk import PrefixEncoder
+from firstk.data import load_digits
+from firstk.data.precision import PRECISIONS
+from firstk.evaluation.precision_cost import ladder, precision_table, search_times
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import Evidence
+
+
+def unit(Z):
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits()
+
+
+def evidence_of(d):
+    return Evidence(X=d.X_test, y=d.y_test, X_ref=d.X_train, y_ref=d.y_train)
+
+
+def test_neighbour_accuracy_of_rounded_references(digits):
+    enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
+    made = precision_table(enc.encoder_, evidence_of(digits), ks=[3, 9])
+    assert len(made) == 8
+    assert (made.metric, made.input_bytes, made.n_evaluated) == ("1nn_accuracy", 64 * 4, len(digits.X_test))
+    for offer in made:
+        stored, asking = enc.transform(digits.X_train, offer.k), enc.transform(digits.X_test, offer.k)
+        fitted = PRECISIONS[offer.precision].fit(stored)
+        back = fitted.restore(fitted.quantise(stored))
+        assert offer.bytes == fitted.quantise(stored).nbytes / len(stored)
+        nearest = (unit(asking) @ unit(back).T).argmax(axis=1)
+        slow = np.mean(digits.y_train[nearest] == digits.y_test)
+        # Bits make many ties, which rounding of cosines breaks one way or the other.
+        assert offer.score == pytest.approx(slow, abs=0.06 if offer.precision == "binary" else 0.006)
+
+
+def test_raw_vectors_are_those_of_the_curve(digits):
+    enc = PrefixEncoder(4, objective="fisher").fit(digits.X_train, digits.y_train)
+    made = precision_table(enc.encoder_, evidence_of(digits), ks=[4], precisions=["float32"])
+    raw = KNeighborsClassifier(1, metric="cosine").fit(digits.X_train, digits.y_train)
+    assert made.input_score == pytest.approx(raw.score(digits.X_test, digits.y_test))
+    reference = (digits.X_train, digits.y_train)
+    assert made.offers[0].score == enc.curve(digits.X_test, digits.y_test, reference=reference).at(4)
+
+
+def test_codes_that_are_normalised_are_rounded_after_that():
+    rng = np.random.default_rng(0)
+    left = rng.standard_normal((200, 6))
+    right = left + 0.5 * rng.standard_normal((200, 6))
+    scores = np.sum(left * right, axis=1)
+    enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores)
+    assert enc.encoder_.normalised
+    made = precision_table(enc.encoder_, Evidence(left=left, right=right, scores=scores), ks=[2, 4])
+    assert made.metric == "spearman"
+    for offer in made:
+        stored = enc.encode_document(right, offer.k)
+        fitted = PRECISIONS[offer.precision].fit(stored)
+        back = unit(fitted.restore(fitted.quantise(stored)).astype(float))
+        cosines = np.sum(unit(enc.encode_query(left, offer.k)) * back, axis=1)
+        assert offer.score == pytest.approx(spearmanr(cosines, scores)[0], abs=1e-6)
+
+
+def test_explained_variance_of_rounded_codes(digits):
+    enc = PrefixEncoder(8).fit(digits.X_train)
+    made = precision_table(enc.encoder_, Evidence(X=digits.X_test), ks=[8])
+    X = digits.X_test - enc.mean_
+    for offer in made:
+        Z = enc.transform(digits.X_test)
+        fitted = PRECISIONS[offer.precision].fit(Z)
+        left = np.sum((digits.X_test - enc.inverse_transform(fitted.restore(fitted.quantise(Z)))) ** 2)
+        assert offer.score == pytest.approx(1 - left / np.sum(X**2), abs=1e-5)
+
+
+def test_recall_finds_its_truth_once(digits, monkeypatch):
+    from firstk import metrics
+
+    calls = []
+    found = metrics.nearest_neighbours
+    monkeypatch.setattr(metrics, "nearest_neighbours", lambda *a, **k: calls.append(1) or found(*a, **k))
+    enc = PrefixEncoder(8).fit(digits.X_train)
+    made = precision_table(enc.encoder_, Evidence(X=digits.X_test), "recall@10", ks=[4, 8])
+    assert len(calls) == 1
+    assert made.choose(k=8, precision="float32").score == enc.curve(digits.X_test, metric="recall@10").at(8)
+
+
+def test_ladder_goes_by_half_octaves():
+    assert ladder(1) == (1,)
+    assert ladder(5) == (1, 2, 3, 4, 5)
+    assert ladder(384) == (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384)
+
+
+def test_latency_grows_with_the_stated_rows(digits):
+    enc = PrefixEncoder(8).fit(digits.X_train)
+    made = precision_table(enc.encoder_, Evidence(X=digits.X_test), ks=[2, 8], latency=True, rows=50_000)
+    assert made.n_searched == 50_000
+    assert all(offer.seconds > 0 for offer in made)
+    assert len({offer.seconds for offer in made if offer.k == 2}) == 1  # one search a k, whatever the precision
+    few = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000))
+    many = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000_000))
+    assert many[8] > 50 * few[8]  # reckoned in proportion, 1000 times; searches of one run vary
+
+
+def test_bad_input_is_a_sentence(digits):
+    encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
+    evidence = Evidence(X=digits.X_test)
+    for wrong, words in (
+        ({"ks": [9]}, r"'k' parameter of precision_table must be an int in \[1, 8\]"),
+        ({"precisions": ["int4"]}, "'precision' parameter of precision_table"),
+        ({"metric": "1nn_accuracy"}, "needs y, the labels"),
+        ({"metric": "beauty"}, "'metric'"),
+        ({"rows": 0}, "'rows'"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            precision_table(encoder, evidence, **wrong)

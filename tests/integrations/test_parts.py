@@ -1,0 +1,103 @@
+"""Statistics as bytes between workers and a driver: the calling conventions of Spark and Ray, without either."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from firstk import PrefixEncoder
+from firstk.exceptions import CorruptModelError, IllegalCombinationError, InvalidInputError
+from firstk.integrations.parts import finish, measure, merge
+
+pd = pytest.importorskip("pandas", reason="needs pandas, as Spark and Ray do here")
+
+RNG = np.random.default_rng(0)
+N, P, C = 300, 5, 3
+Y = RNG.integers(0, C, N)
+X = RNG.normal(size=(N, P)) * [4.0, 3.0, 2.0, 1.0, 0.5] + RNG.normal(size=(C, P))[Y] * 2
+NAMES = np.array(["red", "green", "blue"])[Y]
+CUTS = [0, 1, 90, 90, 200, 300]  # one partition is empty
+
+
+def frames(first, last, size=40):
+    """Yield what Spark's mapInPandas hands to a function: an iterator of frames, with vectors as lists."""
+    for start in range(first, last, size):
+        rows = slice(start, min(start + size, last))
+        yield pd.DataFrame({"vector": list(map(list, X[rows])), "label": NAMES[rows]})
+
+
+def map_in_pandas(function):
+    """Do what Spark does: call the function once a partition, on an iterator, and collect the rows it yields."""
+    parts = [list(function(frames(a, b))) for a, b in itertools.pairwise(CUTS)]
+    return [row for part in parts for frame in part for row in frame.itertuples(index=False)]
+
+
+def test_the_recipe_for_spark():
+    encoder = PrefixEncoder(objective="fisher")
+
+    def partition(frames):
+        batches = ({"X": np.stack(frame["vector"]), "y": frame["label"].to_numpy()} for frame in frames)
+        yield pd.DataFrame({"moments": [measure(encoder, batches)]})
+
+    finish(encoder, (bytes(row.moments) for row in map_in_pandas(partition)))
+    expected = PrefixEncoder(objective="fisher").fit(X, NAMES)
+    np.testing.assert_allclose(encoder.components_, expected.components_, rtol=0, atol=1e-9)
+    assert list(encoder.encoder_.head.classes) == ["blue", "green", "red"]
+    assert encoder.encoder_.config["data_fingerprint"] == expected.encoder_.config["data_fingerprint"]
+
+
+def test_the_recipe_for_ray():
+    encoder = PrefixEncoder(objective="fisher")
+
+    def batch(columns):  # Ray Data hands over a mapping of arrays, and takes one
+        return {"moments": np.array([measure(encoder, [{"X": columns["vector"], "y": columns["label"]}])], object)}
+
+    batches = [{"vector": X[a:b], "label": Y[a:b]} for a, b in itertools.pairwise(CUTS)]
+    rows = [row for columns in batches for row in batch(columns)["moments"]]
+    finish(encoder, rows)
+    np.testing.assert_allclose(
+        encoder.components_, PrefixEncoder(objective="fisher").fit(X, Y).components_, rtol=0, atol=1e-9
+    )
+
+
+def test_a_tree_of_merges_gives_the_same():
+    encoder = PrefixEncoder()
+    parts = [measure(encoder, [X[i : i + 30]]) for i in range(0, N, 30)]
+    tree = merge([merge(parts[:3]), merge(parts[3:7]), merge([]), merge(parts[7:])])
+    found = finish(PrefixEncoder(), [tree])
+    np.testing.assert_allclose(found.components_, PrefixEncoder().fit(X).components_, rtol=0, atol=1e-9)
+    assert len(tree) < 3 * len(parts[0]), "what travels does not grow with the number of rows"
+
+
+def test_pairs_and_their_sample_travel():
+    left, right = X, X + RNG.normal(size=X.shape)
+    encoder = PrefixEncoder(2, objective="similarity")
+    parts = [measure(encoder, [(left[a:b], right[a:b])], pairs=True) for a, b in itertools.pairwise(CUTS)]
+    found = finish(encoder, parts)
+    expected = PrefixEncoder(2, objective="similarity").fit_pairs(left, right)
+    np.testing.assert_allclose(found.components_, expected.components_, rtol=0, atol=1e-9)
+    assert found.objective_ == expected.objective_
+
+
+def test_bad_parts_get_a_sentence():
+    part = measure(PrefixEncoder(), [X])
+    with pytest.raises(InvalidInputError, match="No partition had a row"):
+        finish(PrefixEncoder(), [measure(PrefixEncoder(), []), merge([])])
+    with pytest.raises(CorruptModelError, match="Part 1 cannot be read"):
+        finish(PrefixEncoder(), [part, part[:-20]])
+    with pytest.raises(InvalidInputError, match="objective 'reconstruction', and the encoder has 'fisher'"):
+        finish(PrefixEncoder(objective="fisher"), [part])
+    with pytest.raises(InvalidInputError, match="others are of another"):
+        merge([part, measure(PrefixEncoder(objective="fisher"), [(X, Y)])])
+    with pytest.raises(InvalidInputError, match="cannot take in"):
+        finish(PrefixEncoder(), [part, measure(PrefixEncoder(), [X[:, :3]])])
+    with pytest.raises(ValueError, match="NaN"):
+        measure(PrefixEncoder(), [np.full((3, 2), np.nan)])
+
+
+def test_training_on_rows_is_refused():
+    pytest.importorskip("torch", reason="needs the extra 'torch'")
+    with pytest.raises(IllegalCombinationError, match=r"engines\.distributed"):
+        measure(PrefixEncoder(objective="classification"), [(X, Y)])

@@ -1,0 +1,50 @@
+"""The committed results of the full tier: one for each experiment, with the outcomes the expected files record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from firstk._base.json_records import to_plain
+from firstk_papers.frame.claims import WORDS
+from firstk_papers.frame.runner import Result
+from firstk_papers.frame.specs import catalogue
+
+SPECS = catalogue()
+FULL = Path(__file__).resolve().parents[2] / "results" / "full"
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_record_is_of_this_spec(name):
+    spec = SPECS[name]
+    result = Result.from_json((FULL / f"{spec.stem}.json").read_text())
+    assert (result.id, result.tier) == (name, "full")
+    assert result.settings == to_plain(spec.settings("full"))
+    assert {c.id: c.held for c in result.claims} == {c.id: (c.expect or {}).get("full") for c in spec.claims}
+    said = [(c.statement, c.threshold, c.reading) for c in result.claims]
+    assert said == [(c.statement, c.threshold_text, c.reading) for c in spec.claims]
+    assert result.reading == spec.reading != ""
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_figure_is_there(name):
+    for kind in ("svg", "png"):
+        assert (FULL / f"{SPECS[name].stem}.{kind}").stat().st_size > 5_000
+
+
+def test_the_docs_list_the_outcomes_that_depend_on_the_run():
+    page = (FULL.parents[1] / "docs" / "reproductions.md").read_text()
+    said = [line for line in page.splitlines() if " to " in line and line.endswith(("| held |", "| did not hold |"))]
+    rows = []
+    for spec in SPECS.values():
+        for claim in spec.claims:
+            if claim.depends("smoke"):
+                seen = claim.depends("smoke").partition(" over ")[0]
+                full = WORDS[claim.expect["full"]]
+                rows.append(f"| {spec.id}, {claim.id} | {claim.threshold_text} | {seen} | {full} |")
+    assert said == rows != []
+
+
+def test_no_result_is_left_over():
+    assert {path.stem for path in FULL.glob("*.json")} <= {spec.stem for spec in SPECS.values()}
