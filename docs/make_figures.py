@@ -14,8 +14,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 from PIL import Image
 
-from firstk.demo import embedded_data, fit_and_judge
-from firstk.report import plot_curves
+from firstk.cli._demo import embedded_data, fit_and_judge
+from firstk.evaluation.report import plot_curves
 
 IMAGES = Path(__file__).parent / "images"
 README = Path(__file__).parents[1] / "README.md"

@@ -363,9 +363,9 @@ import hashlib, json, sys
 from pathlib import Path
 import numpy as np
 from firstk import FunnelIndex, PrefixCurve, PrefixEncoder
-from firstk.checkpoints import Checkpoint
+from firstk.moments.checkpoint import Checkpoint
 from firstk.data.files import write_vectors
-from firstk.engines import parts
+from firstk.integrations import parts
 
 home = Path(sys.argv[1])
 home.mkdir()
@@ -380,7 +380,7 @@ Checkpoint(home / "stream").write({"a": X, "b": Y, "c": X[:, 0]}, {"end": 1, "ro
 write_vectors(home / "data.safetensors", X, {"id": np.arange(60)}, metadata=named)
 try:
     import torch
-    from firstk.solvers import _checkpoint
+    from firstk.solvers.gradient import checkpoint as _checkpoint
 except ImportError:
     pass
 else:

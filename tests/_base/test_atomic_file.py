@@ -111,7 +111,7 @@ def test_a_killed_write_of_a_checkpoint_leaves_the_old_one_and_the_next_removes_
     killed(
         """
 import os, sys, numpy as np
-from firstk import _arrays
+from firstk._base import arrays as _arrays
 os.fsync = lambda handle: os.kill(os.getpid(), 9)
 _arrays.write(sys.argv[1], {"a": np.zeros(9)})
 """,
@@ -127,7 +127,8 @@ _arrays.write(sys.argv[1], {"a": np.zeros(9)})
 
 SAVE = """
 import os, sys, numpy as np
-from firstk import _storage, _whole_file
+from firstk._base import atomic_file as _whole_file
+from firstk.encoder.storage import folder as _storage
 if "two renames" in sys.argv:
     _whole_file._exchange = lambda a, b: False
 def last_breath(call):

@@ -363,7 +363,7 @@ def test_wrong_usage_is_exit_code_2(folder):
 
 INTERRUPTED = """
 import os, signal
-import firstk.fitting
+import firstk.estimator.fit_files
 from firstk.data.files.opening import VectorTable
 firstk.estimator.fit_files.piece_rows = lambda width: 400
 checked = VectorTable._checked

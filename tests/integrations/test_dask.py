@@ -185,7 +185,7 @@ def test_training_that_needs_rows_is_refused_before_anything_is_read():
     read = []
     lazy = lazily(X, CUTS["even"]).map_blocks(lambda block: read.append(1) or block, meta=np.empty((0, 0)))
     with pytest.raises(
-        IllegalCombinationError, match=r"dask data with objective 'classification'.*engines\.distributed"
+        IllegalCombinationError, match=r"dask data with objective 'classification'.*integrations\.distributed"
     ):
         PrefixEncoder(objective="classification").fit(lazy, lazily(Y, CUTS["even"]))
     assert read == []

@@ -99,5 +99,5 @@ def test_bad_parts_get_a_sentence():
 
 def test_training_on_rows_is_refused():
     pytest.importorskip("torch", reason="needs the extra 'torch'")
-    with pytest.raises(IllegalCombinationError, match=r"engines\.distributed"):
+    with pytest.raises(IllegalCombinationError, match=r"integrations\.distributed"):
         measure(PrefixEncoder(objective="classification"), [(X, Y)])

@@ -238,8 +238,8 @@ SLOW = """
 import sys, time
 from firstk import PrefixEncoder
 from firstk.data.files import opening
-from firstk.fitting import fit_files
-import firstk.fitting as fitting
+from firstk.estimator.fit_files import fit_files
+import firstk.estimator.fit_files as fitting
 
 fitting.piece_rows = lambda width: 50
 folder, file, out, resume, pause = sys.argv[1:]

@@ -19,10 +19,11 @@ WIDTH, SHARD, SHARDS = 16, 250_000, 16
 FIT = """
 import sys
 from pathlib import Path
-from firstk import PrefixEncoder, accumulating
+from firstk import PrefixEncoder
+from firstk.moments import stream as accumulating
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import open_column
-from firstk.fitting import fit_stream, pieces_of
+from firstk.estimator.fit_files import fit_stream, pieces_of
 accumulating._PIECE_NUMBERS = 400_000
 folder, objective, shards = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 table, labels = open_vectors(folder / "vectors"), open_column(folder / "labels.npy")

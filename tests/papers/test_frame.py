@@ -213,7 +213,7 @@ def test_specs_are_found_and_refused_by_name(toy):
         ("bao2020/theorm4", "Did you mean bao2020/theorem4, bao2020/theorem5 or bao2020/theorem3?"),
         ("talukder2026/figure6", "Did you mean talukder2026/fig6, "),
         ("al", "Did you mean all?"),
-        ("nothing like it", "There are the papers balestriero2024, bao2020, talukder2026, and all."),
+        ("nothing like it", "There are the papers talukder2026, bao2020, balestriero2024, and all."),
     ],
 )
 def test_a_wrong_name_gets_the_nearest_few(name, meant):

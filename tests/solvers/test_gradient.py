@@ -163,7 +163,7 @@ def test_a_killed_process_resumes_to_the_same_bytes(tmp_path):
         import numpy as np
         from firstk import Gradient, PrefixEncoder
         from firstk.data import load_digits
-        from firstk.solvers import _checkpoint
+        from firstk.solvers.gradient import checkpoint as _checkpoint
         digits = load_digits()
         slow = sys.argv[1] == "slow"
         if slow:

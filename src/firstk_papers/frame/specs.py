@@ -80,7 +80,7 @@ class Spec:
 
 def catalogue(folder: Path = HERE) -> dict[str, Spec]:
     """Read all specs of a folder, in the order of papers and names: ours, or ones of your own in the same layout."""
-    paths = sorted(folder.glob("*/*.toml"), key=lambda path: (path.parent.name, _natural(path.stem)))
+    paths = sorted(folder.glob("*/*.toml"), key=_order)
     return {spec.id: spec for spec in map(read_spec, paths)}
 
 
@@ -148,6 +148,12 @@ def _spec(name: str, found: dict[str, Any], claims: list[dict[str, Any]]) -> Spe
     if len(set(ids)) < len(ids):
         raise InvalidInputError("two of its claims have the same id.")
     return spec
+
+
+def _order(path: Path) -> tuple[int, str, tuple[str, int, str]]:
+    """Sort our papers as they are listed, others by name; and the experiments of a paper."""
+    papers, paper = list(PAPERS), path.parent.name
+    return papers.index(paper) if paper in PAPERS else len(papers), paper, _natural(path.stem)
 
 
 def _natural(stem: str) -> tuple[str, int, str]:

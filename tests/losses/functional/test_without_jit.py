@@ -10,8 +10,8 @@ pytest.importorskip("numba", reason="without numba there is nothing to switch of
 CODE = """
 import numpy as np, torch
 from firstk import FunnelIndex
-from firstk.kernels.cross_entropy import cross_entropy
-from firstk.kernels.contrastive import info_nce
+from firstk.losses.functional.cross_entropy import cross_entropy
+from firstk.losses.functional.contrastive import info_nce
 from firstk.retrieval import index
 
 torch.manual_seed(0)
