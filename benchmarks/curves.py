@@ -38,7 +38,7 @@ def embeddings() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def one_by_one(Z_ref: np.ndarray, y_ref: np.ndarray, Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Truncate, normalise, multiply and take the best reference, once for every k."""
+    """Truncate, normalize, multiply and take the best reference, once for every k."""
     accuracy = np.empty(Z.shape[1])
     for k in range(1, Z.shape[1] + 1):
         A, B = Z[:, :k], Z_ref[:, :k]

@@ -19,9 +19,9 @@ from benchmarks.harness import Claim, best_times, duel
 from firstk import FunnelIndex, PrefixEncoder
 from firstk.exceptions import MissingDataError
 
-QUERIES, NEIGHBOURS, RECALL, SHARE = 2000, 10, 0.99, 0.1
+QUERIES, NEIGHBORS, RECALL, SHARE = 2000, 10, 0.99, 0.1
 FAISS = "faiss IndexFlatL2"
-SPEED = Claim(f"{QUERIES} queries, {NEIGHBOURS} neighbours, codes ready, one thread", "funnel", (FAISS,), 1.0)
+SPEED = Claim(f"{QUERIES} queries, {NEIGHBORS} neighbors, codes ready, one thread", "funnel", (FAISS,), 1.0)
 ENCODED = Claim("The same from pixels, so that encoding counts", "encoding and funnel", (FAISS,), 1.0)
 EXACT = Claim("The same, provably exact", "funnel, exact=True", (FAISS,), 1.0)
 MIB = 2**20
@@ -54,7 +54,7 @@ def quality(title: str, result: Any, truth: np.ndarray, recall: float, share: fl
     """Print recall and work of a search, and tell whether both are as promised."""
     found = float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, result.ids, strict=True)]))
     met = found >= recall and result.fraction <= share
-    print(f"{title}: recall@{NEIGHBOURS} {found:.4f} (promised {recall:g}), {result.fraction:.2%} of the "
+    print(f"{title}: recall@{NEIGHBORS} {found:.4f} (promised {recall:g}), {result.fraction:.2%} of the "
           f"multiply-adds of brute force (promised {share:.0%}): {'met' if met else 'NOT MET'}")  # fmt: skip
     return met
 
@@ -71,7 +71,7 @@ def build(X: np.ndarray) -> tuple[PrefixEncoder, FunnelIndex, np.ndarray]:
     fitting = lap()
     Z = encoder.transform(X)
     encoding = lap()
-    index = FunnelIndex.fit(Z, recall=RECALL, n_neighbours=NEIGHBOURS)
+    index = FunnelIndex.fit(Z, recall=RECALL, n_neighbors=NEIGHBORS)
     print(f"\n{index}\nfitting the encoder {fitting:.1f} s, encoding the rows {encoding:.1f} s, "
           f"choosing the schedule {lap():.1f} s")  # fmt: skip
     index.search(Z[:64], threads=1)  # compiles, and lays the rows out
@@ -82,7 +82,7 @@ def build(X: np.ndarray) -> tuple[PrefixEncoder, FunnelIndex, np.ndarray]:
 def first_stages(Z: np.ndarray, codes: np.ndarray, truth: np.ndarray) -> None:
     """Print what the smaller forms of the first stage give; nothing is promised of them."""
     for form in ("int8", "binary"):
-        index = FunnelIndex.fit(Z, recall=RECALL, n_neighbours=NEIGHBOURS, first_stage=form)
+        index = FunnelIndex.fit(Z, recall=RECALL, n_neighbors=NEIGHBORS, first_stage=form)
         result = index.search(codes, threads=1)
         seconds = best_times({form: lambda index=index: index.search(codes, threads=1)}, 2)[form]
         found = float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, result.ids, strict=True)]))
@@ -94,12 +94,12 @@ def run() -> bool:
     """Print recall, work, speed, memory and build time; True when every promise is met."""
     X, Q = images()
     flat = flat_index(X)
-    truth = flat.search(Q, NEIGHBOURS)[1]
+    truth = flat.search(Q, NEIGHBORS)[1]
     encoder, index, Z = build(X)
     codes = encoder.transform(Q)
     met = [
         quality("funnel", index.search(codes), truth, RECALL, SHARE),
-        # Pixels and codes are rounded differently, which may swap neighbours that are equally far.
+        # Pixels and codes are rounded differently, which may swap neighbors that are equally far.
         quality("exact", index.search(codes, exact=True), truth, 0.999, 1.0),
     ]
     runs: dict[str, Callable[[], object]] = {
@@ -107,7 +107,7 @@ def run() -> bool:
         ENCODED.ours: lambda: index.search(encoder.transform(Q), threads=1),
         EXACT.ours: lambda: index.search(codes, exact=True, threads=1),
         "two threads": lambda: index.search(codes, threads=2),
-        FAISS: lambda: flat.search(Q, NEIGHBOURS),
+        FAISS: lambda: flat.search(Q, NEIGHBORS),
     }
     met += [duel(claim, runs, rounds=5) for claim in (SPEED, ENCODED, EXACT)]
     seconds = best_times({name: runs[name] for name in (SPEED.ours, "two threads")}, 5)

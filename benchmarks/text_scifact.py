@@ -17,7 +17,7 @@ from firstk.evaluation.baselines import BASELINES
 
 KS = [16, 32, 64, 128]
 PARTS = ("seen", "unseen")
-MIXED = "pairs, neighbours mixed in"
+MIXED = "pairs, neighbors mixed in"
 # How far below the best baseline an objective may be on documents that were not seen.
 SLACK = 0.02
 
@@ -30,7 +30,7 @@ def objectives(sets: RetrievalSet) -> dict[str, Any]:
     print(f"  chosen on training judgements, with documents held out: {mixed.objective_}")
     return {
         MIXED: mixed.encoder_,
-        "neighbours": PrefixEncoder(objective="similarity").fit(sets.documents).encoder_,
+        "neighbors": PrefixEncoder(objective="similarity").fit(sets.documents).encoder_,
         "dot products": PrefixEncoder(objective=Similarity(keep="dot_products")).fit(sets.documents).encoder_,
         "full-prefix InfoNCE from the first": PrefixEncoder(
             objective=mixed.objective_, solver="gradient", random_state=0

@@ -57,7 +57,7 @@ class Own:
 
     def fit(self, parts: Parts, seed: int) -> Encode:
         """Fit on the training part."""
-        objective = Similarity(shrinkage=0.9, neighbours=0.0, fidelity=self.fidelity, temperature=self.temperature)
+        objective = Similarity(shrinkage=0.9, neighbor_weight=0.0, fidelity=self.fidelity, temperature=self.temperature)
         encoder = PrefixEncoder(
             max(OMEGA),
             objective=objective,

@@ -38,7 +38,7 @@ SAMPLED, SMALL = FullPrefix(estimator="sampled"), MLP(hidden=(5,), dropout=0.0)
 CASES = {
     "cross-entropy": case("classification", Y, **BATCHES),
     # One epoch, twenty steps: near the optimum the last digit decides how many points a line search tries.
-    "cross-entropy, full batch": case("classification", Y, batch_size="full", epochs=1, optimiser="lbfgs"),
+    "cross-entropy, full batch": case("classification", Y, batch_size="full", epochs=1, optimizer="lbfgs"),
     "cross-entropy, sampled": case("classification", Y, ordering=SAMPLED, **BATCHES),
     "cross-entropy, weighted": case("classification", Y, weight=W, **BATCHES),
     "cross-entropy, network, judged": case("classification", Y, network=SMALL, judged=True, **BATCHES),

@@ -100,7 +100,7 @@ MODULES: dict[str, tuple[int, tuple[str, ...]]] = {
     "kernels/halves/ratio_trace.py": (4, (_HALVES, *_TRAINING)),
     "solvers/_loop.py": (16, _TRAINING),
     "selection.py": (14, ("tests/estimator/test_auto.py",)),
-    "metrics/_sweep.py": (16, ("tests/metrics/test_neighbours.py", "tests/properties/test_last_bits.py")),
+    "metrics/_sweep.py": (16, ("tests/metrics/test_neighbors.py", "tests/properties/test_last_bits.py")),
     "_arrays.py": (10, _BYTES),
     "_tensors.py": (8, ("tests/encoder/storage/test_folder.py", *_BYTES)),
     "_whole_file.py": (14, _FOLDERS),

@@ -41,7 +41,7 @@ def third_comoment(left, right, scores):
 
 
 def clear_gaps(spectrum, noise):
-    """Tell which axes of a descending spectrum stand further than `noise` from both neighbours."""
+    """Tell which axes of a descending spectrum stand further than `noise` from both neighbors."""
     values = np.asarray(spectrum, dtype=float)
     steps = np.abs(np.diff(values))
     above, below = np.append(np.inf, steps), np.append(steps, np.inf)
@@ -88,7 +88,7 @@ def residual(targets, Z):
     return (np.sum(targets**2) - np.sum((np.swapaxes(Q, -1, -2) @ targets) ** 2, axis=(-2, -1))) / len(targets)
 
 
-def orthonormalised(B, N):
+def orthonormalized(B, N):
     """Rows of each encoder (..., d, p) made orthonormal in the metric N, in order."""
     L = np.linalg.cholesky(B @ N @ np.swapaxes(B, -1, -2))
     return np.linalg.solve(L, B)

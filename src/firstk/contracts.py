@@ -32,7 +32,7 @@ class NormativeLine:
         squared norm of the code 1.
     centring : {"mean", "none", "sides"}
         What is subtracted from a vector before it is encoded; "sides": each side of a pair its own mean.
-    normalised : bool
+    normalized : bool
         Whether codes are brought to unit norm after truncation.
     omega : str
         Default weights of prefixes.
@@ -42,7 +42,7 @@ class NormativeLine:
 
     scaling: Literal["orthonormal", "metric", "noise"]
     centring: Literal["mean", "none", "sides"]
-    normalised: bool
+    normalized: bool
     omega: str
     metric: str
 

@@ -273,7 +273,7 @@ def test_training_checkpoints_of_nonsense_are_refused(tmp_path, tree):
         _checkpoint.read(tmp_path, "mine")
 
 
-@pytest.mark.parametrize("spoil", ["at", "model", "optimiser", "generator", "global"])
+@pytest.mark.parametrize("spoil", ["at", "model", "optimizer", "generator", "global"])
 def test_a_training_checkpoint_that_does_not_fit_the_run_is_refused(tmp_path, spoil, monkeypatch):
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     from firstk import Gradient
@@ -287,14 +287,14 @@ def test_a_training_checkpoint_that_does_not_fit_the_run_is_refused(tmp_path, sp
         enc.set_params(solver=replace(solver, resume=True)).fit(X)
 
 
-INDEX = FunnelIndex.fit(X, schedule=[(2, 30), (3, 20)], n_neighbours=5)
+INDEX = FunnelIndex.fit(X, schedule=[(2, 30), (3, 20)], n_neighbors=5)
 FORGED = {
     "rows in words": {"schedule": {"rows": "60"}},
     "rows of a fraction": {"schedule": {"rows": 60.5}},
     "no rows": {"schedule": {"rows": 0}},
-    "neighbours of a fraction": {"schedule": {"n_neighbours": 5.5}},
-    "no neighbours": {"schedule": {"n_neighbours": 0}},
-    "neighbours in a list": {"schedule": {"n_neighbours": [5]}},
+    "neighbors of a fraction": {"schedule": {"n_neighbors": 5.5}},
+    "no neighbors": {"schedule": {"n_neighbors": 0}},
+    "neighbors in a list": {"schedule": {"n_neighbors": [5]}},
     "an exact prefix of a fraction": {"schedule": {"exact_k": 2.5}},
     "an exact prefix that is true": {"schedule": {"exact_k": True}},
     "a cosine in words": {"schedule": {"remainder_cosine": "0.5"}},

@@ -203,7 +203,7 @@ def test_a_head_needs_no_reference_and_says_so(folder):
 
 
 @pytest.mark.parametrize("metric", ["1nn_accuracy", "recall@10"])
-def test_no_row_is_its_own_neighbour(folder, metric):
+def test_no_row_is_its_own_neighbor(folder, metric):
     arguments = ("fisher", "test.npz", "--label", "label", "--metric", metric)
     plain = found(folder, *arguments)
     for same in ("test.npz", "./test.npz", folder / "test.npz"):

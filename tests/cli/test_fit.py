@@ -197,7 +197,7 @@ def test_targets_are_predicted(folder):
 
 def test_pairs_by_row_number(folder):
     spec = f"{folder / 'pairs.npz'}:left,right,score"
-    arguments = ("--objective", "similarity", "--components", 4, "--shrinkage", 0.5, "--neighbours", 0.5)
+    arguments = ("--objective", "similarity", "--components", 4, "--shrinkage", 0.5, "--neighbor-weight", 0.5)
     printed = run("fit", folder / "digits.npz", "--pairs", spec, *arguments, "-o", folder / "pairs")
     assert "spearman at k" in printed
     assert "60 held-out pairs" in printed

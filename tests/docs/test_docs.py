@@ -182,7 +182,7 @@ def line_of_code(name: str) -> dict[str, str]:
         "shrinkage": '"auto"' if shrinkage == "auto" else str(shrinkage),
         "scaling": line.scaling,
         "centring": line.centring,
-        "normalised": "yes" if line.normalised else "no",
+        "normalized": "yes" if line.normalized else "no",
         "omega": line.omega,
         "metric": " or ".join(names),
         "needs": needs_of(names[0]),
@@ -204,7 +204,7 @@ def test_similarity_resolves_to_the_members_of_the_table():
     """The page speaks of three members with their own defaults; the public face must hand out those defaults."""
     face = objectives.Similarity()
     assert face.for_pairs() == objectives.Pairs()
-    assert face.for_rows() == objectives.Neighbours()
+    assert face.for_rows() == objectives.Neighbors()
     assert objectives.Similarity(keep="dot_products").for_rows() == objectives.DotProducts()
 
 

@@ -54,10 +54,10 @@ ENCODERS = {
     "mixture, labels": lambda X, y, Y, R, s: PrefixEncoder(objective="mixture").fit(X, y),
     "gaussian": lambda X, y, Y, R, s: PrefixEncoder(objective=Denoising(GaussianNoise(0.3))).fit(X),
     "masking": lambda X, y, Y, R, s: PrefixEncoder(objective=Denoising(Masking(0.4, (0, 0, 1, 1, 2, 2)))).fit(X),
-    "neighbours": lambda X, y, Y, R, s: PrefixEncoder(objective="similarity").fit(X),
+    "neighbors": lambda X, y, Y, R, s: PrefixEncoder(objective="similarity").fit(X),
     "dot products": lambda X, y, Y, R, s: PrefixEncoder(objective=Similarity(keep="dot_products")).fit(X),
     "scored pairs": lambda X, y, Y, R, s: PrefixEncoder(objective="similarity").fit_pairs(X, R, s),
-    "positive pairs": lambda X, y, Y, R, s: PrefixEncoder(objective=Similarity("neighbours", 0.5, 0.1)).fit_pairs(X, R),
+    "positive pairs": lambda X, y, Y, R, s: PrefixEncoder(objective=Similarity("neighbors", 0.5, 0.1)).fit_pairs(X, R),
     "omega": lambda X, y, Y, R, s: PrefixEncoder(3, ordering=FullPrefix(omega=[3.0, 2.0, 1.0])).fit(X),
     "streamed": lambda X, y, Y, R, s: PrefixEncoder().partial_fit(X[:40]).partial_fit(X[40:]),
 }
@@ -91,19 +91,19 @@ def test_a_cut_encoder_shares_memory_and_is_the_prefix(fitted, name):
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_prefixes_are_first_coordinates(fitted, name):
-    """Before normalisation the first k coordinates are the code of length k; after it they differ by the norm only."""
+    """Before normalization the first k coordinates are the code of length k; after it they differ by the norm only."""
     enc, X = fitted[name], draw()[0]
     whole = enc.encoder_.coordinates(X)
     for k in range(1, enc.n_components_ + 1):
         expected = whole[:, :k].copy()
-        if enc.encoder_.normalised:
+        if enc.encoder_.normalized:
             expected /= np.linalg.norm(expected, axis=1, keepdims=True)
         np.testing.assert_allclose(enc.transform(X, k), expected, atol=1e-13)
 
 
 def test_a_row_at_the_mean_has_the_zero_code(fitted):
-    enc = fitted["neighbours"]
-    assert not enc.transform(enc.mean_[None]).any()  # normalised, and still no NaN
+    enc = fitted["neighbors"]
+    assert not enc.transform(enc.mean_[None]).any()  # normalized, and still no NaN
 
 
 @pytest.mark.parametrize("index", [0, slice(1, 3), slice(None, None, 2), [0, 1], "2"])
@@ -210,7 +210,7 @@ def test_float32_in_float32_out(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["reconstruction", "fisher", "regression", "mixture, targets", "gaussian", "neighbours"]
+    "name", ["reconstruction", "fisher", "regression", "mixture, targets", "gaussian", "neighbors"]
 )
 def test_sparse_rows_in(name):
     X, y, Y, R, s = draw()

@@ -117,7 +117,7 @@ def test_ties_go_to_the_most_shrinkage(scores, expected):
     assert selection._best([candidates[i] for i in order], scores[:, order], sure=1.0).shrinkage == expected
 
 
-def test_of_equal_shrinkage_the_better_weight_of_neighbours_wins_and_the_larger_of_equals():
+def test_of_equal_shrinkage_the_better_weight_of_neighbors_wins_and_the_larger_of_equals():
     candidates = [Pairs(a, w) for w in (0.0, 0.25, 0.5) for a in (0.1, 0.9)]
     scores = np.tile([0.70, 0.70, 0.70, 0.704, 0.70, 0.704 - 1e-12], (5, 1))
     assert selection._best(candidates, scores, selection.TIE) == Pairs(0.9, 0.5)

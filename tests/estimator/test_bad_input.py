@@ -116,7 +116,7 @@ CASES = {
     "constant columns, regression": (fit(np.ones((N, P)), T, objective="regression"), "every column is constant"),
     "constant targets": (fit(X, np.ones(N), objective="regression"), "unrelated to the data"),
     "constant pairs": (
-        fit_pairs(np.ones((N, P)), np.ones((N, P)), objective=Similarity(shrinkage=0.5, neighbours=0.0)),
+        fit_pairs(np.ones((N, P)), np.ones((N, P)), objective=Similarity(shrinkage=0.5, neighbor_weight=0.0)),
         "constant",
     ),
     "auto with one document": (fit_pairs(right=np.ones((N, P))), "needs at least 5 different right sides. Got 1: set"),
@@ -251,7 +251,7 @@ CASES = {
     ),
     "a curve of equal scores": (
         lambda: (
-            PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbours=0.0))
+            PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbor_weight=0.0))
             .fit_pairs(X, R)
             .curve_pairs(X, R, np.ones(N), metric="spearman")
         ),
@@ -438,8 +438,8 @@ def test_columns_that_float32_can_hardly_tell_from_constant_ones_get_a_true_sent
 
 
 def test_equal_scores_are_positives():
-    enc = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbours=0.0)).fit_pairs(X, R, np.full(N, 3.0))
-    other = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbours=0.0)).fit_pairs(X, R)
+    enc = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbor_weight=0.0)).fit_pairs(X, R, np.full(N, 3.0))
+    other = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbor_weight=0.0)).fit_pairs(X, R)
     np.testing.assert_allclose(enc.components_, other.components_, atol=1e-12)
 
 

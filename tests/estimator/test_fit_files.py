@@ -97,7 +97,7 @@ def test_pairs_stream_too():
     scores = np.sum(left * right, axis=1)
     whole = {"left": left, "right": right, "scores": scores}
     parts = draw(120, 0.25, 0)
-    objective = Similarity(shrinkage=0.5, neighbours=0.0)
+    objective = Similarity(shrinkage=0.5, neighbor_weight=0.0)
     done = fit_stream(PrefixEncoder(2, objective=objective), [whole], parts)
     rest = np.setdiff1d(np.arange(120), parts.held)
     slow = PrefixEncoder(2, objective=objective).fit_pairs(left[rest], right[rest], scores[rest])

@@ -32,7 +32,7 @@ CLOSED = {
     "defaults": {},
     "names": {"objective": "similarity", "solver": "closed_form"},
     "settings": {"objective": Denoising(Masking(0.4, [0, 0, 1, 1])), "solver": ClosedForm("float64")},
-    "auto stays auto": {"objective": Similarity(keep="neighbours", shrinkage="auto")},
+    "auto stays auto": {"objective": Similarity(keep="neighbors", shrinkage="auto")},
     "a list of weights": {"n_components": 3, "ordering": FullPrefix(omega=[3.0, 2.0, 1.0])},
     "an array of weights": {"n_components": 3, "ordering": FullPrefix(omega=np.array([3.0, 2.0, 1.0]))},
     "weights by length": {"n_components": 3, "ordering": FullPrefix(omega={1: 2.0, 3: 1.0})},

@@ -13,8 +13,8 @@ from firstk import PrefixEncoder, Similarity, metrics
 from firstk.data import load_scifact, load_stsb
 
 
-def given_or_chosen(shrinkage, neighbours):
-    given = Similarity(shrinkage=shrinkage, neighbours=neighbours)
+def given_or_chosen(shrinkage, neighbors):
+    given = Similarity(shrinkage=shrinkage, neighbor_weight=neighbors)
     return pytest.fixture(
         scope="module",
         params=[
@@ -24,7 +24,7 @@ def given_or_chosen(shrinkage, neighbours):
     )
 
 
-@given_or_chosen(shrinkage=0.9, neighbours=0.0)
+@given_or_chosen(shrinkage=0.9, neighbors=0.0)
 def sts_curve(request, data_folder):
     sts = load_stsb(data_folder)
     enc = PrefixEncoder(objective=request.param).fit_pairs(*sts.part("train"))
@@ -37,7 +37,7 @@ def test_sts_benchmark(sts_curve, k, least):
     assert sts_curve.at(k) >= least
 
 
-@given_or_chosen(shrinkage=0.5, neighbours=0.25)
+@given_or_chosen(shrinkage=0.5, neighbors=0.25)
 def scifact(request, data_folder):
     """Return nDCG@10 at 32, 64 and 128 of 384 dimensions: of the encoder and of uncentred SVD, seen and unseen."""
     sets = load_scifact(data_folder)

@@ -22,11 +22,11 @@ OBJECTIVES = {  # what a batch brings, the objective
     "mixture, labels": ("labels", Mixture(0.5)),
     "gaussian": ("rows", Denoising(GaussianNoise(0.5))),
     "masking": ("rows", Denoising(Masking(0.5, (0, 0, 1, 1, 2, 2)))),
-    "neighbours": ("rows", "similarity"),
-    "neighbours, auto": ("rows", Similarity(shrinkage="auto")),
+    "neighbors": ("rows", "similarity"),
+    "neighbors, auto": ("rows", Similarity(shrinkage="auto")),
     "dot products": ("rows", Similarity(keep="dot_products")),
-    "scored pairs": ("scores", Similarity(shrinkage=0.5, neighbours=0.25)),
-    "positive pairs": ("pairs", Similarity(shrinkage=None, neighbours=0.0)),
+    "scored pairs": ("scores", Similarity(shrinkage=0.5, neighbor_weight=0.25)),
+    "positive pairs": ("pairs", Similarity(shrinkage=None, neighbor_weight=0.0)),
     "scored pairs, auto": ("scores", "similarity"),
     "positive pairs, auto": ("pairs", "similarity"),
 }
@@ -145,8 +145,8 @@ def test_offsets_do_no_harm_to_streams(name, offset):
     columns = draw(kind)
     sides = 2 if kind in ("pairs", "scores") else 1
     moved = [part + offset if i < sides else part for i, part in enumerate(columns)]
-    # Neighbours by cosine are others far from the origin, so pairs go without them here.
-    unmixed = Similarity(shrinkage=0.5, neighbours=0.0)
+    # Neighbors by cosine are others far from the origin, so pairs go without them here.
+    unmixed = Similarity(shrinkage=0.5, neighbor_weight=0.0)
     objective = unmixed if name == "scored pairs" else OBJECTIVES[name][1]
     there, here = PrefixEncoder(objective=objective), PrefixEncoder(objective=objective)
     for rows in np.array_split(np.arange(N), 5):
@@ -163,7 +163,7 @@ def test_fewer_rows_than_columns_take_the_same_answer_from_both_routes(name):
     if name == "masking":
         objective = Denoising(Masking(0.5))
     elif name == "positive pairs":  # without shrinkage, fewer pairs than columns agree perfectly in many directions
-        objective = Similarity(shrinkage=0.3, neighbours=0.0)
+        objective = Similarity(shrinkage=0.3, neighbor_weight=0.0)
     columns = draw(kind, n=48, p=100)
     a, b, c = (PrefixEncoder(3, objective=objective) for _ in range(3))
     learn(a, kind, columns, whole=True)
@@ -226,7 +226,7 @@ def test_weights_may_come_with_some_batches_only():
         .partial_fit(X[:60])
         .partial_fit(X[60:], sample_weight=np.ones(60))
     )
-    assert ones.n_components_ == whole_of("neighbours, auto", np.float64).n_components_
+    assert ones.n_components_ == whole_of("neighbors, auto", np.float64).n_components_
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def seen(name, **parameters):
             lambda: seen("mixture, labels"),
             r"cannot take in",
         ),
-        (lambda: seen("neighbours"), lambda: seen("positive pairs, auto"), "from rows or from pairs, not from both"),
+        (lambda: seen("neighbors"), lambda: seen("positive pairs, auto"), "from rows or from pairs, not from both"),
         (
             lambda: seen("reconstruction"),
             lambda: PrefixEncoder().fit(draw("rows")[0][:, :4]),

@@ -28,7 +28,7 @@ def evidence_of(d):
     return Evidence(X=d.X_test, y=d.y_test, X_ref=d.X_train, y_ref=d.y_train)
 
 
-def test_neighbour_accuracy_of_rounded_references(digits):
+def test_neighbor_accuracy_of_rounded_references(digits):
     enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
     made = precision_table(enc.encoder_, evidence_of(digits), ks=[3, 9])
     assert len(made) == 8
@@ -53,13 +53,13 @@ def test_raw_vectors_are_those_of_the_curve(digits):
     assert made.offers[0].score == enc.curve(digits.X_test, digits.y_test, reference=reference).at(4)
 
 
-def test_codes_that_are_normalised_are_rounded_after_that():
+def test_codes_that_are_normalized_are_rounded_after_that():
     rng = np.random.default_rng(0)
     left = rng.standard_normal((200, 6))
     right = left + 0.5 * rng.standard_normal((200, 6))
     scores = np.sum(left * right, axis=1)
     enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores)
-    assert enc.encoder_.normalised
+    assert enc.encoder_.normalized
     made = precision_table(enc.encoder_, Evidence(left=left, right=right, scores=scores), ks=[2, 4])
     assert made.metric == "spearman"
     for offer in made:
@@ -85,8 +85,8 @@ def test_recall_finds_its_truth_once(digits, monkeypatch):
     from firstk import metrics
 
     calls = []
-    found = metrics.nearest_neighbours
-    monkeypatch.setattr(metrics, "nearest_neighbours", lambda *a, **k: calls.append(1) or found(*a, **k))
+    found = metrics.nearest_neighbors
+    monkeypatch.setattr(metrics, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, Evidence(X=digits.X_test), "recall@10", ks=[4, 8])
     assert len(calls) == 1

@@ -105,7 +105,7 @@ def read_model(home):
 
 
 def write_index(home):
-    return [FunnelIndex.fit(X, encoder=PrefixEncoder(3).fit(X), n_neighbours=4, metric="cosine").save(home / "index")]
+    return [FunnelIndex.fit(X, encoder=PrefixEncoder(3).fit(X), n_neighbors=4, metric="cosine").save(home / "index")]
 
 
 def read_index(home):
@@ -143,10 +143,10 @@ def read_stream(home):
 
 def write_training(home):
     model = torch.nn.Linear(3, 2)
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimizer = torch.optim.AdamW(model.parameters())
     model(torch.ones(4, 3)).sum().backward()
-    optimiser.step()
-    state = {"at": {"epoch": 3, "best": float("inf")}, "model": model.state_dict(), "optimiser": optimiser.state_dict(),
+    optimizer.step()
+    state = {"at": {"epoch": 3, "best": float("inf")}, "model": model.state_dict(), "optimizer": optimizer.state_dict(),
              "generator": torch.Generator().get_state()[:200], "half": torch.ones(3, dtype=torch.bfloat16)}  # fmt: skip
     _checkpoint.write(home, state, "mine")
     return [home / _checkpoint.FILE]

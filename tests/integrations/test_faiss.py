@@ -17,7 +17,7 @@ from firstk.integrations import faiss as exports  # noqa: E402
 OBJECTIVES = {
     "reconstruction": ("reconstruction", "l2"),
     "fisher": ("fisher", "l2"),
-    "neighbours": ("similarity", "cosine"),
+    "neighbors": ("similarity", "cosine"),
     "dot_products": (Similarity(keep="dot_products"), "inner_product"),
 }
 
@@ -39,7 +39,7 @@ def pairs():
     return PrefixEncoder(objective="similarity").fit_pairs(queries, documents), queries, documents
 
 
-def assert_same_neighbours(found, wanted, scale=1.0):
+def assert_same_neighbors(found, wanted, scale=1.0):
     """Place by place scores agree to float32; so ids that differ are tied, and digits have few ties."""
     (scores, ids), (wanted_scores, wanted_ids) = found, wanted
     assert np.abs(scores - wanted_scores).max() <= 1e-5 * scale
@@ -58,14 +58,14 @@ def encoded_first(encoder, k, description, metric, documents, queries, n=10):
 
 @pytest.mark.parametrize("description", ["Flat", "HNSW32", "IVF8,Flat", "IVF8,SQ8"])
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_neighbours_are_those_of_encoding_first(name, description, digits, encoders, tmp_path):
+def test_neighbors_are_those_of_encoding_first(name, description, digits, encoders, tmp_path):
     X, Q = digits.X_train.astype(np.float32), digits.X_test.astype(np.float32)
     encoder, metric = encoders[name], OBJECTIVES[name][1]
     for k in (2, 7, encoder.n_components_):
         index = encoder.to_faiss(k, description, documents=X)
         wanted = encoded_first(encoder, k, description, metric, X, Q)
         scale = np.abs(wanted[0]).max() + 1
-        assert_same_neighbours(index.search(Q, 10), wanted, scale)
+        assert_same_neighbors(index.search(Q, 10), wanted, scale)
         # One file, read by faiss alone.
         again = faiss.read_index(str(exports.save(index, tmp_path / "index.faiss")))
         assert again.ntotal == len(X)
@@ -98,7 +98,7 @@ def test_each_side_is_centred_by_its_own_mean(description, pairs, tmp_path):
     encoder, queries, documents = pairs
     index = encoder.to_faiss(5, description, documents=documents)
     wanted = encoded_first(encoder, 5, description, "cosine", documents, queries)
-    assert_same_neighbours(index.search(queries, 10), wanted)
+    assert_same_neighbors(index.search(queries, 10), wanted)
     # As documents, the same queries would find something else.
     wrong = exports.as_side(index, encoder, "document").search(queries, 10)[1]
     assert (wrong != wanted[1]).mean() > 0.2
@@ -108,7 +108,7 @@ def test_each_side_is_centred_by_its_own_mean(description, pairs, tmp_path):
     again = exports.load(exports.save(exports.as_side(index, encoder, "query"), tmp_path / "index.faiss"))
     assert again.ntotal == len(documents)
     if description == "Flat":
-        assert_same_neighbours(again.search(queries, 10), wanted)
+        assert_same_neighbors(again.search(queries, 10), wanted)
 
 
 def test_a_side_must_be_named_where_the_two_differ(pairs, encoders):
@@ -122,16 +122,16 @@ def test_a_side_must_be_named_where_the_two_differ(pairs, encoders):
     with pytest.raises(InvalidInputError, match="both sides"):
         encoder.to_faiss(5, documents=documents, side="query")
     with pytest.raises(InvalidInputError, match="not built from this encoder"):
-        exports.as_side(index, encoders["neighbours"], "query")
+        exports.as_side(index, encoders["neighbors"], "query")
 
 
 def test_large_offsets_keep_their_digits():
-    """x is 1e4 +- 1 and neighbours differ by 1e-3: a bias after the product would see noise."""
+    """x is 1e4 +- 1 and neighbors differ by 1e-3: a bias after the product would see noise."""
     rng = np.random.default_rng(1)
     X = (1e4 + rng.normal(size=(400, 20))).astype(np.float32)
     encoder = PrefixEncoder(objective="reconstruction").fit(X.astype(float))
     index = encoder.to_faiss(documents=X)
-    assert_same_neighbours(index.search(X, 5), encoded_first(encoder, encoder.n_components_, "Flat", "l2", X, X, 5), 50)
+    assert_same_neighbors(index.search(X, 5), encoded_first(encoder, encoder.n_components_, "Flat", "l2", X, X, 5), 50)
     assert np.array_equal(index.search(X, 1)[1].ravel(), np.arange(400))
 
 
@@ -149,18 +149,18 @@ def test_cosine_on_codes_that_are_not_unit(digits, encoders):
 def test_ids_come_back(description, digits, encoders):
     X = digits.X_train[:200]
     ids = np.arange(200) * 7 + 10**12
-    index = encoders["neighbours"].to_faiss(20, description, documents=X, ids=ids)
+    index = encoders["neighbors"].to_faiss(20, description, documents=X, ids=ids)
     found = index.search(X.astype(np.float32), 1)[1].ravel()
     assert (found == ids).mean() > 0.97  # a graph may miss a few
 
 
 def test_an_index_that_is_empty_says_so_in_its_own_way(encoders):
-    index = encoders["neighbours"].to_faiss(8)
+    index = encoders["neighbors"].to_faiss(8)
     assert (index.search(np.ones((2, 64), np.float32), 3)[1] == -1).all()
 
 
 def test_zero_rows_are_taken(encoders):
-    encoder = encoders["neighbours"]
+    encoder = encoders["neighbors"]
     X = np.stack([encoder.mean_, encoder.mean_ + 1]).astype(np.float32)
     index = encoder.to_faiss(8, documents=X)
     assert np.isfinite(index.search(X, 2)[0]).all()
@@ -181,19 +181,19 @@ def test_a_table_of_files_streams_in(digits, encoders, tmp_path, monkeypatch):
     write_vectors(tmp_path / "b.npy", X[300:])
     monkeypatch.setattr(exports, "_ROWS", 64)
     table = open_vectors(str(tmp_path / "*.npy"))
-    streamed = encoders["neighbours"].to_faiss(9, "IVF4,Flat", documents=table)
-    whole = encoders["neighbours"].to_faiss(9, "IVF4,Flat", documents=X)
-    assert_same_neighbours(streamed.search(X, 5), whole.search(X, 5))
+    streamed = encoders["neighbors"].to_faiss(9, "IVF4,Flat", documents=table)
+    whole = encoders["neighbors"].to_faiss(9, "IVF4,Flat", documents=X)
+    assert_same_neighbors(streamed.search(X, 5), whole.search(X, 5))
     write_vectors(tmp_path / "narrow.npy", X[:, :5])
     with pytest.raises(InvalidInputError, match=r"narrow\.npy' has 5"):
-        encoders["neighbours"].to_faiss(9, documents=open_vectors(tmp_path / "narrow.npy"))
+        encoders["neighbors"].to_faiss(9, documents=open_vectors(tmp_path / "narrow.npy"))
 
 
 def test_rows_that_are_dropped_keep_the_numbers_of_the_others(digits, encoders, tmp_path):
     X = digits.X_train[:100].astype(np.float32)
     X[10] = np.nan
     write_vectors(tmp_path / "a.npy", X)
-    index = encoders["neighbours"].to_faiss(20, documents=open_vectors(tmp_path / "a.npy", nan="drop"))
+    index = encoders["neighbors"].to_faiss(20, documents=open_vectors(tmp_path / "a.npy", nan="drop"))
     assert index.ntotal == 99
     assert np.array_equal(index.search(X[[9, 11, 99]], 1)[1].ravel(), [9, 11, 99])
 
@@ -222,7 +222,7 @@ BAD = {
 def test_bad_calls_get_sentences(case, encoders):
     arguments, sentence = BAD[case]
     with pytest.raises(InvalidInputError, match=sentence):
-        encoders["neighbours"].to_faiss(**arguments)
+        encoders["neighbors"].to_faiss(**arguments)
 
 
 def test_networks_are_refused_with_the_way_out():
@@ -233,7 +233,7 @@ def test_networks_are_refused_with_the_way_out():
 
 
 def test_damaged_and_foreign_files_are_refused(digits, encoders, tmp_path):
-    path = exports.save(encoders["neighbours"].to_faiss(9, documents=digits.X_train[:300]), tmp_path / "index.faiss")
+    path = exports.save(encoders["neighbors"].to_faiss(9, documents=digits.X_train[:300]), tmp_path / "index.faiss")
     whole = path.read_bytes()
     for length in (0, 3, 100, len(whole) // 2, len(whole) - 60):
         path.write_bytes(whole[:length])
@@ -251,7 +251,7 @@ def test_damaged_and_foreign_files_are_refused(digits, encoders, tmp_path):
 
 
 def test_a_file_that_faiss_wrote_is_read_too(digits, encoders, tmp_path):
-    index = encoders["neighbours"].to_faiss(9, documents=digits.X_train[:300])
+    index = encoders["neighbors"].to_faiss(9, documents=digits.X_train[:300])
     faiss.write_index(index, str(tmp_path / "index.faiss"))
     assert exports.load(tmp_path / "index.faiss").ntotal == 300
 

@@ -31,7 +31,7 @@ def assert_same(found, wanted):
     assert np.abs(found - wanted).max() <= 1e-6 * max(1.0, np.abs(wanted).max())
 
 
-def random_encoder(rng, p, d, *, normalised, widths=None, unit_body=False, offset=0.0):
+def random_encoder(rng, p, d, *, normalized, widths=None, unit_body=False, offset=0.0):
     """Build an encoder of any kind without fitting; `widths` of hidden layers make it an MLP."""
     body = None
     if widths is not None:
@@ -45,7 +45,7 @@ def random_encoder(rng, p, d, *, normalised, widths=None, unit_body=False, offse
         spectrum=np.arange(d, 0, -1.0),
         mean=offset + rng.normal(size=p),
         query_mean=offset + rng.normal(size=p),
-        normalised=normalised,
+        normalized=normalized,
         config={"objective": "made up", "settings": {}},
         body=body,
     )
@@ -57,15 +57,15 @@ def random_encoder(rng, p, d, *, normalised, widths=None, unit_body=False, offse
     p=st.integers(1, 40),
     d=st.integers(1, 24),
     rows=st.integers(1, 30),
-    normalised=st.booleans(),
+    normalized=st.booleans(),
     widths=st.sampled_from([None, (), (7,), (16, 5)]),
     unit_body=st.booleans(),
     offset=st.sampled_from([0.0, 3.0, 1000.0]),
     data=st.data(),
 )
-def test_parity_of_any_encoder(tmp_path_factory, seed, p, d, rows, normalised, widths, unit_body, offset, data):
+def test_parity_of_any_encoder(tmp_path_factory, seed, p, d, rows, normalized, widths, unit_body, offset, data):
     rng = np.random.default_rng(seed)
-    encoder = random_encoder(rng, p, d, normalised=normalised, widths=widths, unit_body=unit_body, offset=offset)
+    encoder = random_encoder(rng, p, d, normalized=normalized, widths=widths, unit_body=unit_body, offset=offset)
     X = (offset + rng.normal(size=(rows, p))).astype(np.float32)
     path = exports.export(encoder, tmp_path_factory.mktemp("onnx") / "encoder.onnx")
     loaded = exports.load(path)
@@ -78,7 +78,7 @@ def test_parity_of_any_encoder(tmp_path_factory, seed, p, d, rows, normalised, w
 @pytest.mark.parametrize("p", [384, 385, 768, 1500])
 def test_parity_of_wide_rows_which_are_summed_in_pieces(p, tmp_path):
     rng = np.random.default_rng(p)
-    encoder = random_encoder(rng, p, 24, normalised=False, offset=3.0)
+    encoder = random_encoder(rng, p, 24, normalized=False, offset=3.0)
     X = (3 + rng.normal(size=(50, p))).astype(np.float32)
     loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
     for k in (1, 2, 24):
@@ -126,7 +126,7 @@ def test_parity_of_the_two_sides(tmp_path):
 
 
 def test_k_and_side_have_defaults_and_the_batch_is_free(tmp_path):
-    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=True)
+    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=True)
     run = session(exports.export(encoder, tmp_path / "encoder.onnx"))
     assert [one.name for one in run.get_inputs()] == ["vectors"]
     assert {one.name for one in run.get_overridable_initializers()} == {"k", "query"}
@@ -137,7 +137,7 @@ def test_k_and_side_have_defaults_and_the_batch_is_free(tmp_path):
 
 
 def test_the_bare_graph_refuses_a_wrong_k_or_width(tmp_path):
-    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=False)
+    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=False)
     run = session(exports.export(encoder, tmp_path / "encoder.onnx"))
     X = np.ones((2, 6), np.float32)
     for k in (-4, -1, 0, 5, 10**12):
@@ -148,7 +148,7 @@ def test_the_bare_graph_refuses_a_wrong_k_or_width(tmp_path):
 
 
 def test_zero_rows_stay_zero(tmp_path):
-    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=True)
+    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=True)
     encoder = replace(encoder, mean=np.arange(6) / 4)  # which float32 holds, so that a row can be the mean itself
     loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
     X = np.stack([encoder.mean.astype(np.float32), np.ones(6, np.float32)])
@@ -160,7 +160,7 @@ def test_zero_rows_stay_zero(tmp_path):
 def test_unit_codes_agree_where_their_norm_nearly_vanishes(tmp_path):
     """float32 loses these digits: the first coordinates are a millionth of the others, and all of a unit code."""
     rng = np.random.default_rng(0)
-    encoder = random_encoder(rng, 40, 6, normalised=True)
+    encoder = random_encoder(rng, 40, 6, normalized=True)
     X = rng.normal(size=(200, 40))
     first = encoder.components[:2]
     X -= (X - encoder.mean) @ np.linalg.pinv(first) @ first * (1 - 1e-6)
@@ -206,7 +206,7 @@ def test_a_custom_network_is_refused_with_the_way_out(tmp_path):
 
 
 def test_weights_beyond_float32_are_refused(tmp_path):
-    encoder = random_encoder(np.random.default_rng(0), 3, 2, normalised=False)
+    encoder = random_encoder(np.random.default_rng(0), 3, 2, normalized=False)
     encoder.components[0, 0] = 1e200
     with pytest.raises(InvalidInputError, match=r"'components'.*float32"):
         exports.export(encoder, tmp_path / "encoder.onnx")
@@ -214,7 +214,7 @@ def test_weights_beyond_float32_are_refused(tmp_path):
 
 
 def test_bad_calls_get_sentences(tmp_path):
-    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=False)
+    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=False)
     loaded = exports.load(exports.export(encoder, tmp_path / "encoder.onnx"))
     with pytest.raises(InvalidInputError, match=r"6 columns\. Got 5"):
         loaded.encode(np.ones((2, 5)))
@@ -229,7 +229,7 @@ def test_bad_calls_get_sentences(tmp_path):
 
 
 def test_damaged_and_foreign_files_are_refused(tmp_path):
-    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=True)
+    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=True)
     path = exports.export(encoder, tmp_path / "encoder.onnx")
     whole = path.read_bytes()
     for length in (0, 1, 40, len(whole) // 2, len(whole) - 1):
@@ -253,7 +253,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalised=True)
+    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=True)
     path = exports.export(encoder, tmp_path / "deep" / "encoder.onnx")
     before = path.read_bytes()
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
@@ -268,4 +268,4 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"firstk\[onnx\]"):
-        exports.export(random_encoder(np.random.default_rng(0), 3, 2, normalised=False), tmp_path / "a.onnx")
+        exports.export(random_encoder(np.random.default_rng(0), 3, 2, normalized=False), tmp_path / "a.onnx")

@@ -59,7 +59,7 @@ def test_the_shortlist_is_that_of_the_short_prefix(collection, encoder, digits):
 
 
 def test_recall_on_digits(client, encoder, digits):
-    """Measured: 0.93 of the exact ten neighbours from a shortlist of 100 by 8 of 53 coordinates."""
+    """Measured: 0.93 of the exact ten neighbors from a shortlist of 100 by 8 of 53 coordinates."""
     collection = PrefixCollection.create(client, "digits", encoder, short=8)
     collection.upload(digits.X_train)
     Q = digits.X_test[:60]

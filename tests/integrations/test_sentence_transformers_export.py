@@ -107,8 +107,8 @@ def test_which_modules_are_appended(tiny_model, sentences):
 
     assert tail(enc) == [Dense]
     assert tail(enc, 3) == [Dense, Normalize]
-    assert tail(enc, 3, normalise=False) == [Dense]
-    assert tail(enc, normalised_input=True) == [Normalize, Dense]
+    assert tail(enc, 3, normalize=False) == [Dense]
+    assert tail(enc, normalized_input=True) == [Normalize, Dense]
     two = PrefixEncoder(objective="similarity").fit_pairs(model.encode(texts[:40]), model.encode(texts[40:]))
     assert tail(two, 3) == [Router, Normalize]
     assert tail(two, 3, side="query") == [Dense, Normalize]
@@ -116,11 +116,11 @@ def test_which_modules_are_appended(tiny_model, sentences):
     np.testing.assert_allclose(query, two.encode_query(model.encode(texts), 3), atol=1e-5)
 
 
-def test_lengths_are_kept_where_asked_for_and_inputs_normalised(tiny_model, sentences):
+def test_lengths_are_kept_where_asked_for_and_inputs_normalized(tiny_model, sentences):
     model, texts = tiny_model(), sentences(80)
     X = model.encode(texts, normalize_embeddings=True)
     enc = PrefixEncoder(6).fit(X)
-    found = append_encoder(model, enc, 4, normalise=False, normalised_input=True).encode(texts)
+    found = append_encoder(model, enc, 4, normalize=False, normalized_input=True).encode(texts)
     np.testing.assert_allclose(found, enc.transform(X, 4), atol=1e-5)
 
 

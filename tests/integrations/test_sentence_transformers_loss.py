@@ -96,7 +96,7 @@ def test_exact_is_the_sum_over_every_prefix(model, name, omega):
     torch.testing.assert_close(gradient(model, found), gradient(model, wanted), rtol=1e-4, atol=1e-6)
 
 
-def test_dot_products_are_not_normalised(model):
+def test_dot_products_are_not_normalized(model):
     given = stock.MultipleNegativesRankingLoss(model, scale=1, similarity_fct=dot_score)
     found = FullPrefixLoss(model, given, omega="uniform", log_prefixes=[3])(columns(2))
     a, b = model[0].table[:N], model[0].table[N : 2 * N]

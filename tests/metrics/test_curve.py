@@ -57,12 +57,12 @@ def test_readback_variance_needs_no_decoder(data):
     assert held_out.at(2) == pytest.approx(1 - left / np.sum((new - new.mean(axis=0)) ** 2), abs=0.02)
 
 
-def test_nearest_neighbour_accuracy(data):
+def test_nearest_neighbor_accuracy(data):
     X, y, new, truth = halves(data, "X", "y")
     enc = PrefixEncoder(5, objective="fisher").fit(X, y)
     curve = enc.curve(new, truth, reference=(X, y))
     for k, score in curve:
-        if k == 1:  # the cosine of one coordinate is a sign: all neighbours tie
+        if k == 1:  # the cosine of one coordinate is a sign: all neighbors tie
             continue
         slow = KNeighborsClassifier(1).fit(unit(enc.transform(X, k)), y).score(unit(enc.transform(new, k)), truth)
         assert score == pytest.approx(slow, abs=1e-12)
@@ -104,8 +104,8 @@ def test_r2_of_the_best_readout(data):
     assert inside.at(2) == pytest.approx(1 - residual(centred, enc.transform(X, 2)) * N / np.sum(centred**2), abs=1e-10)
 
 
-@pytest.mark.parametrize("keep", ["neighbours", "dot_products"])
-def test_recall_of_full_width_neighbours(data, keep):
+@pytest.mark.parametrize("keep", ["neighbors", "dot_products"])
+def test_recall_of_full_width_neighbors(data, keep):
     X, new = halves(data, "X")
     enc = PrefixEncoder(objective=Similarity(keep=keep)).fit(X)
     curve = enc.curve(new, reference=X)
@@ -125,7 +125,7 @@ def test_recall_of_full_width_neighbours(data, keep):
 
 def test_spearman_of_scored_pairs(data):
     left, right, s, new_left, new_right, new_s = halves(data, "X", "R", "s")
-    enc = PrefixEncoder(objective=Similarity(shrinkage=0.3, neighbours=0.0)).fit_pairs(left, right, s)
+    enc = PrefixEncoder(objective=Similarity(shrinkage=0.3, neighbor_weight=0.0)).fit_pairs(left, right, s)
     for k, score in enc.curve_pairs(new_left, new_right, new_s):
         if k == 1:
             continue
@@ -135,7 +135,7 @@ def test_spearman_of_scored_pairs(data):
 
 def test_recall_of_partners(data):
     left, right, new_left, new_right = halves(data, "X", "R")
-    enc = PrefixEncoder(objective=Similarity(shrinkage=0.3, neighbours=0.0)).fit_pairs(left, right)
+    enc = PrefixEncoder(objective=Similarity(shrinkage=0.3, neighbor_weight=0.0)).fit_pairs(left, right)
     curve = enc.curve_pairs(new_left, new_right)
     for k, score in curve:
         if k == 1:

@@ -1,4 +1,4 @@
-"""Neighbours at every prefix length against the loop over k, with ties, zeros and blocks."""
+"""Neighbors at every prefix length against the loop over k, with ties, zeros and blocks."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ import pytest
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import (
     _sweep,
-    nearest_neighbour_accuracy,
-    nearest_neighbours,
-    neighbour_recall,
+    nearest_neighbor_accuracy,
+    nearest_neighbors,
+    neighbor_recall,
     positive_recall,
 )
 
@@ -47,14 +47,14 @@ def test_accuracy_equals_the_loop(similarity, dtype):
     R, y_ref, Q, y = clusters(0, dtype=dtype)
     expected = [np.mean(y_ref[order_by_loop(R, Q, similarity, k)[:, 0]] == y) for k in range(1, 8)]
     assert expected[0] < expected[-1]
-    np.testing.assert_allclose(nearest_neighbour_accuracy(R, y_ref, Q, y, similarity=similarity), expected, atol=1e-12)
+    np.testing.assert_allclose(nearest_neighbor_accuracy(R, y_ref, Q, y, similarity=similarity), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_some_prefix_lengths_only(similarity):
     R, y_ref, Q, y = clusters(1)
-    every = nearest_neighbour_accuracy(R, y_ref, Q, y, similarity=similarity)
-    some = nearest_neighbour_accuracy(R, y_ref, Q, y, similarity=similarity, ks=[2, 5, 6])
+    every = nearest_neighbor_accuracy(R, y_ref, Q, y, similarity=similarity)
+    some = nearest_neighbor_accuracy(R, y_ref, Q, y, similarity=similarity, ks=[2, 5, 6])
     np.testing.assert_array_equal(some, every[[1, 4, 5]])
 
 
@@ -67,7 +67,7 @@ def test_equal_references_tie_and_the_first_wins(similarity, n_ref):
     labels, zeros = np.arange(n_ref), np.zeros(30, dtype=int)
     # Only the first reference has label 0: any other winner of the tie scores nothing.
     for ks in (None, [7, 20]):
-        accuracy = nearest_neighbour_accuracy(R, labels, Q, zeros, similarity=similarity, ks=ks)
+        accuracy = nearest_neighbor_accuracy(R, labels, Q, zeros, similarity=similarity, ks=ks)
         np.testing.assert_array_equal(accuracy, 1)
 
 
@@ -75,7 +75,7 @@ def test_cosine_at_one_coordinate_knows_only_signs():
     rng = np.random.default_rng(3)
     R, Q = rng.normal(size=(200, 1)), rng.normal(size=(50, 1))
     first = {sign: int(np.flatnonzero(np.sign(R[:, 0]) == sign)[0]) for sign in (-1, 1)}
-    found = nearest_neighbours(R, Q, 1)[:, 0]
+    found = nearest_neighbors(R, Q, 1)[:, 0]
     np.testing.assert_array_equal(found, [first[int(s)] for s in np.sign(Q[:, 0])])
 
 
@@ -83,71 +83,71 @@ def test_zero_prefixes_have_cosine_zero():
     R = np.array([[-1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     Q = np.array([[1.0, -1e-9], [0.0, 0.0]])
     # Against the first query: -1, 0, about 0 from below; against a zero query all are 0.
-    np.testing.assert_array_equal(nearest_neighbours(R, Q, 3), [[1, 2, 0], [0, 1, 2]])
-    accuracy = nearest_neighbour_accuracy(np.zeros((2, 2)), [0, 1], np.zeros((1, 2)), [0])
+    np.testing.assert_array_equal(nearest_neighbors(R, Q, 3), [[1, 2, 0], [0, 1, 2]])
+    accuracy = nearest_neighbor_accuracy(np.zeros((2, 2)), [0, 1], np.zeros((1, 2)), [0])
     np.testing.assert_array_equal(accuracy, [1, 1])
 
 
 def test_extreme_scales_do_not_overflow():
     R, y_ref, Q, y = clusters(4)
-    expected = nearest_neighbour_accuracy(R, y_ref, Q, y)
+    expected = nearest_neighbor_accuracy(R, y_ref, Q, y)
     scale = np.where(np.arange(len(R)) % 2, 1e-200, 1e200)[:, None]
-    np.testing.assert_array_equal(nearest_neighbour_accuracy(R * scale, y_ref, Q * 1e180, y), expected)
+    np.testing.assert_array_equal(nearest_neighbor_accuracy(R * scale, y_ref, Q * 1e180, y), expected)
 
 
 def test_euclidean_survives_a_large_mean():
     R, y_ref, Q, y = clusters(5)
-    expected = nearest_neighbour_accuracy(R, y_ref, Q, y, similarity="euclidean")
-    shifted = nearest_neighbour_accuracy(R + 2.0**20, y_ref, Q + 2.0**20, y, similarity="euclidean")
+    expected = nearest_neighbor_accuracy(R, y_ref, Q, y, similarity="euclidean")
+    shifted = nearest_neighbor_accuracy(R + 2.0**20, y_ref, Q + 2.0**20, y, similarity="euclidean")
     np.testing.assert_array_equal(shifted, expected)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("n_ref", [12, 90, 700])
-def test_nearest_neighbours_equal_the_sort(similarity, n_ref):
+def test_nearest_neighbors_equal_the_sort(similarity, n_ref):
     R, _, Q, _ = clusters(6, n=n_ref)
     R[5] = R[2]
     expected = order_by_loop(R, Q, similarity, 7)[:, :10]
-    np.testing.assert_array_equal(nearest_neighbours(R, Q, similarity=similarity), expected)
+    np.testing.assert_array_equal(nearest_neighbors(R, Q, similarity=similarity), expected)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_recall_equals_the_loop(similarity):
     R, _, Q, _ = clusters(7)
-    truth = nearest_neighbours(R, Q, 6, similarity=similarity)
+    truth = nearest_neighbors(R, Q, 6, similarity=similarity)
     expected = [
         np.mean(
             [len(set(a) & set(b)) / 6 for a, b in zip(order_by_loop(R, Q, similarity, k)[:, :6], truth, strict=True)]
         )
         for k in range(1, 8)
     ]
-    curve = neighbour_recall(R, Q, truth, similarity=similarity)
+    curve = neighbor_recall(R, Q, truth, similarity=similarity)
     np.testing.assert_allclose(curve, expected, atol=1e-12)
     assert curve[0] < curve[-1] == 1
 
 
 def test_recall_at_more_than_the_truth_holds():
     R, _, Q, _ = clusters(8)
-    truth = nearest_neighbours(R, Q, 3)
+    truth = nearest_neighbors(R, Q, 3)
     order = order_by_loop(R, Q, "cosine", 2)[:, :20]
     expected = np.mean([np.isin(t, o).mean() for t, o in zip(truth, order, strict=True)])
-    assert neighbour_recall(R, Q, truth, at=20, ks=[2])[0] == pytest.approx(expected)
-    assert neighbour_recall(R, Q, truth, at=1000, ks=[2])[0] == 1
+    assert neighbor_recall(R, Q, truth, at=20, ks=[2])[0] == pytest.approx(expected)
+    assert neighbor_recall(R, Q, truth, at=1000, ks=[2])[0] == 1
 
 
-def test_a_query_is_not_its_own_neighbour():
+def test_a_query_is_not_its_own_neighbor():
     R, _, _, _ = clusters(9)
     rows = np.array([4, 0, 77])
-    own = nearest_neighbours(R, R, 5, exclude_self=True)
-    np.testing.assert_array_equal(nearest_neighbours(R, R, 6)[:, 1:], own)
-    np.testing.assert_array_equal(nearest_neighbours(R, R[rows], 5, exclude_self=rows), own[rows])
-    kept = neighbour_recall(R, R[rows], own[rows], exclude_self=rows)
+    own = nearest_neighbors(R, R, 5, exclude_self=True)
+    np.testing.assert_array_equal(nearest_neighbors(R, R, 6)[:, 1:], own)
+    np.testing.assert_array_equal(nearest_neighbors(R, R[rows], 5, exclude_self=rows), own[rows])
+    kept = neighbor_recall(R, R[rows], own[rows], exclude_self=rows)
     assert kept[-1] == 1
-    assert neighbour_recall(R, R[rows], own[rows])[-1] == pytest.approx(4 / 5)
+    assert neighbor_recall(R, R[rows], own[rows])[-1] == pytest.approx(4 / 5)
 
 
-def test_all_other_references_can_be_neighbours():
-    found = nearest_neighbours(np.eye(3), np.eye(3), 2, exclude_self=True)
+def test_all_other_references_can_be_neighbors():
+    found = nearest_neighbors(np.eye(3), np.eye(3), 2, exclude_self=True)
     np.testing.assert_array_equal(found, [[1, 2], [0, 2], [0, 1]])
 
 
@@ -168,7 +168,7 @@ def test_equal_rights_are_one_candidate():
 
 
 def test_one_row_and_one_coordinate():
-    assert nearest_neighbour_accuracy([[2.0]], ["a"], [[-1.0]], ["a"]) == [1.0]
+    assert nearest_neighbor_accuracy([[2.0]], ["a"], [[-1.0]], ["a"]) == [1.0]
     assert positive_recall([[2.0]], [[-1.0]]) == [1.0]
 
 
@@ -176,25 +176,25 @@ def test_one_row_and_one_coordinate():
     ("call", "sentence"),
     [
         (
-            lambda R: nearest_neighbour_accuracy(R, [0, 1, 2], R, [0, 1, 2], similarity="dot"),
+            lambda R: nearest_neighbor_accuracy(R, [0, 1, 2], R, [0, 1, 2], similarity="dot"),
             "'cosine', 'euclidean'",
         ),
         (
-            lambda R: nearest_neighbour_accuracy(R, [0, 1, 2], R, [0, 1, 2], ks=[2, 1]),
+            lambda R: nearest_neighbor_accuracy(R, [0, 1, 2], R, [0, 1, 2], ks=[2, 1]),
             r"increasing ints in \[1, 3\]",
         ),
         (
-            lambda R: nearest_neighbour_accuracy(R, [0, 1, 2], R[:, :2], [0, 1, 2]),
+            lambda R: nearest_neighbor_accuracy(R, [0, 1, 2], R[:, :2], [0, 1, 2]),
             "'Z' with 3 columns. Got 2",
         ),
-        (lambda R: nearest_neighbours(R, R, 4), r"int in \[1, 3\]. Got 4"),
-        (lambda R: nearest_neighbours(R, R, 3, exclude_self=True), r"int in \[1, 2\]. Got 3"),
-        (lambda R: nearest_neighbours(R, R[:2], 1, exclude_self=True), "Got 2 queries and 3 references"),
-        (lambda R: nearest_neighbours(R[:1], R[:1], 1, exclude_self=True), "at least two references"),
-        (lambda R: neighbour_recall(R, R, [[0], [1]]), r"shape \(3, t\)"),
-        (lambda R: neighbour_recall(R, R, [[0], [1], [3]]), "from 0 to 2.*from 0 to 3"),
-        (lambda R: neighbour_recall(R, R, [[0, 1], [1, 1], [2, 0]]), r"in 1 of 3 rows \(row 1\)"),
-        (lambda R: neighbour_recall(R, R, [[0.0], [1.0], [2.0]]), "ints, not float64"),
+        (lambda R: nearest_neighbors(R, R, 4), r"int in \[1, 3\]. Got 4"),
+        (lambda R: nearest_neighbors(R, R, 3, exclude_self=True), r"int in \[1, 2\]. Got 3"),
+        (lambda R: nearest_neighbors(R, R[:2], 1, exclude_self=True), "Got 2 queries and 3 references"),
+        (lambda R: nearest_neighbors(R[:1], R[:1], 1, exclude_self=True), "at least two references"),
+        (lambda R: neighbor_recall(R, R, [[0], [1]]), r"shape \(3, t\)"),
+        (lambda R: neighbor_recall(R, R, [[0], [1], [3]]), "from 0 to 2.*from 0 to 3"),
+        (lambda R: neighbor_recall(R, R, [[0, 1], [1, 1], [2, 0]]), r"in 1 of 3 rows \(row 1\)"),
+        (lambda R: neighbor_recall(R, R, [[0.0], [1.0], [2.0]]), "ints, not float64"),
         (lambda R: positive_recall(R, R[:2]), "Got 3 and 2"),
     ],
 )
@@ -207,7 +207,7 @@ def test_short_codes_in_float32_tell_close_angles_apart():
     """Ten thousand references on a circle stand closer than a float32 cosine can tell."""
     angle = np.sort(np.random.default_rng(3).uniform(0, 2 * np.pi, 10_000))
     Z = np.column_stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
-    assert nearest_neighbour_accuracy(Z, np.arange(10_000), Z[::50], np.arange(10_000)[::50], ks=[2])[0] > 0.98
+    assert nearest_neighbor_accuracy(Z, np.arange(10_000), Z[::50], np.arange(10_000)[::50], ks=[2])[0] > 0.98
 
 
 @pytest.mark.parametrize("n", [1, 2])

@@ -15,9 +15,9 @@ from firstk.metrics import (
     explained_variance,
     linear_probe_accuracy,
     linear_readout_r2,
-    nearest_neighbour_accuracy,
-    nearest_neighbours,
-    neighbour_recall,
+    nearest_neighbor_accuracy,
+    nearest_neighbors,
+    neighbor_recall,
     pair_cosines,
     pair_spearman,
     positive_recall,
@@ -139,20 +139,20 @@ def code():
 
 def test_hits_by_row_add_up_to_accuracies(code):
     parts = code["fit"], code["y_fit"], code["new"], code["y"]
-    for metric in (nearest_neighbour_accuracy, linear_probe_accuracy):
+    for metric in (nearest_neighbor_accuracy, linear_probe_accuracy):
         rows = metric(*parts, per_row=True)
         assert rows.shape == (N, K)
         assert rows.dtype == bool
         np.testing.assert_array_equal(rows.mean(axis=0), metric(*parts))
-    one = [nearest_neighbour_accuracy(*parts[:2], parts[2][[i]], parts[3][[i]]) for i in range(5)]
-    np.testing.assert_array_equal(nearest_neighbour_accuracy(*parts, per_row=True)[:5], one)
+    one = [nearest_neighbor_accuracy(*parts[:2], parts[2][[i]], parts[3][[i]]) for i in range(5)]
+    np.testing.assert_array_equal(nearest_neighbor_accuracy(*parts, per_row=True)[:5], one)
 
 
 def test_counts_by_row_add_up_to_recalls(code):
-    truth = nearest_neighbours(code["fit"], code["new"], 4)
-    rows = neighbour_recall(code["fit"], code["new"], truth, per_row=True)
-    np.testing.assert_allclose(rows.mean(axis=0) / 4, neighbour_recall(code["fit"], code["new"], truth))
-    one = neighbour_recall(code["fit"], code["new"][[3]], truth[[3]])
+    truth = nearest_neighbors(code["fit"], code["new"], 4)
+    rows = neighbor_recall(code["fit"], code["new"], truth, per_row=True)
+    np.testing.assert_allclose(rows.mean(axis=0) / 4, neighbor_recall(code["fit"], code["new"], truth))
+    one = neighbor_recall(code["fit"], code["new"][[3]], truth[[3]])
     np.testing.assert_allclose(rows[3] / 4, one)
     pairs = positive_recall(code["fit"], code["new"], at=3, per_row=True)
     np.testing.assert_allclose(pairs.mean(axis=0), positive_recall(code["fit"], code["new"], at=3))

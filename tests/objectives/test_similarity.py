@@ -1,4 +1,4 @@
-"""Similarity: pairs, neighbours and dot products, each against the slow meaning of what it optimises."""
+"""Similarity: pairs, neighbors and dot products, each against the slow meaning of what it optimizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from firstk import PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.objectives.similarity import mined_agreement, nearest_other
-from slow_reference import correlated, cosines, orthonormalised, perturbations, scatter
+from slow_reference import correlated, cosines, orthonormalized, perturbations, scatter
 
 P = 6
 
@@ -23,8 +23,8 @@ def pairs():
     return left, right, agree + 0.1 * rng.standard_normal(300)
 
 
-def plain(neighbours=0.0, shrinkage=None):
-    return Similarity(shrinkage=shrinkage, neighbours=neighbours)
+def plain(neighbors=0.0, shrinkage=None):
+    return Similarity(shrinkage=shrinkage, neighbor_weight=neighbors)
 
 
 def centred(left, right):
@@ -54,7 +54,7 @@ def test_no_perturbation_agrees_better(pairs, shrinkage, k, scored):
     B = enc.components_[:k]
     np.testing.assert_allclose(B @ N @ B.T, np.eye(k), atol=1e-10)
     best = agreement(B, left, right, weights)
-    others = agreement(orthonormalised(perturbations(B, np.random.default_rng(1)), N), left, right, weights)
+    others = agreement(orthonormalized(perturbations(B, np.random.default_rng(1)), N), left, right, weights)
     assert others.max() <= best + 1e-11
     assert others.min() < best - 1e-3
 
@@ -130,7 +130,7 @@ def test_each_side_has_its_own_mean_and_codes_have_unit_norm_after_the_cut(pairs
         np.testing.assert_array_equal(enc[:k].encode_query(left), Q)
 
 
-def slow_neighbour_pairs(X):
+def slow_neighbor_pairs(X):
     """Each row beside the other row of largest cosine, one row at a time."""
     partner = []
     for i in range(len(X)):
@@ -139,15 +139,15 @@ def slow_neighbour_pairs(X):
     return np.array(partner)
 
 
-def test_neighbours_are_the_nearest_other_rows():
+def test_neighbors_are_the_nearest_other_rows():
     X = correlated(np.random.default_rng(2), 70, 5)
-    np.testing.assert_array_equal(nearest_other(X), slow_neighbour_pairs(X))
+    np.testing.assert_array_equal(nearest_other(X), slow_neighbor_pairs(X))
 
 
 @pytest.mark.parametrize("shrinkage", ["default", None, 0.2])
-def test_neighbours_solve_the_pencil_of_mined_pairs(shrinkage):
+def test_neighbors_solve_the_pencil_of_mined_pairs(shrinkage):
     X = correlated(np.random.default_rng(3), 150, P) + 0.5
-    partner = X[slow_neighbour_pairs(X)]
+    partner = X[slow_neighbor_pairs(X)]
     M = scatter(X, partner)
     M = (M + M.T) / 2
     a = {"default": 0.5, None: 0.0}.get(shrinkage, shrinkage)
@@ -157,20 +157,20 @@ def test_neighbours_solve_the_pencil_of_mined_pairs(shrinkage):
         np.testing.assert_allclose(M @ v, gamma * N @ v, atol=1e-10)
     B = enc.components_[:2]
     best = agreement(B, X, partner, 1.0)
-    others = agreement(orthonormalised(perturbations(B, np.random.default_rng(4)), N), X, partner, 1.0)
+    others = agreement(orthonormalized(perturbations(B, np.random.default_rng(4)), N), X, partner, 1.0)
     assert others.max() <= best + 1e-11
 
 
-def test_copies_of_a_row_are_no_neighbours():
+def test_copies_of_a_row_are_no_neighbors():
     X = correlated(np.random.default_rng(5), 60, 4)
     np.testing.assert_allclose(mined_agreement(np.vstack([X, X[:20]])), mined_agreement(X), atol=1e-13)
 
 
-def test_neighbours_are_mixed_in_by_weight(pairs):
+def test_neighbors_are_mixed_in_by_weight(pairs):
     left, right, s = pairs
     s = s * np.where(left[:, 0] > 2, 1, -1)  # an indefinite M: its trace says nothing of its size
     both = np.stack([left, right], axis=1).reshape(-1, P)
-    mined = scatter(both, both[slow_neighbour_pairs(both)])
+    mined = scatter(both, both[slow_neighbor_pairs(both)])
     L, R = centred(left, right)
     own = (L * (s - s.mean())[:, None]).T @ R / len(s)
     assert np.linalg.eigvalsh(own + own.T)[0] < -0.03
@@ -181,7 +181,7 @@ def test_neighbours_are_mixed_in_by_weight(pairs):
 
     for weight in (0.25, 1.0):
         M = (1 - weight) * unit(own) + weight * unit(mined)
-        enc = PrefixEncoder(objective=plain(neighbours=weight)).fit_pairs(left, right, s)
+        enc = PrefixEncoder(objective=plain(neighbors=weight)).fit_pairs(left, right, s)
         N = metric_of(left, right)
         for v, gamma in zip(enc.components_, enc.spectrum_, strict=True):
             np.testing.assert_allclose(M @ v, gamma * N @ v, atol=1e-9)
@@ -211,9 +211,9 @@ def test_auto_is_settled_into_numbers_that_can_be_read(pairs):
     enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, s)
     settled = enc.objective_
     assert settled.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
-    assert settled.neighbours in (0.0, 0.25, 0.5)
+    assert settled.neighbor_weight in (0.0, 0.25, 0.5)
     assert len(enc.encoder_.config["auto"]) == 15
-    again = PrefixEncoder(objective=Similarity(shrinkage=settled.shrinkage, neighbours=settled.neighbours))
+    again = PrefixEncoder(objective=Similarity(shrinkage=settled.shrinkage, neighbor_weight=settled.neighbor_weight))
     np.testing.assert_array_equal(again.fit_pairs(left, right, s).components_, enc.components_)
 
 
@@ -228,13 +228,16 @@ def test_auto_needs_enough_pairs(pairs):
     [
         (
             {"keep": "angles"},
-            "'keep' parameter of Similarity must be one of 'dot_products', 'neighbours'. Got 'angles'",
+            "'keep' parameter of Similarity must be one of 'dot_products', 'neighbors'. Got 'angles'",
         ),
         ({"shrinkage": 1.5}, r"'shrinkage' parameter of Similarity must be None, 'auto' or a number in \[0, 1\]"),
         ({"shrinkage": "much"}, "'shrinkage' parameter of Similarity"),
-        ({"neighbours": -0.1}, r"'neighbours' parameter of Similarity must be 'auto' or a number in \[0, 1\]"),
-        ({"neighbours": None}, "'neighbours' parameter of Similarity"),
-        ({"neighbours": True}, "'neighbours' parameter of Similarity"),
+        (
+            {"neighbor_weight": -0.1},
+            r"'neighbor_weight' parameter of Similarity must be 'auto' or a number in \[0, 1\]",
+        ),
+        ({"neighbor_weight": None}, "'neighbor_weight' parameter of Similarity"),
+        ({"neighbor_weight": True}, "'neighbor_weight' parameter of Similarity"),
     ],
 )
 def test_settings_that_mean_nothing(pairs, settings, sentence):
@@ -243,7 +246,7 @@ def test_settings_that_mean_nothing(pairs, settings, sentence):
 
 
 def test_too_few_distinct_rows_to_mine():
-    with pytest.raises(InvalidInputError, match=r"Mining neighbours needs at least three distinct rows. Got 2"):
+    with pytest.raises(InvalidInputError, match=r"Mining neighbors needs at least three distinct rows. Got 2"):
         PrefixEncoder(objective="similarity").fit(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0]]))
 
 

@@ -22,7 +22,7 @@ from firstk import (
     Regression,
     Similarity,
 )
-from firstk.objectives import DotProducts, Neighbours, Pairs
+from firstk.objectives import DotProducts, Neighbors, Pairs
 
 
 def fixed_data():
@@ -65,7 +65,7 @@ def hand_built():
         "regression": (Sxy @ Sxy.T, St),
         "pairs, scored": ((scored + scored.T) / 2, 0.1 * both + 0.9 * np.trace(both) / p * eye),
         "pairs, positives": ((positive + positive.T) / 2, both),
-        "neighbours": ((mined + mined.T) / 2, 0.5 * St + 0.5 * np.trace(St) / p * eye),
+        "neighbors": ((mined + mined.T) / 2, 0.5 * St + 0.5 * np.trace(St) / p * eye),
         "dot products": (X.T @ X / n, eye),
         "mixture, lambda 0.5": (Sxy @ Sxy.T + 0.5 * St @ St, St),
         "denoising, gaussian 0.7": (St @ St, St + 0.49 * eye),
@@ -99,7 +99,7 @@ GOLDEN = {
         [0.81489647853, 0.73840079329, 0.61732776327, 0.37620964912],
         [0.39853505245, -0.030873644969, -0.30728085823, 0.13808325686],
     ),
-    "neighbours": (
+    "neighbors": (
         [1.2515566739, 0.85828967728, 0.20065589882],
         [0.42114929465, 0.15878632506, 0.016682009258, 0.0098691426805],
     ),
@@ -130,9 +130,9 @@ OBJECTIVES = {  # name -> objective, what it is fitted on
     "fisher": ("fisher", "labels"),
     "fisher, shrinkage 0.3": (Fisher(shrinkage=0.3), "labels"),
     "regression": ("regression", "targets"),
-    "pairs, scored": (Similarity(shrinkage=0.9, neighbours=0.0), "scores"),
-    "pairs, positives": (Similarity(shrinkage=None, neighbours=0.0), "pairs"),
-    "neighbours": ("similarity", "rows"),
+    "pairs, scored": (Similarity(shrinkage=0.9, neighbor_weight=0.0), "scores"),
+    "pairs, positives": (Similarity(shrinkage=None, neighbor_weight=0.0), "pairs"),
+    "neighbors": ("similarity", "rows"),
     "dot products": (Similarity(keep="dot_products"), "rows"),
     "mixture, lambda 0.5": (Mixture(lam=0.5), "targets"),
     "denoising, gaussian 0.7": (Denoising(GaussianNoise(0.7)), "rows"),
@@ -166,12 +166,12 @@ def test_golden_numbers_are_those_of_the_pencil(name):
     np.testing.assert_allclose(values[: len(spectrum)], spectrum, rtol=1e-9)
 
 
-LINES = {  # scaling, centring, normalised after truncation, omega, metric of the curve
+LINES = {  # scaling, centring, normalized after truncation, omega, metric of the curve
     Reconstruction: ("orthonormal", "mean", False, "uniform", "explained_variance"),
     Fisher: ("metric", "mean", False, "uniform", "1nn_accuracy"),
     Regression: ("metric", "mean", False, "harmonic", "r2"),
     Pairs: ("metric", "sides", True, "harmonic", "pair_agreement"),
-    Neighbours: ("metric", "mean", True, "harmonic", "recall@10"),
+    Neighbors: ("metric", "mean", True, "harmonic", "recall@10"),
     DotProducts: ("orthonormal", "none", False, "uniform", "recall@10"),
     Mixture: ("metric", "mean", False, "uniform", "mixture"),
     Denoising: ("metric", "mean", False, "uniform", "readback_variance"),
@@ -181,14 +181,14 @@ LINES = {  # scaling, centring, normalised after truncation, omega, metric of th
 @pytest.mark.parametrize("objective", LINES)
 def test_the_line_of_the_table(objective):
     line = objective.line
-    assert (line.scaling, line.centring, line.normalised, line.omega, line.metric) == LINES[objective]
+    assert (line.scaling, line.centring, line.normalized, line.omega, line.metric) == LINES[objective]
 
 
 def test_default_shrinkages():
     assert Fisher().shrinkage is None
     assert Regression().shrinkage is None
-    assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbours="auto", fidelity=0.5, temperature=0.05)
-    assert Similarity().for_rows() == Neighbours(shrinkage=0.5)
+    assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbor_weight="auto", fidelity=0.5, temperature=0.05)
+    assert Similarity().for_rows() == Neighbors(shrinkage=0.5)
     assert Similarity(keep="dot_products").for_rows() == DotProducts()
     for objective in (Reconstruction(), DotProducts(), Mixture(), Denoising()):
         assert not hasattr(objective, "shrinkage")
@@ -196,7 +196,7 @@ def test_default_shrinkages():
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_encoder_does_what_its_line_says(name):
-    """Scaling, centring and normalisation as the line has them, seen from outside."""
+    """Scaling, centring and normalization as the line has them, seen from outside."""
     enc = fitted(name)
     X, _, _, R, _ = fixed_data()
     _, N = hand_built()[name]
@@ -209,7 +209,7 @@ def test_the_encoder_does_what_its_line_says(name):
     np.testing.assert_allclose(enc.mean_, np.mean(documents, axis=0), atol=1e-12)
     np.testing.assert_allclose(enc.encoder_.query_mean, np.mean(queries, axis=0), atol=1e-12)
     norms = np.linalg.norm(enc.transform(X, 2), axis=1)
-    assert np.allclose(norms, 1.0) == line.normalised
+    assert np.allclose(norms, 1.0) == line.normalized
 
 
 def test_default_metrics_of_pairs():

@@ -28,7 +28,7 @@ def test_the_canonical_form_is_that_of_the_closed_form(known):
 def test_the_retraction_keeps_the_decoder_orthonormal_from_the_first_step(known):
     ordering = FullPrefix(orthonormal_decoder=True)
     for steps in (1, 400):
-        solver = Gradient(epochs=steps, whiten=False, precondition=False, optimiser="adam", learning_rate=0.01)
+        solver = Gradient(epochs=steps, whiten=False, precondition=False, optimizer="adam", learning_rate=0.01)
         enc = PrefixEncoder(4, ordering=ordering, solver=solver, init="random", random_state=0).fit(known.X)
         np.testing.assert_allclose(enc.decoder_.T @ enc.decoder_, np.eye(4), atol=1e-8)
     assert enc.optimality_gap_ < 0.05

@@ -75,7 +75,7 @@ def test_no_search_finds_penalties_that_are_better_conditioned(spectrum):
     assert condition_number(s, own) < 1.02 * np.exp(min(found))
 
 
-def test_the_smallest_eigenvalue_is_met_at_both_ends_and_by_every_pair_of_neighbours():
+def test_the_smallest_eigenvalue_is_met_at_both_ends_and_by_every_pair_of_neighbors():
     s = np.array([5.0, 3.0, 2.0, 1.0])
     lam = best_conditioned(s)
     low, _ = hessian_extremes(s, lam)

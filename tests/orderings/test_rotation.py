@@ -91,10 +91,10 @@ def test_without_balance_the_loss_is_optimal_and_the_axes_are_wrong(known):
     assert paired_cosines(enc.components_, known.axes).min() < 0.9
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adamw", "lbfgs"])
-def test_optimisers_that_rescale_are_refused_with_the_reason(known, optimiser):
-    with pytest.raises(IllegalCombinationError, match=r"gradient of no loss.*optimiser='sgd'"):
-        PrefixEncoder(4, ordering="rotation", solver=Gradient(optimiser=optimiser)).fit(known.X)
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "lbfgs"])
+def test_optimizers_that_rescale_are_refused_with_the_reason(known, optimizer):
+    with pytest.raises(IllegalCombinationError, match=r"gradient of no loss.*optimizer='sgd'"):
+        PrefixEncoder(4, ordering="rotation", solver=Gradient(optimizer=optimizer)).fit(known.X)
 
 
 def test_it_needs_a_decoder_and_a_matrix(known):

@@ -41,7 +41,7 @@ def test_the_bound_is_the_least_that_a_grid_finds():
     assert largest >= 0.93 * least  # and the grid is fine enough to come close to it
 
 
-def test_neighbours_decide_and_are_equal_at_the_optimum():
+def test_neighbors_decide_and_are_equal_at_the_optimum():
     spectrum = np.array([9.0, 6.0, 4.5, 3.0, 2.6, 1.9])
     terms = bound_terms(spectrum, best_bound(spectrum, 1e-3))
     i, j = np.tril_indices(6, -1)

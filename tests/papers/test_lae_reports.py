@@ -8,10 +8,10 @@ import pytest
 from firstk_papers.bao2020 import lae_dynamics, lae_scaling
 
 RUNS = [
-    {"model": "nonuniform_l2", "optimiser": "nesterov", "learning_rate": 3e-4, "lam": [0.1, 0.2]},
-    {"model": "rotation", "optimiser": "nesterov", "learning_rate": 3e-3},
-    {"model": "nested_dropout", "optimiser": "nesterov", "learning_rate": 3e-2, "rho": 0.9},
-    {"model": "nonuniform_l2", "optimiser": "adam", "learning_rate": 1e-2, "lam": [0.1, 0.2], "epochs": 50},
+    {"model": "nonuniform_l2", "optimizer": "nesterov", "learning_rate": 3e-4, "lam": [0.1, 0.2]},
+    {"model": "rotation", "optimizer": "nesterov", "learning_rate": 3e-3},
+    {"model": "nested_dropout", "optimizer": "nesterov", "learning_rate": 3e-2, "rho": 0.9},
+    {"model": "nonuniform_l2", "optimizer": "adam", "learning_rate": 1e-2, "lam": [0.1, 0.2], "epochs": 50},
 ]
 SETTINGS = {
     "k": 2, "batch": "full", "seed": 0, "rows": 100, "runs": RUNS, "epochs": 1000, "most_epochs": 400,
@@ -95,9 +95,9 @@ SCALING = {
     "seed": 0, "rows": 50, "p": 20, "low": 1.0, "high": 9.0, "until": 0.3, "paper_epochs": 50000,
     "most_epochs": 700, "widths": [2, 4, 8],
     "runs": [
-        {"model": "rotation", "optimiser": "nesterov", "learning_rate": 1e-4},
-        {"model": "deterministic_nd", "optimiser": "nesterov", "learning_rate": 1e-3, "rates_from": {"4": 1e-2}},
-        {"model": "nonuniform_l2", "optimiser": "adam", "learning_rate": 3e-3, "lam": "synthetic"},
+        {"model": "rotation", "optimizer": "nesterov", "learning_rate": 1e-4},
+        {"model": "deterministic_nd", "optimizer": "nesterov", "learning_rate": 1e-3, "rates_from": {"4": 1e-2}},
+        {"model": "nonuniform_l2", "optimizer": "adam", "learning_rate": 3e-3, "lam": "synthetic"},
     ],
     "epochs_nesterov": {"2": 900, "8": 100}, "epochs_adam": {"2": 80, "4": 0},
 }  # fmt: skip

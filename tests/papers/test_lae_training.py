@@ -16,8 +16,8 @@ LAM = [0.1, 0.3, 0.6]
 EPOCHS, RATE = 25, 0.01
 
 
-def recipe(model, optimiser="nesterov", **changes):
-    base = {"model": model, "optimiser": optimiser, "k": 3, "batch": "full", "seed": 5, "epochs": EPOCHS}
+def recipe(model, optimizer="nesterov", **changes):
+    base = {"model": model, "optimizer": optimizer, "k": 3, "batch": "full", "seed": 5, "epochs": EPOCHS}
     return base | {"learning_rate": RATE, "data": DATA, "lam": LAM, "rho": 0.9} | changes
 
 
@@ -130,14 +130,14 @@ def test_adam_runs_in_the_coordinates_of_the_data():
 
     S = torch.tensor(np.cov(synthetic(60, 7, 0.5, 4.0, 3).T, bias=True))
     B, A = (torch.tensor(part, requires_grad=True) for part in start(tied=False))
-    optimiser = torch.optim.Adam([B, A], lr=RATE)
+    optimizer = torch.optim.Adam([B, A], lr=RATE)
     lam = torch.tensor(LAM)
     for _ in range(EPOCHS):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         error = torch.eye(7) - A @ B
         loss = (error @ S @ error.t()).trace() + (lam * (B.square().sum(1) + A.square().sum(0))).sum()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     watch = trained(recipe("nonuniform_l2", "adam"), [], [EPOCHS])
     np.testing.assert_allclose(watch.decoder.T, A.detach().numpy(), rtol=1e-3, atol=1e-5)
 

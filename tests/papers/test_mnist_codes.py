@@ -71,7 +71,7 @@ def test_clusters_against_a_loop_over_rows():
         distances[i] = np.inf
         right += np.bincount(y[np.argsort(distances)[:5]], minlength=3).argmax() == y[i]
     found = codes.clusters(points, y)
-    assert found["neighbours"] == pytest.approx(right / 60, abs=1e-4)
+    assert found["neighbors"] == pytest.approx(right / 60, abs=1e-4)
     assert codes.clusters(points + 20 * y[:, None], y)["silhouette"] > found["silhouette"]
 
 
@@ -121,7 +121,7 @@ def made_up(cell, rng):
     probe = size + (0 if cell["method"] == "full_prefix" else 0.3) * rng.random(d)
     choosing = accuracy + (cell["alpha"] or 0)
     score = 0.6 if cell["method"] == "full_prefix" else 0.4
-    clusters = [{"silhouette": score, "neighbours": score}] * 2
+    clusters = [{"silhouette": score, "neighbors": score}] * 2
     planes = {"2": [[0.0] * 5, [1.0] * 5], "4": [[0.0] * 5, [1.0] * 5]}
     maps = {"y": [0, 1, 0, 1, 1], "planes": planes, "clusters": clusters}
     return {
@@ -163,7 +163,7 @@ def test_an_alpha_that_is_not_the_best_is_reported(results):
 
 def test_figure_6b_reads_the_cells(results):
     m = figures.clustering(SETTINGS, results).measures
-    assert m["map_silhouette_least_difference"] == m["code_neighbours_least_difference"] == pytest.approx(0.2)
+    assert m["map_silhouette_least_difference"] == m["code_neighbors_least_difference"] == pytest.approx(0.2)
     for _, found in results:
         found["maps"] = None
     assert (

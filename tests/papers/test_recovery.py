@@ -72,7 +72,7 @@ def test_the_share_of_the_ratio_trace_that_is_missing(data, rng, ours):
         assert losses(1e6 * best.axes, None)["full"] == pytest.approx(0, abs=1e-10)  # scaling up removes eps
 
 
-def test_gaps_are_those_of_the_nearer_neighbour():
+def test_gaps_are_those_of_the_nearer_neighbor():
     spectrum = np.array([10.0, 8.0, 7.9, 4.0])
     found = recovery_fits.Reference(np.eye(3), spectrum).gaps
     np.testing.assert_allclose(found, [0.2, 0.1 / 8, min(0.1 / 8, 3.9 / 7.9)])
@@ -153,7 +153,7 @@ def test_shares_of_squared_cosines_in_blocks(rng):
     assert recovery_reports.mass_in_blocks(np.eye(6), range(1, 7)) == 1
 
 
-def test_dips_are_sizes_where_the_angle_falls_to_half_of_both_neighbours():
+def test_dips_are_sizes_where_the_angle_falls_to_half_of_both_neighbors():
     assert recovery_reports.dips(np.array([30, 4, 20, 19, 2, 15, 8, 9, 3.0])) == [2, 5]
 
 

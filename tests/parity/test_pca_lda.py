@@ -2,7 +2,7 @@
 
 An axis counts where its eigengap is *clear*. A symmetric eigenproblem solved in float64 perturbs the matrix by a few
 eps * |S|, which turns axis i by about eps * |S| / gap_i; a turn of 1e-4 is a cosine of 1 - 5e-9. So an axis is clear
-when its gap to both neighbours (and, for the last one kept, to the next eigenvalue) exceeds GAP * eps * |S|. Every case
+when its gap to both neighbors (and, for the last one kept, to the next eigenvalue) exceeds GAP * eps * |S|. Every case
 states how many axes must be clear, so that the rule cannot empty the test.
 """
 

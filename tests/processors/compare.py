@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-# Neighbouring eigenvalues pin their axes where they differ by more than this share of the larger of them ...
+# Neighboring eigenvalues pin their axes where they differ by more than this share of the larger of them ...
 APART = 1e-4
 # ... and by more than this share of the largest of all: products are good to 1e-16 and 1e-7 of that, and an axis moves
 # by the rounding over the gap.
@@ -47,7 +47,7 @@ def _components(stem: str, one: Mapping[str, np.ndarray], two: Mapping[str, np.n
 
 
 def blocks(spectrum: np.ndarray, kind: str) -> list[tuple[int, int]]:
-    """Cut a descending spectrum where neighbours are apart."""
+    """Cut a descending spectrum where neighbors are apart."""
     apart = np.maximum(APART * np.abs(spectrum[:-1]), FLOOR[kind] * np.abs(spectrum).max())
     gaps = spectrum[:-1] - spectrum[1:] > apart
     edges = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(spectrum)]

@@ -1,6 +1,6 @@
 """Fit and decide on up to four data sets, and write what came out: run once for each kind of processor.
 
-Decisions (ranks, settings left to "auto", recommended lengths, neighbour lists) must be the same everywhere; numbers
+Decisions (ranks, settings left to "auto", recommended lengths, neighbor lists) must be the same everywhere; numbers
 must agree as far as the gaps in the spectrum allow. `compare.py` says what that means.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from firstk import Fisher, PrefixEncoder, Similarity
 from firstk.data import load_banking77, load_digits, two_blocks
-from firstk.metrics import nearest_neighbours
+from firstk.metrics import nearest_neighbors
 
 
 def low_rank(seed: int = 5, n: int = 400, p: int = 60):
@@ -42,7 +42,7 @@ def encoders(X):
     yield "reconstruction", PrefixEncoder(None)
     yield "fisher", PrefixEncoder(None, objective="fisher")
     yield "fisher auto", PrefixEncoder(None, objective=Fisher(shrinkage="auto"))
-    yield "neighbours auto", PrefixEncoder(d, objective=Similarity(shrinkage="auto"))
+    yield "neighbors auto", PrefixEncoder(d, objective=Similarity(shrinkage="auto"))
     yield "dot products", PrefixEncoder(d, objective=Similarity(keep="dot_products"))
 
 
@@ -57,8 +57,8 @@ def main(out: Path, folder: str | None = None) -> None:
             held, kept = np.split(order, [min(held_out, len(rows) // 4)])
             key = f"{name}|{kind.__name__}"
             for similarity in ("cosine", "euclidean"):
-                found = nearest_neighbours(rows[kept], rows[held], 10, similarity=similarity)
-                arrays[f"{key}|raw {similarity}|decision:neighbours"] = found
+                found = nearest_neighbors(rows[kept], rows[held], 10, similarity=similarity)
+                arrays[f"{key}|raw {similarity}|decision:neighbors"] = found
             for label, enc in encoders(rows):
                 if label.startswith("fisher") and name == "banking77":
                     enc.set_params(n_components=64)
@@ -73,7 +73,7 @@ def main(out: Path, folder: str | None = None) -> None:
                 arrays[f"{stem}|scores"] = np.array(curve.score)
                 if kind is np.float64:
                     codes = [enc.transform(rows[part]) for part in (kept, held)]
-                    arrays[f"{stem}|decision:neighbours of codes"] = nearest_neighbours(*codes, 10)
+                    arrays[f"{stem}|decision:neighbors of codes"] = nearest_neighbors(*codes, 10)
     np.savez(out, **arrays)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from firstk import Fisher, PrefixEncoder, Similarity
-from firstk.metrics import _sweep, nearest_neighbour_accuracy, nearest_neighbours, neighbour_recall
+from firstk.metrics import _sweep, nearest_neighbor_accuracy, nearest_neighbors, neighbor_recall
 
 RNG = np.random.default_rng(7)
 N, P, CLASSES = 160, 12, 4
@@ -23,7 +23,7 @@ ENCODERS = {
     "fisher": PrefixEncoder(objective="fisher"),
     "fisher auto": PrefixEncoder(objective=Fisher(shrinkage="auto")),
     "fisher continued": PrefixEncoder(8, objective="fisher"),
-    "neighbours": PrefixEncoder(objective="similarity"),
+    "neighbors": PrefixEncoder(objective="similarity"),
     "dot products": PrefixEncoder(objective=Similarity(keep="dot_products")),
 }
 
@@ -63,7 +63,7 @@ def test_rank_settings_order_and_signs_stay(name, change):
 
 
 @pytest.mark.parametrize("change", [lambda X: an_ulp_off(X), lambda X: X[::-1], lambda X: np.repeat(X, 2, axis=0)])
-@pytest.mark.parametrize("name", ["reconstruction", "neighbours", "dot products"])
+@pytest.mark.parametrize("name", ["reconstruction", "neighbors", "dot products"])
 def test_fewer_rows_than_columns(name, change):
     width, _, components = outcome(ENCODERS[name], WIDE, None)
     changed = outcome(ENCODERS[name], change(WIDE), None)
@@ -72,8 +72,8 @@ def test_fewer_rows_than_columns(name, change):
 
 
 @pytest.mark.parametrize("rows", [15, 40])
-def test_weights_are_repetitions_for_mined_neighbours(rows):
-    """Copies of a row are not each other's neighbours, in the columns as given and in a basis of the row space."""
+def test_weights_are_repetitions_for_mined_neighbors(rows):
+    """Copies of a row are not each other's neighbors, in the columns as given and in a basis of the row space."""
     rng = np.random.RandomState(42)
     X, _, weight = rng.rand(rows, 30), rng.randint(0, 3, size=rows), rng.randint(0, 5, size=rows)
     weighted = PrefixEncoder(objective="similarity").fit(X, sample_weight=weight)
@@ -84,19 +84,19 @@ def test_weights_are_repetitions_for_mined_neighbours(rows):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
-def test_neighbours_that_differ_by_a_rounding_tie_and_the_first_wins(similarity, dtype):
+def test_neighbors_that_differ_by_a_rounding_tie_and_the_first_wins(similarity, dtype):
     rng = np.random.default_rng(3)
     first = rng.normal(size=(40, 24)).astype(dtype)
     R = np.vstack([first, an_ulp_off(first, 1), an_ulp_off(first, 2)])
     Q = rng.normal(size=(30, 24)).astype(dtype)
-    expected = nearest_neighbours(first, Q, 4, similarity=similarity)
+    expected = nearest_neighbors(first, Q, 4, similarity=similarity)
     # Each of the three copies is as near: by rows, the first copies of the nearest come first.
-    groups = nearest_neighbours(R, Q, 12, similarity=similarity).reshape(30, 4, 3)
+    groups = nearest_neighbors(R, Q, 12, similarity=similarity).reshape(30, 4, 3)
     np.testing.assert_array_equal(groups, expected[:, :, None] + 40 * np.arange(3))
     labels = np.repeat([0, 1, 2], 40)
-    accuracy = nearest_neighbour_accuracy(R, labels, Q, np.zeros(30, int), similarity=similarity)
+    accuracy = nearest_neighbor_accuracy(R, labels, Q, np.zeros(30, int), similarity=similarity)
     np.testing.assert_array_equal(accuracy[1:], 1.0)
-    np.testing.assert_array_equal(neighbour_recall(R, Q, groups[:, 0], at=3, similarity=similarity)[-1], 1.0)
+    np.testing.assert_array_equal(neighbor_recall(R, Q, groups[:, 0], at=3, similarity=similarity)[-1], 1.0)
 
 
 def test_parallel_references_tie():
@@ -104,7 +104,7 @@ def test_parallel_references_tie():
     rng = np.random.default_rng(4)
     base, Q = rng.normal(size=(1, 33)), rng.normal(size=(50, 33))
     R = base * np.array([3.0, 1.0, 7.0, 0.1, 11.0])[:, None]
-    np.testing.assert_array_equal(nearest_neighbours(R, Q, 5), np.tile(np.arange(5), (50, 1)))
+    np.testing.assert_array_equal(nearest_neighbors(R, Q, 5), np.tile(np.arange(5), (50, 1)))
 
 
 def test_hundreds_of_copies_tie_and_the_first_win(monkeypatch):
@@ -113,7 +113,7 @@ def test_hundreds_of_copies_tie_and_the_first_win(monkeypatch):
     rng = np.random.default_rng(5)
     R = np.repeat(rng.normal(size=(2, 20)), 150, axis=0).astype(np.float32)
     Q = R[[0, 299, 3]]
-    np.testing.assert_array_equal(nearest_neighbours(R, Q, 3), [[0, 1, 2], [150, 151, 152], [0, 1, 2]])
+    np.testing.assert_array_equal(nearest_neighbors(R, Q, 3), [[0, 1, 2], [150, 151, 152], [0, 1, 2]])
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
@@ -127,17 +127,17 @@ def test_hundreds_of_references_closer_than_float32_sums_can_tell_are_told_apart
     squares = ((unit[:40, None] - unit[None]) ** 2).sum(axis=2)
     squares[np.arange(40), np.arange(40)] = np.inf
     expected = np.sort(np.argsort(squares, axis=1)[:, :10], axis=1)
-    found = np.sort(nearest_neighbours(X, X[:40], 10, similarity=similarity, exclude_self=np.arange(40)), axis=1)
+    found = np.sort(nearest_neighbors(X, X[:40], 10, similarity=similarity, exclude_self=np.arange(40)), axis=1)
     assert np.mean(found == expected) > 0.99
 
 
-def test_close_neighbours_in_short_codes_stay_apart():
+def test_close_neighbors_in_short_codes_stay_apart():
     """A tie is a rounding of the codes, not of their cosines: angles of 1e-4 are told apart in float32."""
     angles = np.linspace(0, 0.1, 1001)
     R = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     shifted = angles[:-1] + 0.2e-4
     Q = np.column_stack([np.cos(shifted), np.sin(shifted)]).astype(np.float32)
-    np.testing.assert_array_equal(nearest_neighbours(R, Q, 1)[:, 0], np.arange(1000))
+    np.testing.assert_array_equal(nearest_neighbors(R, Q, 1)[:, 0], np.arange(1000))
 
 
 def test_copies_of_a_document_are_one_candidate_of_pairs():
@@ -146,7 +146,7 @@ def test_copies_of_a_document_are_one_candidate_of_pairs():
     documents = rng.normal(size=(30, 40)).astype(np.float32)
     which = rng.integers(0, 30, 230)
     left = documents[which] + 0.1 * rng.normal(size=(230, 40)).astype(np.float32)
-    enc = PrefixEncoder(8, objective=Similarity(shrinkage=0.5, neighbours=0.0)).fit_pairs(left, documents[which])
+    enc = PrefixEncoder(8, objective=Similarity(shrinkage=0.5, neighbor_weight=0.0)).fit_pairs(left, documents[which])
     curve = enc.curve_pairs(left, documents[which], metric="positive_recall@10")
     codes = enc.encode_document(documents), enc.encode_query(left)
     slow = []

@@ -52,7 +52,7 @@ def test_exact_search_is_brute_force_with_ties_and_duplicates(metric, first_stag
     if metric == "cosine":
         Z, Q = (np.where(np.abs(A).sum(axis=1, keepdims=True) == 0, 1, A).astype(np.float32) for A in (Z, Q))
     n = data.draw(st.integers(1, len(Z)))
-    index = FunnelIndex.fit(Z, schedule=schedule, n_neighbours=1, metric=metric, first_stage=first_stage, engine=engine)
+    index = FunnelIndex.fit(Z, schedule=schedule, n_neighbors=1, metric=metric, first_stage=first_stage, engine=engine)
     found = index.search(Q, n, exact=True, threads=1)
     rows, scores = brute_force(Z, Q, n, metric)
     np.testing.assert_allclose(found.scores, scores, rtol=1e-5, atol=1e-6 * max(1, np.abs(scores).max()))
@@ -94,7 +94,7 @@ def test_signs_choose_a_shortlist_where_they_tell_enough(engine):
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(300, 256))
     Z = np.repeat(centres, 10, axis=0) + 0.3 * rng.normal(size=(3000, 256))
-    index = FunnelIndex.fit(Z, n_neighbours=5, first_stage="binary", engine=engine, recall=0.9, schedule=[(256, 40)])
+    index = FunnelIndex.fit(Z, n_neighbors=5, first_stage="binary", engine=engine, recall=0.9, schedule=[(256, 40)])
     Q = centres + 0.3 * rng.normal(size=(300, 256))
     found = index.search(Q)
     assert recall_of(found.ids, brute_force(Z, Q, 5, "l2")[0]) > 0.9
@@ -201,7 +201,7 @@ def test_an_encoder_makes_it_an_index_of_vectors():
     assert recall_of(found.ids, truth) > 0.98
 
 
-def test_99_percent_of_the_neighbours_of_real_images_for_a_tenth_of_the_work(data_folder):
+def test_99_percent_of_the_neighbors_of_real_images_for_a_tenth_of_the_work(data_folder):
     """The promise of the benchmark, on every sixth image."""
     sets = load_mnist(data_folder), load_fashion_mnist(data_folder)
     X = np.concatenate([part.X_train for part in sets])[::6]

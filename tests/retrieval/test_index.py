@@ -86,7 +86,7 @@ def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch
 
 
 def test_an_index_can_be_emptied_and_filled_again():
-    index = FunnelIndex.fit(Z[:50], schedule=[(3, 20)], n_neighbours=5)
+    index = FunnelIndex.fit(Z[:50], schedule=[(3, 20)], n_neighbors=5)
     index.remove(index.ids)
     assert len(index) == 0
     with pytest.raises(InvalidInputError, match=r"this index holds none\. Add some first"):
@@ -97,14 +97,14 @@ def test_an_index_can_be_emptied_and_filled_again():
     assert index.search(Z[:4], 1).ids[:, 0].tolist() == [50, 51, 52, 53]
 
 
-def test_replanning_serves_more_neighbours():
-    index = FunnelIndex.fit(Z, n_neighbours=5, recall=0.9)
+def test_replanning_serves_more_neighbors():
+    index = FunnelIndex.fit(Z, n_neighbors=5, recall=0.9)
     with pytest.raises(
-        InvalidInputError, match=r"chosen for at most 5 neighbours, and 20 were asked.*replan\(n_neighbours=20\)"
+        InvalidInputError, match=r"chosen for at most 5 neighbors, and 20 were asked.*replan\(n_neighbors=20\)"
     ):
         index.search(Q, 20)
     assert index.search(Q, 20, exact=True).ids.shape == (20, 20)
-    assert index.replan(n_neighbours=20).n_neighbours == 20
+    assert index.replan(n_neighbors=20).n_neighbors == 20
     assert index.schedule.recall == 0.9
     assert index.search(Q, 20).ids.shape == (20, 20)
 
@@ -138,7 +138,7 @@ CASES = {
     "unknown first stage": (fit(first_stage="int4"), "'first_stage' parameter"),
     "unknown engine": (fit(engine="gpu"), "'engine' parameter"),
     "no encoder": (fit(encoder="model/"), "must be a fitted PrefixEncoder, a FittedEncoder or None"),
-    "neighbours past the rows": (fit(n_neighbours=301), r"an int in \[1, 300\] \(the rows\)"),
+    "neighbors past the rows": (fit(n_neighbors=301), r"an int in \[1, 300\] \(the rows\)"),
     "schedule of words": (fit(schedule="fast"), r"'schedule' parameter .* must be pairs \(k, size\)"),
     "schedule that shrinks k": (fit(schedule=[(6, 60), (3, 20)]), "k increasing"),
     "schedule that grows": (fit(schedule=[(3, 20), (6, 60)]), "size never growing"),
@@ -158,8 +158,8 @@ CASES = {
     "another width": (lambda: INDEX.search(Q[:, :5]), "takes 'Q' with 12 columns. Got 5"),
     "NaN query": (lambda: INDEX.search(spoiled(np.nan)), r"'Q' has NaN or infinity in 1 of 20 rows \(row 3\)"),
     "infinite query": (lambda: INDEX.search(spoiled(np.inf)), "'Q' has NaN or infinity"),
-    "more neighbours than rows": (lambda: INDEX.search(Q, 301), r"an int in \[1, 300\] \(the rows of the index\)"),
-    "no neighbours": (lambda: INDEX.search(Q, 0), r"an int in \[1, 300\]"),
+    "more neighbors than rows": (lambda: INDEX.search(Q, 301), r"an int in \[1, 300\] \(the rows of the index\)"),
+    "no neighbors": (lambda: INDEX.search(Q, 0), r"an int in \[1, 300\]"),
     "no threads": (lambda: INDEX.search(Q, threads=0), "an int of at least 1, or None"),
     "a direction of nothing": (lambda: COSINE.search(np.zeros((2, 12))), "row 0 of 'Q' is all zeros"),
     "exact signs": (lambda: BINARY.search(Q, exact=True), "needs a first stage that bounds distances"),
@@ -227,23 +227,23 @@ UNFIT = {
     "an unknown metric": _changed({"metric": "taxi"}),
     "no schedule": _changed({"schedule": None}),
     "a schedule past the width": _changed(
-        {"schedule": {"stages": [[99, 60]], "rows": 300, "n_neighbours": 10, "exact_k": 3}}
+        {"schedule": {"stages": [[99, 60]], "rows": 300, "n_neighbors": 10, "exact_k": 3}}
     ),
     "an exact prefix past the width": _changed(
-        {"schedule": {"stages": [[3, 60]], "rows": 300, "n_neighbours": 10, "exact_k": 99}}
+        {"schedule": {"stages": [[3, 60]], "rows": 300, "n_neighbors": 10, "exact_k": 99}}
     ),
     "a next id that is taken": _changed({"next_id": 299}),
     "a next id that is none": _changed({"next_id": 2**64}),
 } | {
     f"a schedule with {field} {value!r}": _changed(
-        {"schedule": {"stages": [[3, 60]], "rows": 300, "n_neighbours": 10, "exact_k": 3} | {field: value}}
+        {"schedule": {"stages": [[3, 60]], "rows": 300, "n_neighbors": 10, "exact_k": 3} | {field: value}}
     )
     for field, value in (
         ("rows", 300.5),
         ("rows", 0),
         ("rows", True),
-        ("n_neighbours", 10.0),
-        ("n_neighbours", 0),
+        ("n_neighbors", 10.0),
+        ("n_neighbors", 0),
         ("exact_k", 3.0),
         ("exact_k", "3"),
         ("stages", [[3.5, 60]]),

@@ -74,7 +74,7 @@ def test_scored_pairs_are_trained_in_white_coordinates_that_favour_no_direction(
         return train(self, task, *rest)
 
     monkeypatch.setattr(Gradient, "train", watched)
-    objective = Similarity(shrinkage=0.9, neighbours=0.0)
+    objective = Similarity(shrinkage=0.9, neighbor_weight=0.0)
     PrefixEncoder(2, objective=objective, solver=Gradient(epochs=1), random_state=0).fit_pairs(left, right, scores)
     R = tasks[0].model.encoder.R.double().numpy()
     St = (np.cov(left.T, bias=True) + np.cov(right.T, bias=True)) / 2
@@ -103,7 +103,7 @@ def test_the_hooks_are_called_in_their_order():
             calls.append("retract")
 
     X = np.random.default_rng(0).normal(size=(40, 5))
-    PrefixEncoder(2, ordering=Watched(), solver=Gradient(epochs=2, optimiser="adam"), random_state=0).fit(X)
+    PrefixEncoder(2, ordering=Watched(), solver=Gradient(epochs=2, optimizer="adam"), random_state=0).fit(X)
     assert calls == ["perturb", "penalty", "correct", "retract"] * 2
 
 
@@ -140,10 +140,10 @@ def test_a_run_that_is_over_is_not_taken_up_again(digits, tmp_path):
     assert timeless(again.trace_) == timeless(whole.trace_)
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam", "lbfgs"])
-def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, monkeypatch, optimiser):
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "lbfgs"])
+def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, monkeypatch, optimizer):
     def fit(epochs, **kwargs):
-        solver = Gradient(optimiser=optimiser, epochs=epochs, schedule="constant", checkpoint_every=5, **kwargs)
+        solver = Gradient(optimizer=optimizer, epochs=epochs, schedule="constant", checkpoint_every=5, **kwargs)
         enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
         return enc.components_.tobytes(), timeless(enc.trace_)
 
@@ -222,8 +222,8 @@ def test_an_interrupt_keeps_the_best_state_and_says_so(digits):
 
 
 def test_a_diverging_run_names_the_learning_rate(digits):
-    solver = Gradient(optimiser="sgd", learning_rate=10.0, precondition=False, whiten=False)
-    with pytest.raises(TrainingDivergedError, match=r"learning rate 10 of optimiser 'sgd' is too large: try .*=1\)"):
+    solver = Gradient(optimizer="sgd", learning_rate=10.0, precondition=False, whiten=False)
+    with pytest.raises(TrainingDivergedError, match=r"learning rate 10 of optimizer 'sgd' is too large: try .*=1\)"):
         PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
 
 
@@ -231,7 +231,7 @@ def test_the_start_of_a_diverging_run_is_its_first_loss(digits):
     """The mean of a first epoch that has gone astray would say nothing."""
     first = classified(digits, Gradient(epochs=1, learning_rate=1e-12)).trace_[0]["loss"]
     with pytest.raises(TrainingDivergedError, match=r"from [\d.]+ at the start") as refused:
-        classified(digits, Gradient(optimiser="sgd", learning_rate=1e6))
+        classified(digits, Gradient(optimizer="sgd", learning_rate=1e6))
     assert float(str(refused.value).split("from ")[1].split()[0]) == pytest.approx(first, rel=0.2)
 
 
@@ -339,9 +339,9 @@ def test_a_discriminant_code_as_it_was_learned_has_no_rule_for_classes(digits):
     assert not hasattr(enc, "predict")
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adamw", "sgd", "lbfgs"])
-def test_every_optimiser_lowers_the_loss_from_moments(digits, optimiser):
-    solver = Gradient(optimiser=optimiser, epochs=20 if optimiser == "lbfgs" else 200)
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "lbfgs"])
+def test_every_optimizer_lowers_the_loss_from_moments(digits, optimizer):
+    solver = Gradient(optimizer=optimizer, epochs=20 if optimizer == "lbfgs" else 200)
     enc = PrefixEncoder(4, solver=solver, init="random", random_state=0).fit(digits.X_train)
     assert enc.optimality_gap_ < 0.01
 
@@ -383,7 +383,7 @@ def test_clipping_bounds_a_step(digits):
     start = np.eye(4, 64, k=20)
 
     def moved(clip):
-        solver = Gradient(epochs=2, optimiser="sgd", learning_rate=1.0, momentum=0.0, clip=clip)
+        solver = Gradient(epochs=2, optimizer="sgd", learning_rate=1.0, momentum=0.0, clip=clip)
         enc = PrefixEncoder(4, ordering=UniformL2(5.0), solver=solver, init=start, random_state=0).fit(digits.X_train)
         return np.linalg.norm(enc.components_ - start)
 
@@ -435,7 +435,7 @@ def test_a_share_that_cannot_be_held_out_is_refused():
 
 def test_settings_that_mean_nothing_are_refused():
     for bad, match in [
-        ({"optimiser": "newton"}, "'optimiser'"),
+        ({"optimizer": "newton"}, "'optimizer'"),
         ({"learning_rate": 0}, "'learning_rate' .* a positive number"),
         ({"epochs": 1.5}, "'epochs' .* a positive int"),
         ({"batch_size": "half"}, "'batch_size'"),
@@ -444,7 +444,7 @@ def test_settings_that_mean_nothing_are_refused():
         ({"trace_every": 0}, "'trace_every' .* a positive int or 'auto'"),
         ({"patience": 3, "validation": 0}, "patience waits for a better loss of rows held out"),
         ({"resume": True}, "needs checkpoint"),
-        ({"optimiser": "lbfgs", "batch_size": 10}, "same loss at every step"),
+        ({"optimizer": "lbfgs", "batch_size": 10}, "same loss at every step"),
     ]:
         with pytest.raises(ValueError, match=match):
             PrefixEncoder(2, solver=Gradient(**bad)).fit(np.eye(5))
@@ -490,7 +490,7 @@ def test_the_loss_of_the_trace_is_the_mean_loss_of_the_prefixes(batch_size):
 
 
 def test_a_run_ends_when_fifty_steps_moved_the_loss_by_less_than_the_tolerance(digits):
-    slow = Gradient(optimiser="sgd", epochs=120, learning_rate=1e-9, tolerance=1e-3, whiten=False, precondition=False)
+    slow = Gradient(optimizer="sgd", epochs=120, learning_rate=1e-9, tolerance=1e-3, whiten=False, precondition=False)
     enc = PrefixEncoder(4, solver=slow, init="random", random_state=0).fit(digits.X_train)
     losses = [entry["loss"] for entry in enc.trace_]
     assert losses[-1] < losses[0]

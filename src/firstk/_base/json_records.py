@@ -2,6 +2,7 @@
 
 A record is a frozen dataclass of numbers, texts, tuples, mappings and other records. Its type hints say how to read it
 back, so no record needs a reader of its own; one that has its own (`to_dict`, `from_dict`) is asked for it.
+A field that had another name in earlier files says so: ``field(metadata={"formerly": name})``.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
 
 def _record(kind: Any, value: Any) -> Any:
     names = [part.name for part in fields(kind)]
+    formerly = {part.metadata["formerly"]: part.name for part in fields(kind) if "formerly" in part.metadata}
+    if isinstance(value, Mapping):
+        value = {formerly.get(name, name): item for name, item in value.items()}
     if not isinstance(value, Mapping) or sorted(value) != sorted(names):
         found = ", ".join(map(str, value)) if isinstance(value, Mapping) else repr(value)
         raise InvalidInputError(f"A record {kind.__name__} has the fields {', '.join(names)}. Got {found}.")

@@ -84,7 +84,7 @@ class PrefixWeights:
                 "A cosine loss gives prefix 1 no weight, because a cosine of one coordinate is +1 or -1, and "
                 "omega weighs nothing else. Got weight 0 on all prefixes from 2 on; add a longer prefix."
             )
-        return _normalised(rest)
+        return _normalized(rest)
 
 
 @lru_cache(maxsize=64)
@@ -98,7 +98,7 @@ def beyond(weights: PrefixWeights, K: int) -> tuple[float, PrefixWeights]:
     (0.5, [0.0, 0.0, 0.5, 0.5])
     """
     rest = np.where(np.arange(weights.d) < K, 0.0, weights.omega)
-    return float(rest.sum()), _normalised(rest)
+    return float(rest.sum()), _normalized(rest)
 
 
 def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> PrefixWeights:
@@ -133,15 +133,15 @@ def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> Pre
             raise bad_parameter("omega", owner, "one of " + allowed, omega)
         return _named(omega, int(d))
     if isinstance(omega, Mapping):
-        return _normalised(_from_mapping(omega, int(d), owner))
-    return _normalised(_from_array(omega, int(d), owner))
+        return _normalized(_from_mapping(omega, int(d), owner))
+    return _normalized(_from_array(omega, int(d), owner))
 
 
 @lru_cache(maxsize=256)
 def _named(name: str, d: int) -> PrefixWeights:
     k = np.arange(1, d + 1, dtype=np.float64)
     weights = {"uniform": np.ones(d), "harmonic": 1 / k, "reverse_harmonic": 1 / (d - k + 1)}[name]
-    return _normalised(weights)
+    return _normalized(weights)
 
 
 def _from_mapping(omega: Mapping[Any, Any], d: int, owner: str) -> np.ndarray:
@@ -173,7 +173,7 @@ def _from_array(omega: Any, d: int, owner: str) -> np.ndarray:
     return weights
 
 
-def _normalised(weights: np.ndarray) -> PrefixWeights:
+def _normalized(weights: np.ndarray) -> PrefixWeights:
     # Dividing by the largest first keeps the sum finite for weights near the end of the float range.
     omega = weights / weights.max()
     omega = omega / omega.sum()

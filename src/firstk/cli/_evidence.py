@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
     from firstk.metrics.curve import Evidence
 
-# Metrics whose readout or neighbours need rows of their own: without a reference, the file is split.
+# Metrics whose readout or neighbors need rows of their own: without a reference, the file is split.
 SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
 # Metrics of an encoder's own head: baselines have none, and no other row is looked at.
 OURS_ALONE = ("head_accuracy", "mixture")

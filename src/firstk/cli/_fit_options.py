@@ -9,7 +9,7 @@ import typer
 
 OBJECTIVES = "reconstruction, fisher, classification, regression, similarity, mixture or denoising"
 # Settings of objectives, in the order in which the command hands them on.
-SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbours", "fidelity")
+SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity")
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVES}.")]
@@ -26,8 +26,8 @@ Network = Annotated[str, typer.Option(help="linear, mlp, or mlp:256,256.")]
 Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or auto.")]
 Lam = Annotated[float | None, typer.Option(help="Of mixture: weight of the vectors.")]
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
-Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: neighbours or dot_products.")]
-Neighbours = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined neighbours, or auto.")]
+Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: neighbors or dot_products.")]
+NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
 Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
 Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
 SourceModel = Annotated[str | None, typer.Option("--source-model", help="Name of the model that made the vectors.")]

@@ -37,8 +37,8 @@ def _shrinkage(word: Any) -> Any:
     return {"auto": "auto", "none": None}[word] if word in ("auto", "none") else _number(word, "shrinkage", _SHRINKAGE)
 
 
-def _neighbours(word: Any) -> Any:
-    return word if word == "auto" else _number(word, "neighbours", "'auto' or a number in [0, 1]")
+def _neighbor_weight(word: Any) -> Any:
+    return word if word == "auto" else _number(word, "neighbor_weight", "'auto' or a number in [0, 1]")
 
 
 def noise_of(word: str) -> Any:
@@ -86,7 +86,7 @@ def image_of(word: str | None) -> tuple[int, ...] | None:
 
 _SHRINKAGE = "'auto', 'none' or a number in [0, 1]"
 # What the words of an option stand for, where they are not taken as they are.
-_MEANINGS: dict[str, Any] = {"shrinkage": _shrinkage, "neighbours": _neighbours, "noise": noise_of}
+_MEANINGS: dict[str, Any] = {"shrinkage": _shrinkage, "neighbor_weight": _neighbor_weight, "noise": noise_of}
 
 
 def _number(word: str, option: str, allowed: str) -> float:

@@ -58,7 +58,7 @@ def fit(
     lam: options.Lam = None,
     noise: options.Noise = None,
     keep: options.Keep = None,
-    neighbours: options.Neighbours = None,
+    neighbor_weight: options.NeighborWeight = None,
     fidelity: options.Fidelity = None,
     image: options.Image = None,
     source_model: options.SourceModel = None,
@@ -80,7 +80,7 @@ def fit(
     from firstk.cli._settings import image_of
     from firstk.cli._streams import Place
 
-    given = (shrinkage, lam, noise, keep, neighbours, fidelity)
+    given = (shrinkage, lam, noise, keep, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
     encoder = _posed(
         objective, given, label or labels or pairs, ordering, network,
@@ -190,7 +190,7 @@ def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, imag
     where = f"{held_out}" if _share_of(held_out) is None else f"{file} (drawn at random, seed {seed})"
     held = f"Judged on {judged:,} {what} of {where}, on which nothing was fitted."
     if len(next(iter(done.reference.values()))) < done.rows:
-        held += f" Neighbours are looked for, and probes fitted, among {len(done.reference['X']):,} training rows."
+        held += f" Neighbors are looked for, and probes fitted, among {len(done.reference['X']):,} training rows."
     return Source(facts, stream.rows, stream.itemsize, held, image or _known_image(stream))
 
 

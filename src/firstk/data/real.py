@@ -114,7 +114,7 @@ def load_cifar10(folder: _Folder = None, *, download: bool = False) -> ImageSet:
     Returns
     -------
     ImageSet
-        float32 pixels in [0, 1]; rows are flattened from (32, 32, 3): the colours of a pixel are neighbours.
+        float32 pixels in [0, 1]; rows are flattened from (32, 32, 3): the colours of a pixel are neighbors.
 
     Raises
     ------

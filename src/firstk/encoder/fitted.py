@@ -32,7 +32,7 @@ _OWN_HEADS = ("own_weight", "own_offset")
 
 @dataclass(frozen=True, eq=False)
 class FittedEncoder:
-    """``z = B (x - mean)``, cut at any k, and brought to unit norm after the cut if `normalised`.
+    """``z = B (x - mean)``, cut at any k, and brought to unit norm after the cut if `normalized`.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class FittedEncoder:
         Subtracted from documents (and everything else), and from queries.
     decoder : ndarray of shape (p, d) or None
     head : Head or None
-    normalised : bool
+    normalized : bool
     pinned : int
         How many axes the objective determines; those after it continue by variance.
     config : mapping
@@ -62,7 +62,7 @@ class FittedEncoder:
     query_mean: np.ndarray
     decoder: np.ndarray | None = None
     head: Head | None = None
-    normalised: bool = False
+    normalized: bool = False
     pinned: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
     body: Body | None = None
@@ -83,7 +83,7 @@ class FittedEncoder:
     def encode(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
         """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
         Z, dtype = self._coordinates(X, k, side, owner)
-        return (_unit_rows(Z) if self.normalised else Z).astype(dtype, copy=False)
+        return (_unit_rows(Z) if self.normalized else Z).astype(dtype, copy=False)
 
     def coordinates(
         self,
@@ -94,7 +94,7 @@ class FittedEncoder:
         owner: str = "encode",
         exact: bool = False,
     ) -> np.ndarray:
-        """Return the code before any normalisation; float32 in, float32 out. `exact` sums in float64 in between."""
+        """Return the code before any normalization; float32 in, float32 out. `exact` sums in float64 in between."""
         Z, dtype = self._coordinates(X, k, side, owner, exact)
         return Z.astype(dtype, copy=False)
 
@@ -107,7 +107,7 @@ class FittedEncoder:
         k = check_prefix(k, self.d, owner)
         X = self._checked(X, owner)
         due = np.float32 if X.dtype == np.float32 else np.float64
-        dtype = np.float64 if self.normalised or exact else due
+        dtype = np.float64 if self.normalized or exact else due
         B, mean = (
             self.components[:k].T.astype(dtype),
             (self.query_mean if side == "query" else self.mean).astype(dtype),
@@ -219,7 +219,7 @@ class FittedEncoder:
             "d": self.d,
             "p": self.p,
             "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
-            "normalised": bool(self.normalised),
+            "normalised": bool(self.normalized),
         }
         config |= _provenance(self, curve, source_model)
         if self.head is not None:
@@ -249,12 +249,12 @@ class FittedEncoder:
             check_facts(config, path)
             body = _restored_body(config, arrays, module, path)
             d, p = config.pop("d"), config.pop("p")
-            pinned, normalised = config.pop("pinned"), config.pop("normalised")
+            pinned, normalized = config.pop("pinned"), config.pop("normalised")
             _check_arrays(arrays, d, p, path, body)
             return cls(
                 **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
                 head=_restored_head(config, arrays, path),
-                normalised=normalised,
+                normalized=normalized,
                 pinned=pinned,
                 config=config,
                 body=body,

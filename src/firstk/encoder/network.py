@@ -17,7 +17,7 @@ from firstk.exceptions import CorruptModelError
 
 @dataclass(frozen=True)
 class MLP:
-    """A multilayer perceptron: linear, batch normalisation, ReLU and dropout for each hidden layer, then linear.
+    """A multilayer perceptron: linear, batch normalization, ReLU and dropout for each hidden layer, then linear.
 
     The defaults are Talukder et al. 2026 C.1 (31).
 
@@ -26,13 +26,13 @@ class MLP:
     hidden : sequence of int
         Widths of the hidden layers.
     dropout : float in [0, 1)
-    normalise : bool
+    normalize : bool
         Bring the whole code to unit norm, before it is cut.
     """
 
     hidden: Sequence[int] = (256, 256)
     dropout: float = 0.1
-    normalise: bool = True
+    normalize: bool = True
 
     name: ClassVar[str] = "mlp"
 
@@ -72,18 +72,18 @@ class Body(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """A trained MLP with batch normalisation folded in: ReLU between layers, none after the last.
+    """A trained MLP with batch normalization folded in: ReLU between layers, none after the last.
 
     Attributes
     ----------
     weights, biases : tuples of ndarrays of shape (out, in) and (out,)
-    normalise : bool
+    normalize : bool
         Bring codes to unit norm at full width.
     """
 
     weights: tuple[np.ndarray, ...]
     biases: tuple[np.ndarray, ...]
-    normalise: bool
+    normalize: bool
 
     @property
     def p(self) -> int:
@@ -102,7 +102,7 @@ class Layers:
             X = X @ W.T.astype(X.dtype) + b.astype(X.dtype)
             if i < last:
                 np.maximum(X, 0, out=X)
-        if self.normalise:
+        if self.normalize:
             norms = np.linalg.norm(X, axis=1, keepdims=True)
             X = np.divide(X, norms, out=X, where=norms > 0)
         return X
@@ -113,8 +113,8 @@ class Layers:
         return named | {f"body.{i}.bias": b for i, b in enumerate(self.biases)}
 
     def config(self) -> dict[str, Any]:
-        """Return the number of layers and whether codes are normalised."""
-        return {"network": "mlp", "layers": len(self.weights), "unit_code": self.normalise}
+        """Return the number of layers and whether codes are normalized."""
+        return {"network": "mlp", "layers": len(self.weights), "unit_code": self.normalize}
 
 
 def restore_layers(config: Mapping[str, Any], own: dict[str, np.ndarray], path: Any) -> Layers:

@@ -41,7 +41,7 @@ class Judged:
         y : array-like, optional
             Their labels or targets, where the metric needs them.
         reference : array-like or tuple (X, y), optional
-            Rows among which neighbours are looked for, or on which readouts are fitted.
+            Rows among which neighbors are looked for, or on which readouts are fitted.
         metric : str
             "auto": the objective's own. Others: see :data:`firstk.metrics.curve.METRICS`.
         ks : sequence of int, optional

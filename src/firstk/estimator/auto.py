@@ -29,7 +29,7 @@ UNSEEN_LOSS = 0.02
 FEWEST_SEEN = 10
 # Mean correlations of scored pairs that differ by less are the luck of the folds.
 TIE = 0.005
-# Mean scores that differ by less are equal: a neighbour found on one processor and not on another changes as much.
+# Mean scores that differ by less are equal: a neighbor found on one processor and not on another changes as much.
 ROUNDING = 5e-4
 # Rows: standard errors, of the paired difference over folds, by which a setting must lose to count as worse.
 SURE = 1.0
@@ -75,7 +75,7 @@ def choose(
     if n < 4 * N_FOLDS:
         raise InvalidInputError(
             f"Choosing 'auto' settings of {type(objective).__name__} needs at least {4 * N_FOLDS} rows or pairs. "
-            f"Got {n}: set shrinkage (and neighbours) to numbers."
+            f"Got {n}: set shrinkage (and neighbor_weight) to numbers."
         )
     candidates = objective.candidates()
     trial = _Trial(sample, measure, solve, objective.line.omega if omega is None else omega, progress)
@@ -109,7 +109,7 @@ def _best(candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUND
     error = loss.std(axis=0, ddof=1) / np.sqrt(len(table))
     tied = loss.mean(axis=0) <= np.maximum(tie, sure * error)
     shrinkage, weight = (
-        np.array([getattr(each, name, None) or 0.0 for each in candidates]) for name in ("shrinkage", "neighbours")
+        np.array([getattr(each, name, None) or 0.0 for each in candidates]) for name in ("shrinkage", "neighbor_weight")
     )
     tied &= shrinkage == shrinkage[tied].max()
     tied &= means >= means[tied].max() - ROUNDING
@@ -172,7 +172,7 @@ def _documents(right: np.ndarray) -> np.ndarray:
     if len(first) < N_FOLDS:
         raise InvalidInputError(
             f"Choosing 'auto' settings holds documents out and needs at least {N_FOLDS} different right sides. "
-            f"Got {len(first)}: set shrinkage and neighbours to numbers."
+            f"Got {len(first)}: set shrinkage and neighbor_weight to numbers."
         )
     return document
 

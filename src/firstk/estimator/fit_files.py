@@ -27,7 +27,7 @@ from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Columns, Draw, Gathered, Piece, Pieces, accumulate, len_of, no_row, piece_rows
 
-# Rows that are judged, and rows among which neighbours are looked for: enough for a curve, bounded for any file.
+# Rows that are judged, and rows among which neighbors are looked for: enough for a curve, bounded for any file.
 MOST_HELD = MOST_REFERENCE = 10_000
 
 
@@ -62,7 +62,7 @@ class StreamedFit:
 
 
 def draw(n: int, share: float, seed: int = 0) -> Draw:
-    """Draw the held-out part of `n` rows, at most 10,000, and as many again to look neighbours up among.
+    """Draw the held-out part of `n` rows, at most 10,000, and as many again to look neighbors up among.
 
     Parameters
     ----------

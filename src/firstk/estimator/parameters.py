@@ -106,7 +106,7 @@ def _network_of(encoder: FittedEncoder) -> Any:
     """Tell the network from its layers; the dropout of its training is not in them."""
     if not isinstance(encoder.body, Layers):
         return "linear"
-    return MLP(hidden=tuple(len(W) for W in encoder.body.weights[:-1]), normalise=encoder.body.normalise)
+    return MLP(hidden=tuple(len(W) for W in encoder.body.weights[:-1]), normalize=encoder.body.normalize)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -198,7 +198,7 @@ class PrefixEncoder(
         return self
 
     def partial_fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
-        """Take in more pairs; exact but for mined neighbours and "auto" choices, which see a fixed sample."""
+        """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""
         problem, reset = self._pose(pairs=True), not self._started()
         problem.check_streamable("partial_fit_pairs")
         measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=reset)

@@ -167,7 +167,7 @@ class Problem:
             query_mean=query_mean,
             decoder=objective.decoder(statistics, solution.components),
             head=objective.head(statistics, solution.components),
-            normalised=objective.line.normalised,
+            normalized=objective.line.normalized,
             pinned=solution.pinned,
             config=self._config(objective, statistics, choice, len(solution.components)),
         )

@@ -335,7 +335,7 @@ def fingerprint(encoder: FittedEncoder, k: int) -> str:
     arrays = {"components": encoder.components[:k], "mean": encoder.mean, "query_mean": encoder.query_mean}
     if encoder.body is not None:
         arrays |= encoder.body.arrays()
-    digest = hashlib.sha256(str(encoder.normalised).encode())
+    digest = hashlib.sha256(str(encoder.normalized).encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.shape} {array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())

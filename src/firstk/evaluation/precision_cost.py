@@ -119,7 +119,7 @@ def _score(encoder: FittedEncoder, evidence: Evidence, metric: str, precision: P
     """Score of one prefix, the whole of `encoder`, stored in one precision."""
 
     def as_stored(Z: np.ndarray) -> np.ndarray:
-        return unit_rows(Z).astype(Z.dtype) if encoder.normalised else Z
+        return unit_rows(Z).astype(Z.dtype) if encoder.normalized else Z
 
     fitted = precision.fit(as_stored(encoder.coordinates(evidence.stored, owner="precision_table")))
     rounded = replace(evidence, store=lambda Z: fitted.restore(fitted.quantise(as_stored(Z))))

@@ -1,1 +1,1 @@
-"""firstk in the places where embeddings live: one module a neighbour, each behind its own extra."""
+"""firstk in the places where embeddings live: one module a neighbor, each behind its own extra."""

@@ -1,6 +1,6 @@
 """What a search program is given: the codes of a fitted encoder in float32, and the metric in which they are compared.
 
-Every integration asks the same two questions here, so that one encoder means the same neighbours everywhere.
+Every integration asks the same two questions here, so that one encoder means the same neighbors everywhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def natural_metric(encoder: FittedEncoder) -> str:
     Cosine where codes have unit norm, inner product where inner products were kept (and nothing was centred), else
     Euclidean distance.
     """
-    if encoder.normalised:
+    if encoder.normalized:
         return "cosine"
     return "inner_product" if encoder.config.get("objective") == "dot_products" else "l2"
 
@@ -64,7 +64,7 @@ class Codes:
     @property
     def unit(self) -> bool:
         """Whether codes are brought to unit norm, after the cut; zero rows stay zero."""
-        return self.encoder.normalised or self.metric == "cosine"
+        return self.encoder.normalized or self.metric == "cosine"
 
     def cut(self, X: Any, ks: Sequence[int], *, side: str, owner: str) -> list[np.ndarray]:
         """Return float32 codes of each length in `ks`, from one pass over the rows."""

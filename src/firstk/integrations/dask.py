@@ -152,7 +152,7 @@ def _aligned(X: Any, part: Any, name: str) -> Any:
 
 
 def _partitions(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the partitions of collections. Arrays are optimised together, so that what they share is read once."""
+    """Return the partitions of collections. Arrays are optimized together, so that what they share is read once."""
     arrays = {name: part for name, part in columns.items() if _is_array(part)}
     shared = require("dask", "dask", "Fitting on dask data").optimize(*arrays.values())
     lists = {

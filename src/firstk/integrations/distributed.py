@@ -110,8 +110,8 @@ class Ranks(Alone):
         return box[0]
 
     @contextmanager
-    def normalising(self, model: Any) -> Iterator[None]:
-        """Let batch normalisation see the rows of all ranks: their activations are joined before it, and cut after."""
+    def normalizing(self, model: Any) -> Iterator[None]:
+        """Let batch normalization see the rows of all ranks: their activations are joined before it, and cut after."""
         layers = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
         own: dict[Any, slice] = {}
 

@@ -1,11 +1,11 @@
-"""An encoder inside a faiss index: raw vectors go in, and the index centres, projects, cuts and normalises them itself.
+"""An encoder inside a faiss index: raw vectors go in, and the index centres, projects, cuts and normalizes them itself.
 
 The index is an ordinary ``faiss.IndexPreTransform``, so ``faiss.write_index`` puts encoder and store into one file
 that faiss alone can read, in any of its languages.
 
 Notes
 -----
-The chain is centring, then a linear map without bias, then the norm where codes are normalised. Centring comes first
+The chain is centring, then a linear map without bias, then the norm where codes are normalized. Centring comes first
 because a bias after the product loses digits where offsets are large. It does not harm inner products as faiss's own
 PCA does: vectors are centred only where the objective was fitted that way, and its inner products are those of the
 centred codes; objective "similarity" with ``keep="dot_products"`` centres nothing.
@@ -63,7 +63,7 @@ def to_faiss(
     ids : array-like of n ints, optional
         What a search returns for the documents; their row numbers if not given. Each may occur once.
     metric : str
-        "auto" (cosine for normalised codes, inner product for ``keep="dot_products"``, else l2), or one of these.
+        "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
     side : {"document", "query"}, optional
         As what the index centres vectors. Only needed without documents, where the two differ (see Notes).
     progress : bool
@@ -112,7 +112,7 @@ def as_side(index: Any, encoder: Any, side: str) -> Any:
     faiss = require("faiss", "search", "A faiss index")
     check_choice(side, _SIDES, "side", "as_side")
     chain, store = _taken_apart(faiss, index)
-    # Whether rows are normalised is in the chain; the metric of the store says the rest.
+    # Whether rows are normalized is in the chain; the metric of the store says the rest.
     metric = "cosine" if len(chain) == 3 else ("l2" if store.metric_type == faiss.METRIC_L2 else "inner_product")
     codes = Codes.of(encoder, metric, "as_side")
     if (codes.encoder.p, codes.unit) != (index.d, len(chain) == 3) or store.d > codes.encoder.d:

@@ -197,7 +197,7 @@ def _model(onnx: Any, encoder: FittedEncoder) -> Any:
             "network with torch.onnx.export, and apply it to vectors - encoder.mean, then encoder.components."
         )
     helper, kinds = onnx.helper, onnx.TensorProto
-    graph = _Graph(onnx, np.float64 if encoder.normalised else np.float32)
+    graph = _Graph(onnx, np.float64 if encoder.normalized else np.float32)
     _encode(graph, encoder)
     inputs = [
         helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", encoder.p]),
@@ -231,13 +231,13 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
         graph.constant("document_mean", encoder.mean),
         to="mean",
     )
-    vectors = graph.cast("vectors", graph.real, to="exact") if encoder.normalised else "vectors"
+    vectors = graph.cast("vectors", graph.real, to="exact") if encoder.normalized else "vectors"
     z = graph.step("Sub", vectors, mean, to="centred")
     if isinstance(encoder.body, Layers):
         z = _layers(graph, encoder.body, z)
     axes = _cut_axes(graph, encoder)
-    z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalised else "codes")
-    if encoder.normalised:
+    z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalized else "codes")
+    if encoder.normalized:
         graph.cast(graph.unit_rows(z, to="unit"), np.float32, to="codes")
 
 
@@ -263,7 +263,7 @@ def _layers(graph: _Graph, body: Layers, z: str) -> str:
         z = graph.step("Add", graph.product(z, weight, W.shape[1], to=f"layer{i}/product"), bias, to=f"layer{i}")
         if i < last:
             z = graph.step("Relu", z, to=f"layer{i}/relu")
-    return graph.unit_rows(z, to="body") if body.normalise else z
+    return graph.unit_rows(z, to="body") if body.normalize else z
 
 
 def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
@@ -289,7 +289,7 @@ def _facts(encoder: FittedEncoder) -> dict[str, str]:
         "d": str(encoder.d),
         "p": str(encoder.p),
         "pinned": str(encoder.pinned),
-        "normalised": json.dumps(encoder.normalised),
+        "normalised": json.dumps(encoder.normalized),
         "network": "linear" if encoder.body is None else "mlp",
         "objective": str(encoder.config.get("objective", "")),
         "config": json.dumps(dict(encoder.config), ensure_ascii=False),

@@ -83,7 +83,7 @@ class PrefixCollection:
         short, full : int
             Lengths of the prefix that is indexed and of the one that reranks (all of it if not given).
         metric : str
-            "auto" (cosine for normalised codes, inner product for ``keep="dot_products"``, else l2), or one of these.
+            "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
         replace : bool
             Delete a collection of that name first; otherwise it is refused.
         **settings

@@ -1,13 +1,13 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
-`subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbours` and
+`subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors` and
 `ranking` return one score for every prefix length from one encode, `tallies` the interval in which it lies, `axes` a
 score for every single coordinate.
 """
 
 from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
-from firstk.metrics.neighbors import nearest_neighbour_accuracy, nearest_neighbours, neighbour_recall, positive_recall
+from firstk.metrics.neighbors import nearest_neighbor_accuracy, nearest_neighbors, neighbor_recall, positive_recall
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_cosines, pair_spearman
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
@@ -34,9 +34,9 @@ __all__ = [
     "mean_principal_angles",
     "ndcg",
     "ndcg_per_query",
-    "nearest_neighbour_accuracy",
-    "nearest_neighbours",
-    "neighbour_recall",
+    "nearest_neighbor_accuracy",
+    "nearest_neighbors",
+    "neighbor_recall",
     "pair_cosines",
     "pair_spearman",
     "paired_cosines",

@@ -18,7 +18,7 @@ def relative_tolerance(d: int, dtype: Any) -> float:
 
 
 def ordered_basis(V: np.ndarray, rtol: float, scale: np.ndarray | None = None) -> np.ndarray:
-    """Orthonormalise columns in order, leaving a zero column where nothing new is added.
+    """Orthonormalize columns in order, leaving a zero column where nothing new is added.
 
     Parameters
     ----------

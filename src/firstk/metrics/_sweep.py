@@ -150,7 +150,7 @@ def sweep(
     similarity : str
         "cosine", taken after truncation, or "euclidean".
     exclude : ndarray of shape (m,), optional
-        One reference per query that is never its neighbour (itself).
+        One reference per query that is never its neighbor (itself).
 
     Yields
     ------
@@ -272,7 +272,7 @@ class _Cosine:
 
 
 class _Euclidean:
-    """Running sums of squared differences: no subtraction of large norms, so near neighbours stay exact."""
+    """Running sums of squared differences: no subtraction of large norms, so near neighbors stay exact."""
 
     def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, resolution: float):
         self.R = _transposed(Z_ref)

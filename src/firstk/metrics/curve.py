@@ -177,8 +177,8 @@ METRICS: dict[str, Metric] = {
     ),
     "r2": Metric(judges.r2, judges.raw_r2, ("X", "y"), "R^2 of the best linear readout of the targets"),
     "1nn_accuracy": Metric(
-        judges.neighbour_accuracy,
-        judges.raw_neighbour_accuracy,
+        judges.neighbor_accuracy,
+        judges.raw_neighbor_accuracy,
         _WITH_REFERENCE,
         "accuracy of the nearest reference row, cosine",
     ),
@@ -190,8 +190,8 @@ METRICS: dict[str, Metric] = {
         judges.recall,
         _one,
         ("X",),
-        "share of the ten full-width neighbours that are found",
-        prepare=judges.with_neighbours,
+        "share of the ten full-width neighbors that are found",
+        prepare=judges.with_neighbors,
     ),
     "mixture": Metric(judges.mixture, _none, ("X", "y"), "share of targets and vectors explained together"),
     "spearman": Metric(

@@ -1,4 +1,4 @@
-"""Nearest neighbours at every prefix length: 1-NN accuracy, and recall of known neighbours or partners.
+"""Nearest neighbors at every prefix length: 1-NN accuracy, and recall of known neighbors or partners.
 
 All of them read the same sweep over the coordinates, so a whole curve costs one encode and little more than
 a few evaluations at full width. References that the precision of the codes cannot tell apart are ties, and ties go
@@ -22,7 +22,7 @@ from firstk.metrics._sweep import check_similarity, sweep
 Hits = Iterator[tuple[slice, int, np.ndarray]]
 
 
-def nearest_neighbour_accuracy(
+def nearest_neighbor_accuracy(
     Z_ref: Any, y_ref: Any, Z: Any, y: Any, *, similarity: str = "cosine", ks: Any = None, per_row: bool = False
 ) -> np.ndarray:
     r"""Accuracy of the label of the nearest reference, for every prefix length.
@@ -56,10 +56,10 @@ def nearest_neighbour_accuracy(
     The first coordinate confuses the classes, the second tells them apart:
 
     >>> Z_ref, y_ref = [[1.0, 1.0], [1.0, -1.0]], ["a", "b"]
-    >>> nearest_neighbour_accuracy(Z_ref, y_ref, [[1.0, 0.8], [1.0, -0.7]], ["a", "b"])
+    >>> nearest_neighbor_accuracy(Z_ref, y_ref, [[1.0, 0.8], [1.0, -0.7]], ["a", "b"])
     array([0.5, 1. ])
     """
-    owner = "nearest_neighbour_accuracy"
+    owner = "nearest_neighbor_accuracy"
     Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
     y_ref, y = check_label_pair(y_ref, y, (len(Z_ref), len(Z)), owner, ("y_ref", "y"))
     ks = check_lengths(ks, Z.shape[1], owner)
@@ -68,12 +68,12 @@ def nearest_neighbour_accuracy(
     return _by_row(hits, (len(Z), len(ks)), bool) if per_row else _totals(hits, len(ks)) / len(Z)
 
 
-def nearest_neighbours(
-    Z_ref: Any, Z: Any, n_neighbours: int = 10, *, similarity: str = "cosine", exclude_self: Any = False
+def nearest_neighbors(
+    Z_ref: Any, Z: Any, n_neighbors: int = 10, *, similarity: str = "cosine", exclude_self: Any = False
 ) -> np.ndarray:
     """Rows of the nearest references of each query at full width, nearest first.
 
-    Of the raw input vectors these are the usual truth for `neighbour_recall`.
+    Of the raw input vectors these are the usual truth for `neighbor_recall`.
 
     Parameters
     ----------
@@ -81,27 +81,27 @@ def nearest_neighbours(
         References.
     Z : array-like of shape (m, d)
         Queries.
-    n_neighbours : int
+    n_neighbors : int
         How many, at most n (n - 1 with `exclude_self`).
     similarity : {"cosine", "euclidean"}
         What nearest means.
     exclude_self : bool or array-like of int of shape (m,)
-        True: query i is reference i, and is not its own neighbour. An array: the reference that each query
+        True: query i is reference i, and is not its own neighbor. An array: the reference that each query
         is.
 
     Returns
     -------
-    rows : ndarray of int of shape (m, n_neighbours)
+    rows : ndarray of int of shape (m, n_neighbors)
 
     Examples
     --------
-    >>> nearest_neighbours([[1, 0], [0, 1], [1, 1]], [[2, 1]], 2)
+    >>> nearest_neighbors([[1, 0], [0, 1], [1, 1]], [[2, 1]], 2)
     array([[2, 0]])
     """
-    owner = "nearest_neighbours"
+    owner = "nearest_neighbors"
     Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
     exclude = _excluded(exclude_self, len(Z_ref), len(Z), owner)
-    n = check_count(n_neighbours, "n_neighbours", owner, most=len(Z_ref) - (exclude is not None))
+    n = check_count(n_neighbors, "n_neighbors", owner, most=len(Z_ref) - (exclude is not None))
     found = np.empty((len(Z), n), dtype=np.int64)
     ks = np.array([Z.shape[1]])
     for block in sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude):
@@ -109,7 +109,7 @@ def nearest_neighbours(
     return found
 
 
-def neighbour_recall(
+def neighbor_recall(
     Z_ref: Any,
     Z: Any,
     truth: Any,
@@ -120,7 +120,7 @@ def neighbour_recall(
     ks: Any = None,
     per_row: bool = False,
 ) -> np.ndarray:
-    """Share of each query's true neighbours that are among its nearest references, for every prefix length.
+    """Share of each query's true neighbors that are among its nearest references, for every prefix length.
 
     Parameters
     ----------
@@ -129,14 +129,14 @@ def neighbour_recall(
     Z : array-like of shape (m, d)
         Codes of the queries.
     truth : array-like of int of shape (m, t)
-        True neighbours of each query, as rows of `Z_ref`, each once. `nearest_neighbours` of the raw vectors
-        gives them: ``truth = nearest_neighbours(X_ref, X)`` for recall@10.
+        True neighbors of each query, as rows of `Z_ref`, each once. `nearest_neighbors` of the raw vectors
+        gives them: ``truth = nearest_neighbors(X_ref, X)`` for recall@10.
     at : int, optional
         How many nearest references are looked at; t if not given.
     similarity : {"cosine", "euclidean"}
         What nearest means; cosine is taken after truncation.
     exclude_self : bool or array-like of int of shape (m,)
-        As in `nearest_neighbours`; use the same for both.
+        As in `nearest_neighbors`; use the same for both.
     ks : array-like of int, optional
         Prefix lengths, increasing; all from 1 to d if not given.
     per_row : bool
@@ -147,7 +147,7 @@ def neighbour_recall(
     recall : ndarray of shape (len(ks),)
         Mean over queries. Unless `per_row`, memory stays at a block of queries, whatever m is.
     """
-    owner = "neighbour_recall"
+    owner = "neighbor_recall"
     Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
     ks = check_lengths(ks, Z.shape[1], owner)
     exclude = _excluded(exclude_self, len(Z_ref), len(Z), owner)
@@ -196,7 +196,7 @@ def positive_recall(
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     at = check_count(at, "at", owner)
     first, own = distinct_rows(Z_right)
-    return neighbour_recall(Z_right[first], Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
+    return neighbor_recall(Z_right[first], Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
 
 
 def _totals(hits: Hits, n_lengths: int) -> np.ndarray:
@@ -240,13 +240,12 @@ def _check_truth(truth: Any, n: int, m: int, owner: str) -> np.ndarray:
     rows = check_rows(truth, n, owner, "truth")
     if rows.ndim != 2 or len(rows) != m or rows.shape[1] == 0:
         raise InvalidInputError(
-            f"{owner} takes 'truth' of shape ({m}, t): the true neighbours of each of the {m} queries. "
-            f"Got {rows.shape}."
+            f"{owner} takes 'truth' of shape ({m}, t): the true neighbors of each of the {m} queries. Got {rows.shape}."
         )
     twice = np.flatnonzero((np.diff(np.sort(rows, axis=1), axis=1) == 0).any(axis=1))
     if len(twice):
         raise InvalidInputError(
-            f"{owner} takes every true neighbour once; 'truth' repeats one in {len(twice)} of {m} rows (row "
+            f"{owner} takes every true neighbor once; 'truth' repeats one in {len(twice)} of {m} rows (row "
             f"{twice[0]}). Drop the repetitions."
         )
     return rows

@@ -1,6 +1,6 @@
 """Agreement of cosines with judgements at every prefix length: Spearman for pairs, nDCG for search.
 
-Cosine is always taken after truncation: both sides are normalised by the norms of their first k
+Cosine is always taken after truncation: both sides are normalized by the norms of their first k
 coordinates. A prefix of norm 0 has cosine 0 with everything.
 """
 

@@ -40,8 +40,8 @@ class Evidence:
     queries, documents : array-like
     relevance : array-like of int of shape (j, 3)
         Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them.
-    neighbours : ndarray of shape (n, 10), optional
-        The ten full-width neighbours of each row, where they were found before.
+    neighbors : ndarray of shape (n, 10), optional
+        The ten full-width neighbors of each row, where they were found before.
     store : callable
         What storage does to codes: the identity, or rounding to some precision and back.
     """
@@ -56,7 +56,7 @@ class Evidence:
     queries: Any = None
     documents: Any = None
     relevance: Any = None
-    neighbours: Any = None
+    neighbors: Any = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
 
     @property
@@ -72,7 +72,7 @@ Judge = Callable[[FittedEncoder, Evidence, np.ndarray], Tally]
 
 
 def _codes(encoder: FittedEncoder, X: Any, side: str = "document") -> np.ndarray:
-    """Codes at full width, not normalised: metrics that take cosines do so after each truncation.
+    """Codes at full width, not normalized: metrics that take cosines do so after each truncation.
 
     Summed in float64 and then rounded to the precision that is due: sums in float32 would give copies of a row codes
     of other last digits, and copies would no longer tie.
@@ -167,18 +167,18 @@ def _check_varies(Y: np.ndarray, owner: str) -> None:
         raise InvalidInputError(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
 
 
-def neighbour_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def neighbor_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
     """Accuracy of the nearest reference row."""
     reference = _kept(encoder, evidence, evidence.X_ref), evidence.y_ref
     asking = _codes(encoder, evidence.X), evidence.y
-    return MeanScore(metrics.nearest_neighbour_accuracy(*reference, *asking, ks=ks, per_row=True))
+    return MeanScore(metrics.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
-def raw_neighbour_accuracy(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def raw_neighbor_accuracy(encoder: FittedEncoder, evidence: Evidence) -> float | None:
     """Accuracy of the nearest reference vector."""
     reference = _plain(encoder, evidence.X_ref), evidence.y_ref
     asking = _plain(encoder, evidence.X), evidence.y
-    return float(metrics.nearest_neighbour_accuracy(*reference, *asking, ks=[encoder.p])[0])
+    return float(metrics.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p])[0])
 
 
 def probe_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
@@ -232,24 +232,24 @@ def _some(labels: Iterable[Any]) -> str:
     return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
 
 
-def with_neighbours(encoder: FittedEncoder, evidence: Evidence) -> Evidence:
-    """Add the ten full-width neighbours of each row, which do not depend on the code."""
-    if evidence.neighbours is not None:
+def with_neighbors(encoder: FittedEncoder, evidence: Evidence) -> Evidence:
+    """Add the ten full-width neighbors of each row, which do not depend on the code."""
+    if evidence.neighbors is not None:
         return evidence
     alone = evidence.X_ref is None
     reference = evidence.X if alone else evidence.X_ref
     if (among := np.shape(reference)[0] - alone) <= 10:
         raise InvalidInputError(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
     vectors = _plain(encoder, reference), _plain(encoder, evidence.X)
-    return replace(evidence, neighbours=metrics.nearest_neighbours(*vectors, 10, exclude_self=alone))
+    return replace(evidence, neighbors=metrics.nearest_neighbors(*vectors, 10, exclude_self=alone))
 
 
 def recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
-    """Share of the ten full-width neighbours that are found."""
-    truth = with_neighbours(encoder, evidence).neighbours
+    """Share of the ten full-width neighbors that are found."""
+    truth = with_neighbors(encoder, evidence).neighbors
     alone = evidence.X_ref is None
     codes = _kept(encoder, evidence, evidence.X if alone else evidence.X_ref), _codes(encoder, evidence.X)
-    return MeanScore(metrics.neighbour_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
+    return MeanScore(metrics.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 
 
 def mixture(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:

@@ -19,7 +19,7 @@ def principal_angles(Q: Any, E: Any) -> np.ndarray:
     r"""Principal angles between the row spaces of two bases, in degrees, smallest first.
 
     :math:`\varphi_i = \arccos \eta_i`, with :math:`\eta_1 \ge \eta_2 \ge \dots` the singular values of
-    :math:`Q E^\top` after orthonormalisation (Talukder et al. 2026, appendix C.3).
+    :math:`Q E^\top` after orthonormalization (Talukder et al. 2026, appendix C.3).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def subspace_distance(W: Any, U: Any) -> float:
     W : array-like of shape (d, p)
         Learned axes as rows: the decoder transposed.
     U : array-like of shape (k, p)
-        Reference axes as rows; orthonormalised here.
+        Reference axes as rows; orthonormalized here.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """A bounded sample of rows that does not depend on how the rows arrived.
 
-Mining neighbours and choosing what is left to "auto" need some rows, not only moments. Each row gets a priority by
+Mining neighbors and choosing what is left to "auto" need some rows, not only moments. Each row gets a priority by
 hashing its content, and the rows of lowest priority stay. So the sample is the same for any batching, any
 partition and any order of merging, and choices made from it are too.
 """

@@ -92,7 +92,7 @@ class Draw:
     held : ndarray of int
         Row numbers, ascending, on which nothing is fitted.
     reference : ndarray of int
-        Row numbers, ascending, of rows that are fitted on and kept to look neighbours up among.
+        Row numbers, ascending, of rows that are fitted on and kept to look neighbors up among.
     """
 
     held: np.ndarray
@@ -122,7 +122,7 @@ def _among(wanted: np.ndarray, start: int, count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """A batch divided: rows to fit on, rows held out, and rows to look neighbours up among."""
+    """A batch divided: rows to fit on, rows held out, and rows to look neighbors up among."""
 
     rest: Columns
     held: Columns
@@ -141,7 +141,7 @@ class Gathered:
     statistics : Statistics or None
         Of the rows fitted on; None before the first.
     held, reference : mapping
-        Rows kept apart, and rows to look neighbours up among.
+        Rows kept apart, and rows to look neighbors up among.
     end, read, rows : int
         Where the stream stands, how many rows came, and how many of them were fitted on.
     """

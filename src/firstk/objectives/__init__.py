@@ -14,14 +14,14 @@ from firstk.objectives.mixture import Mixture
 from firstk.objectives.noise import NOISES, GaussianNoise, Masking, image_patches
 from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
-from firstk.objectives.similarity import DotProducts, Neighbours, Pairs, Similarity
+from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Similarity
 
 # What a user may name, and below it what "similarity" resolves into.
 PUBLIC: dict[str, Any] = {
     objective.name: objective
     for objective in (Reconstruction, Fisher, Classification, Regression, Similarity, Mixture, Denoising)
 }
-_SETTLED: dict[str, Any] = {objective.name: objective for objective in (DotProducts, Neighbours, Pairs)}
+_SETTLED: dict[str, Any] = {objective.name: objective for objective in (DotProducts, Neighbors, Pairs)}
 
 __all__ = [
     "Classification",
@@ -31,7 +31,7 @@ __all__ = [
     "GaussianNoise",
     "Masking",
     "Mixture",
-    "Neighbours",
+    "Neighbors",
     "Pairs",
     "Reconstruction",
     "Regression",

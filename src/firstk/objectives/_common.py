@@ -18,7 +18,7 @@ from firstk.moments.statistics import Statistics
 
 # Candidates of shrinkage="auto". 0 is left out: with few rows it is what "auto" is there to avoid.
 SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.9)
-# Rows that "auto" choices and mined neighbours see of a stream; a smaller set is seen whole.
+# Rows that "auto" choices and mined neighbors see of a stream; a smaller set is seen whole.
 SAMPLE_ROWS = 8192
 
 

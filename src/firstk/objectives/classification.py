@@ -46,7 +46,7 @@ class Classification(ClosedFormObjective):
         Scaling an axis and its column of the head the other way changes no prefix loss, but it changes cosines.
         "noise": every axis has the same noise inside classes, as Fisher's have, and up to `own_heads` it is
         uncorrelated with that of the axes before. "head": columns of the head have one length. "learned": as training
-        left it. "auto": "noise" for linear encoders, "learned" for networks, whose output may be normalised. One factor
+        left it. "auto": "noise" for linear encoders, "learned" for networks, whose output may be normalized. One factor
         then brings the mean squared norm of the code to 1.
     own_heads : int or "auto"
         Prefixes up to this length have a head of their own. One head for all makes short codes pay for long ones: a

@@ -1,7 +1,7 @@
 """Similarity: the code whose cosines or dot products say which vectors are alike.
 
-Three questions, three members. *Pairs* learns from rows that someone has called alike. *Neighbours* has no pairs and
-takes each row's nearest neighbour for one: relevance. *DotProducts* keeps the dot products of the full
+Three questions, three members. *Pairs* learns from rows that someone has called alike. *Neighbors* has no pairs and
+takes each row's nearest neighbor for one: relevance. *DotProducts* keeps the dot products of the full
 width: fidelity. :class:`Similarity` is the public face and resolves into one of them.
 """
 
@@ -18,7 +18,7 @@ from firstk._base.linalg import shrunk, symmetrised
 from firstk._base.rows import distinct_rows
 from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import nearest_neighbours
+from firstk.metrics import nearest_neighbors
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -32,8 +32,8 @@ from firstk.objectives._common import (
     shrinkage_candidates,
 )
 
-# Weights of mined neighbours among which "auto" chooses.
-NEIGHBOUR_WEIGHTS = (0.0, 0.25, 0.5)
+# Weights of mined neighbors among which "auto" chooses.
+NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)
 # Half of what training aims at is the model's own judgement, half the annotators' (figures in docs/decisions.md).
 FIDELITY = 0.5
 # Of the softmax over cosines in training, as in most contrastive models of sentences.
@@ -48,13 +48,13 @@ class Similarity(ClosedFormObjective):
 
     Parameters
     ----------
-    keep : {"neighbours", "dot_products"}
-        Without pairs: pair each row with its nearest neighbour (relevance), or keep all dot products (fidelity to the
+    keep : {"neighbors", "dot_products"}
+        Without pairs: pair each row with its nearest neighbor (relevance), or keep all dot products (fidelity to the
         full width). With pairs it plays no part.
-    shrinkage : float in [0, 1], None or "auto", default: "auto" with pairs, 0.5 with neighbours
+    shrinkage : float in [0, 1], None or "auto", default: "auto" with pairs, 0.5 with neighbors
         Replaces N = St by (1 - a) St + a tr(St)/p I.
-    neighbours : float in [0, 1] or "auto"
-        With pairs: the weight of mined neighbours beside the pairs. "auto" chooses it together with the shrinkage, with
+    neighbor_weight : float in [0, 1] or "auto"
+        With pairs: the weight of mined neighbors beside the pairs. "auto" chooses it together with the shrinkage, with
         documents held out, and trusts the pairs as far as unseen documents do not suffer.
     fidelity : float in [0, 1]
         With scored pairs and solver="gradient": the weight of the full-width cosine in the scores that are trained on.
@@ -64,9 +64,9 @@ class Similarity(ClosedFormObjective):
         are furthest from their place, a higher one at all of them alike.
     """
 
-    keep: str = "neighbours"
+    keep: str = "neighbors"
     shrinkage: float | str | None = "default"
-    neighbours: float | str = "auto"
+    neighbor_weight: float | str = "auto"
     fidelity: float = FIDELITY
     temperature: float = TEMPERATURE
 
@@ -77,26 +77,27 @@ class Similarity(ClosedFormObjective):
 
     def check(self) -> None:
         """Refuse settings that mean nothing."""
-        check_choice(self.keep, ("neighbours", "dot_products"), "keep", "Similarity")
+        check_choice(self.keep, ("neighbors", "dot_products"), "keep", "Similarity")
         if self.shrinkage != "default":
             check_shrinkage(self.shrinkage, "Similarity")
-        if self.neighbours != "auto" and not (is_real(self.neighbours) and 0 <= float(self.neighbours) <= 1):
-            raise bad_parameter("neighbours", "Similarity", "'auto' or a number in [0, 1]", self.neighbours)
+        weight = self.neighbor_weight
+        if weight != "auto" and not (is_real(weight) and 0 <= float(weight) <= 1):
+            raise bad_parameter("neighbor_weight", "Similarity", "'auto' or a number in [0, 1]", weight)
         if not (is_real(self.fidelity) and 0 <= self.fidelity <= 1):
             raise bad_parameter("fidelity", "Similarity", "a number in [0, 1]", self.fidelity)
         if not (is_real(self.temperature) and self.temperature > 0):
             raise bad_parameter("temperature", "Similarity", "a positive number", self.temperature)
 
-    def for_rows(self) -> Neighbours | DotProducts:
+    def for_rows(self) -> Neighbors | DotProducts:
         """Return the member that learns without pairs."""
         if self.keep == "dot_products":
             return DotProducts()
-        return Neighbours(0.5 if self.shrinkage == "default" else self.shrinkage)
+        return Neighbors(0.5 if self.shrinkage == "default" else self.shrinkage)
 
     def for_pairs(self) -> Pairs:
         """Return the member that learns from pairs."""
         shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
-        return Pairs(shrinkage, self.neighbours, self.fidelity, self.temperature)
+        return Pairs(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
 
 
 @dataclass(frozen=True)
@@ -129,19 +130,19 @@ class DotProducts(ClosedFormObjective):
 
 
 @dataclass(frozen=True)
-class Neighbours(ClosedFormObjective):
-    """Learn from mined pairs, each row of a sample with its nearest neighbour: pencil (sym E[x x'^T], St)."""
+class Neighbors(ClosedFormObjective):
+    """Learn from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
 
     shrinkage: float | str | None = 0.5
 
-    name: ClassVar[str] = "neighbours"
+    name: ClassVar[str] = "neighbors"
     takes: ClassVar[Takes] = "rows"
     form: ClassVar[Form] = "ratio_trace"
     line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", True, "harmonic", "recall@10")
 
     @property
     def sample_size(self) -> int:
-        """Neighbours are mined in a sample of rows."""
+        """Neighbors are mined in a sample of rows."""
         return SAMPLE_ROWS
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -150,7 +151,7 @@ class Neighbours(ClosedFormObjective):
         N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
 
-    def candidates(self) -> tuple[Neighbours, ...]:
+    def candidates(self) -> tuple[Neighbors, ...]:
         """Return one candidate a shrinkage when it is "auto"."""
         return shrinkage_candidates(self)
 
@@ -159,14 +160,14 @@ class Neighbours(ClosedFormObjective):
 class Pairs(ClosedFormObjective):
     """Learn from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
-    cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbours are mixed in with weight `neighbours`, each
+    cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbors are mixed in with weight `neighbor_weight`, each
     part divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
     Training goes by scores into which the cosine of the full vectors is mixed with weight `fidelity`,
     and divides cosines by `temperature`.
     """
 
     shrinkage: float | str | None = "auto"
-    neighbours: float | str = "auto"
+    neighbor_weight: float | str = "auto"
     fidelity: float = FIDELITY
     temperature: float = TEMPERATURE
 
@@ -178,27 +179,27 @@ class Pairs(ClosedFormObjective):
     @property
     def sample_size(self) -> int:
         """Mining and choosing both need rows."""
-        return SAMPLE_ROWS if self.neighbours or self.candidates() else 0
+        return SAMPLE_ROWS if self.neighbor_weight or self.candidates() else 0
 
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return the mixture of the pairs' and the neighbours' M, and N."""
+        """Return the mixture of the pairs' and the neighbors' M, and N."""
         moments = pairs_of(statistics)
         if moments.rows < 2:
             raise InvalidInputError(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
         M = moments.agreement if moments.scored else moments.positive
-        if self.neighbours:
+        if self.neighbor_weight:
             mined = statistics.once("mined", lambda: _unit(mined_agreement(_both_sides(statistics))))
-            M = (1 - self.neighbours) * _unit(M) + self.neighbours * mined  # type: ignore[operator]
+            M = (1 - self.neighbor_weight) * _unit(M) + self.neighbor_weight * mined  # type: ignore[operator]
         N = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
 
     def candidates(self) -> tuple[Pairs, ...]:
         """Return the grid of what is "auto"."""
-        if "auto" not in (self.shrinkage, self.neighbours):
+        if "auto" not in (self.shrinkage, self.neighbor_weight):
             return ()
-        weights: Any = NEIGHBOUR_WEIGHTS if self.neighbours == "auto" else (self.neighbours,)
+        weights: Any = NEIGHBOR_WEIGHTS if self.neighbor_weight == "auto" else (self.neighbor_weight,)
         shrinkages: Any = SHRINKAGES if self.shrinkage == "auto" else (self.shrinkage,)
-        return tuple(replace(self, shrinkage=a, neighbours=w) for w in weights for a in shrinkages)
+        return tuple(replace(self, shrinkage=a, neighbor_weight=w) for w in weights for a in shrinkages)
 
     def mixed_scores(
         self, rows: dict[str, Any], over_all: Callable[[np.ndarray], np.ndarray] = np.asarray
@@ -223,7 +224,7 @@ def mined_agreement(X: np.ndarray) -> np.ndarray:
     X = np.asarray(X, dtype=np.float64)
     X = X[distinct_rows(X)[0][:SAMPLE_ROWS]]
     if len(X) < 3:
-        raise InvalidInputError(f"Mining neighbours needs at least three distinct rows. Got {len(X)}.")
+        raise InvalidInputError(f"Mining neighbors needs at least three distinct rows. Got {len(X)}.")
     return PairMoments().update(X, X[nearest_other(X)]).positive
 
 
@@ -231,7 +232,7 @@ def nearest_other(X: np.ndarray) -> np.ndarray:
     """Index of the nearest other row by cosine, for each row; of rows that tie, the first."""
     size = np.abs(X).max(axis=1, keepdims=True)  # so that no row is too large or too small for float32
     short = (X / np.where(size > 0, size, 1.0)).astype(np.float32)
-    return nearest_neighbours(short, short, 1, exclude_self=True)[:, 0]
+    return nearest_neighbors(short, short, 1, exclude_self=True)[:, 0]
 
 
 def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:

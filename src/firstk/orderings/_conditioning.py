@@ -66,7 +66,7 @@ def best_conditioned(spectrum: np.ndarray) -> np.ndarray:
 
     The largest eigenvalue is near 4 sigma_1^2 whatever lambda is, so this is the smallest condition number, to within a
     few per cent from d = 3 on. A smallest eigenvalue of mu asks for lambda_1 >= mu/4, lambda_d <= sigma_d^2 - mu/4,
-    and of neighbours that lambda_k be far enough above lambda_{k-1}; axes further apart are further than they need
+    and of neighbors that lambda_k be far enough above lambda_{k-1}; axes further apart are further than they need
     be. So the smallest lambda for a given mu follow one from another, and mu is found by bisection. Where eigenvalues
     of the spectrum are equal no lambda tells their axes apart, and the range of Talukder et al. 2026 table 1 is taken.
     """

@@ -8,7 +8,7 @@ from firstk.contracts import View
 from firstk.exceptions import IllegalCombinationError
 
 
-def orthonormalise_decoder(view: View) -> None:
+def orthonormalize_decoder(view: View) -> None:
     """Replace A by Q of A = Q R, columns pointing as they did (Talukder et al. 2026 C.1)."""
     import torch
 

@@ -10,7 +10,7 @@ from firstk._base.checks import bad_parameter, check_choice
 from firstk._base.prefix_weights import PrefixWeights, resolve_omega
 from firstk.contracts import View
 from firstk.orderings._hooks import Hooks, Residual
-from firstk.orderings._retractions import orthonormalise_decoder
+from firstk.orderings._retractions import orthonormalize_decoder
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class FullPrefix(Hooks):
     def retract(self, view: View) -> None:
         """Return the decoder to orthonormal columns, if that was asked for."""
         if self.orthonormal_decoder:
-            orthonormalise_decoder(view)
+            orthonormalize_decoder(view)
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix every axis whose prefix has weight."""

@@ -18,7 +18,7 @@ class Rotation(Hooks):
 
     With Y the code and S = Y Y^T / n: A = (upper(S) - lower(S)) / 2, W1 += a A W1, W2 -= a W2 A, beside the gradient
     step. It changes the reconstruction loss at second order only (Bao et al. 2020 section 6.2). No loss has this
-    gradient, so optimisers that rescale coordinates (Adam) or build curvature (L-BFGS) do not apply.
+    gradient, so optimizers that rescale coordinates (Adam) or build curvature (L-BFGS) do not apply.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Neighbours of a block of queries: rows and costs, nearest first, and the multiply-adds of each query."""
+    """Neighbors of a block of queries: rows and costs, nearest first, and the multiply-adds of each query."""
 
     rows: np.ndarray
     costs: np.ndarray

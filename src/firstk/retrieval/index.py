@@ -37,7 +37,7 @@ _LARGE = 10_000
 
 
 class FunnelIndex:
-    """Nearest neighbours by a funnel over prefixes; `FunnelIndex.fit` builds one.
+    """Nearest neighbors by a funnel over prefixes; `FunnelIndex.fit` builds one.
 
     Rows are kept as float32 codes whose first coordinates say most, such as those of a `PrefixEncoder`. A search
     scans a short prefix of every row, keeps a shortlist, and adds coordinates only to rows that can still be among
@@ -87,7 +87,7 @@ class FunnelIndex:
         Z: Any,
         *,
         recall: float = 0.99,
-        n_neighbours: int = 10,
+        n_neighbors: int = 10,
         metric: str = "l2",
         first_stage: str = "float32",
         schedule: Iterable[tuple[int, int]] | None = None,
@@ -103,11 +103,11 @@ class FunnelIndex:
         Z : array-like of shape (n, d)
             Codes of the rows; with `encoder`, vectors to encode.
         recall : float in (0, 1]
-            Share of the true nearest neighbours that a search should find, on queries that are like the rows. It
+            Share of the true nearest neighbors that a search should find, on queries that are like the rows. It
             holds on the sampled rows with a margin of 2.3 standard errors; it is not a guarantee. For one,
             search with ``exact=True``.
-        n_neighbours : int
-            The largest number of neighbours that will be asked for.
+        n_neighbors : int
+            The largest number of neighbors that will be asked for.
         metric : {"l2", "inner_product", "cosine"}
             Cosines are those of the whole codes: rows and queries are brought to unit norm.
         first_stage : {"float32", "int8", "binary"}
@@ -131,33 +131,31 @@ class FunnelIndex:
         fitted = _fitted_encoder(encoder)
         codes = as_codes(_encoded(Z, fitted, "document", owner), metric, owner, "Z")
         n, d = codes.shape
-        if not is_int(n_neighbours) or not 1 <= n_neighbours <= n:
-            raise bad_parameter("n_neighbours", owner, f"an int in [1, {n}] (the rows)", n_neighbours)
+        if not is_int(n_neighbors) or not 1 <= n_neighbors <= n:
+            raise bad_parameter("n_neighbors", owner, f"an int in [1, {n}] (the rows)", n_neighbors)
         numbers = new_ids(ids, n, 0, np.empty(0, np.int64), owner)
         if schedule is not None:
-            chosen = given_schedule(schedule, d, n, n_neighbours)
+            chosen = given_schedule(schedule, d, n, n_neighbors)
         else:
-            chosen = choose_schedule(codes, metric != "inner_product", first_stage, recall, n_neighbours, random_state)
+            chosen = choose_schedule(codes, metric != "inner_product", first_stage, recall, n_neighbors, random_state)
         # A copy: the index must not change when the caller's array does.
         store = Store(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
         facts = {"metric": metric, "first_stage": first_stage, "engine": engine}
         return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1)
 
-    def replan(
-        self, *, recall: float | None = None, n_neighbours: int | None = None, random_state: int = 0
-    ) -> Schedule:
+    def replan(self, *, recall: float | None = None, n_neighbors: int | None = None, random_state: int = 0) -> Schedule:
         """Choose the schedule anew from the rows that are there now, and return it.
 
-        For another recall or more neighbours, or when what was added differs from what the schedule was chosen on.
+        For another recall or more neighbors, or when what was added differs from what the schedule was chosen on.
         """
         owner = "FunnelIndex.replan"
         if len(self) == 0:
             raise InvalidInputError(f"{owner} needs rows, and this index holds none. Add some first.")
         recall = self.schedule.recall or 0.99 if recall is None else recall
         recall = check_fraction(recall, "recall", owner, open_left=True)
-        n = min(self.schedule.n_neighbours, len(self)) if n_neighbours is None else n_neighbours
+        n = min(self.schedule.n_neighbors, len(self)) if n_neighbors is None else n_neighbors
         if not is_int(n) or not 1 <= n <= len(self):
-            raise bad_parameter("n_neighbours", owner, f"an int in [1, {len(self)}] (the rows)", n)
+            raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(self)}] (the rows)", n)
         rows, euclidean = self._store.rows, self.metric != "inner_product"
         self.schedule = choose_schedule(rows, euclidean, self.first_stage, recall, int(n), random_state)
         self._layout = None
@@ -202,7 +200,7 @@ class FunnelIndex:
         return self._store.rows.nbytes + self._store.ids.nbytes + (self._prepared().nbytes if len(self) else 0)
 
     def search(
-        self, Q: Any, n_neighbours: int | None = None, *, exact: bool = False, threads: int | None = None
+        self, Q: Any, n_neighbors: int | None = None, *, exact: bool = False, threads: int | None = None
     ) -> SearchResult:
         """Find the nearest rows of each query.
 
@@ -210,16 +208,16 @@ class FunnelIndex:
         ----------
         Q : array-like of shape (m, d)
             Codes of the queries; vectors if the index has an encoder.
-        n_neighbours : int, optional
+        n_neighbors : int, optional
             As many as the index was fitted for, if not given.
         exact : bool
-            Return the true nearest neighbours of the codes as stored, whatever the schedule. Ties go to the row that
+            Return the true nearest neighbors of the codes as stored, whatever the schedule. Ties go to the row that
             was added first.
         threads : int, optional
             Blocks of queries are shared among so many; all cores if not given.
         """
         owner = "FunnelIndex.search"
-        n = check_request(n_neighbours, self.schedule, len(self), exact, owner)
+        n = check_request(n_neighbors, self.schedule, len(self), exact, owner)
         threads = _threads(threads, owner)
         if exact and self.first_stage == "binary":
             raise InvalidInputError(

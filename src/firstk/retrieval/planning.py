@@ -1,6 +1,6 @@
-"""Choosing a schedule from the data: rows of the store stand in for queries, and their true neighbours are ranked.
+"""Choosing a schedule from the data: rows of the store stand in for queries, and their true neighbors are ranked.
 
-For a sample of rows the neighbours at full width are found by brute force. The rank of each of them by every short
+For a sample of rows the neighbors at full width are found by brute force. The rank of each of them by every short
 prefix then says how long a shortlist must be to keep it. Of all schedules that keep the recall asked for, with a
 margin for the size of the sample, the cheapest is taken.
 """
@@ -44,14 +44,14 @@ class Evidence:
     ----------
     ks : tuple of int
         Prefix lengths, increasing.
-    ranks : ndarray of int, shape (len(ks), m, n_neighbours)
-        How many other rows each true neighbour comes after, by the partial cost at k.
+    ranks : ndarray of int, shape (len(ks), m, n_neighbors)
+        How many other rows each true neighbor comes after, by the partial cost at k.
     kept : ndarray of float, shape (len(ks),)
         Mean number of rows that the bound at k cannot exclude.
     cosines : ndarray of float, shape (len(ks),)
-        Mean cosine between what is left of a query and of its neighbours.
+        Mean cosine between what is left of a query and of its neighbors.
     first_ks, first_ranks : as `ks` and `ranks`, for the form in which the first stage keeps prefixes.
-    random_ranks : ndarray of int, shape (len(ks), some queries, n_neighbours)
+    random_ranks : ndarray of int, shape (len(ks), some queries, n_neighbors)
         The same for k coordinates drawn at random.
     """
 
@@ -65,19 +65,19 @@ class Evidence:
 
 
 def choose_schedule(
-    codes: np.ndarray, euclidean: bool, first_stage: str, recall: float, n_neighbours: int, seed: int
+    codes: np.ndarray, euclidean: bool, first_stage: str, recall: float, n_neighbors: int, seed: int
 ) -> Schedule:
     """Return the cheapest schedule that reaches `recall` on sampled rows; warn where the order does not help."""
     n, d = codes.shape
-    everything = full_scan(d, n, n_neighbours, first_stage, recall=recall, measured_recall=1.0)
-    if n < 8 * (n_neighbours + 1) or d == 1:
+    everything = full_scan(d, n, n_neighbors, first_stage, recall=recall, measured_recall=1.0)
+    if n < 8 * (n_neighbors + 1) or d == 1:
         return everything
     rng = np.random.default_rng(seed)
     rows = codes if n <= _ROWS else codes[np.sort(rng.choice(n, _ROWS, replace=False))]
-    evidence = gather_evidence(rows, euclidean, first_stage, n_neighbours, rng)
-    schedule = _cheapest(evidence, len(rows), d, recall, n_neighbours)
+    evidence = gather_evidence(rows, euclidean, first_stage, n_neighbors, rng)
+    schedule = _cheapest(evidence, len(rows), d, recall, n_neighbors)
     share = 1.0 if schedule is None else _multiply_adds(schedule, d, first_stage) / (len(rows) * d)
-    trouble = _check_order(evidence, recall, n_neighbours, schedule, min(share, 1.0))
+    trouble = _check_order(evidence, recall, n_neighbors, schedule, min(share, 1.0))
     if schedule is None or share > _WORTH:
         trouble = trouble or (
             f"No schedule with {first_stage} prefixes reaches recall {recall:g} for less than {_WORTH:.0%} of brute "
@@ -97,16 +97,16 @@ def choose_schedule(
 
 
 def gather_evidence(
-    codes: np.ndarray, euclidean: bool, first_stage: str, n_neighbours: int, rng: np.random.Generator
+    codes: np.ndarray, euclidean: bool, first_stage: str, n_neighbors: int, rng: np.random.Generator
 ) -> Evidence:
-    """Rank the true neighbours of sampled rows by every prefix of a grid."""
+    """Rank the true neighbors of sampled rows by every prefix of a grid."""
     n, d = codes.shape
     centre = codes.mean(axis=0, dtype=np.float64).astype(np.float32) if euclidean else np.zeros(d, np.float32)
     Y = codes - centre
     # Very short prefixes of long codes tell nothing, and are the slowest to judge.
     ks = tuple(k for k in _GRID if d <= 128 * k and 2 * k <= d) or (1,)
     asked = np.sort(rng.choice(n, min(_QUERIES, n // 2), replace=False))
-    sample = _Sample(Y, asked, _true_neighbours(Y, asked, euclidean, n_neighbours), ks, euclidean)
+    sample = _Sample(Y, asked, _true_neighbors(Y, asked, euclidean, n_neighbors), ks, euclidean)
     prefixes, first_ks = _first_stage(Y, ks, first_stage)
     ranks, kept = sample.ranks_and_kept()
     return Evidence(
@@ -125,10 +125,10 @@ def _blocks(n: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def _true_neighbours(Y: np.ndarray, asked: np.ndarray, euclidean: bool, n_neighbours: int) -> np.ndarray:
+def _true_neighbors(Y: np.ndarray, asked: np.ndarray, euclidean: bool, n_neighbors: int) -> np.ndarray:
     """Nearest other rows of the asked ones at full width."""
-    near = np.full((len(asked), n_neighbours), -np.inf, np.float32)
-    rows = np.zeros((len(asked), n_neighbours), np.int64)
+    near = np.full((len(asked), n_neighbors), -np.inf, np.float32)
+    rows = np.zeros((len(asked), n_neighbors), np.int64)
     for chunk in _blocks(len(Y), _CHUNK):
         part = Y[chunk]
         half = 0.5 * np.einsum("ij,ij->i", part, part) if euclidean else 0.0
@@ -138,13 +138,13 @@ def _true_neighbours(Y: np.ndarray, asked: np.ndarray, euclidean: bool, n_neighb
             N[inside, asked[block][inside] - chunk.start] = -np.inf
             here = np.broadcast_to(np.arange(chunk.start, chunk.stop), N.shape)
             N, here = np.hstack([N, near[block]]), np.hstack([here, rows[block]])
-            best = np.argpartition(N, -n_neighbours, axis=1)[:, -n_neighbours:]
+            best = np.argpartition(N, -n_neighbors, axis=1)[:, -n_neighbors:]
             near[block], rows[block] = np.take_along_axis(N, best, 1), np.take_along_axis(here, best, 1)
     return rows
 
 
 class _Sample:
-    """Sampled queries with their true neighbours, ready to be ranked.
+    """Sampled queries with their true neighbors, ready to be ranked.
 
     A query of a row is near itself at every k: ranks leave that one row out.
     """
@@ -161,7 +161,7 @@ class _Sample:
         norms = self.left[asked][:, None] * self.left[truth]
         self.cosines = np.divide(rest, norms, out=np.zeros(rest.shape), where=norms > 0).mean(axis=(0, 1)).clip(0, 1)
         grown = dots - 0.5 * squares if euclidean else dots
-        self.limits = np.moveaxis(np.cumsum(grown, axis=2)[..., :-1], 2, 0)  # (len(ks), m, neighbours)
+        self.limits = np.moveaxis(np.cumsum(grown, axis=2)[..., :-1], 2, 0)  # (len(ks), m, neighbors)
         own = np.square(Q - X).sum(axis=2) if euclidean else -dots.sum(axis=2)
         self.worst = own.max(axis=1, keepdims=True)
 
@@ -172,7 +172,7 @@ class _Sample:
         return _Sample(self.Y[:, some], self.asked[few], self.truth[few], self.ks, self.euclidean)
 
     def ranks_and_kept(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ranks at every k, shape (len(ks), m, neighbours), and the mean number of rows that no bound excludes."""
+        """Ranks at every k, shape (len(ks), m, neighbors), and the mean number of rows that no bound excludes."""
         ranks = np.zeros(self.limits.shape, np.int64)
         kept = np.zeros(len(self.ks))
         for chunk in _blocks(len(self.Y), _CHUNK):
@@ -184,7 +184,7 @@ class _Sample:
                         limits = limits + lift * self.left[self.truth[block], i]
                     if block.start == 0:
                         kept[i] += self._not_excluded(N, i, chunk) / len(N)
-                    # A little above, so that rounding does not put a neighbour behind itself.
+                    # A little above, so that rounding does not put a neighbor behind itself.
                     limits = (limits + 1e-6 * np.abs(limits)).astype(np.float32)
                     ranks[i, block] += _count_nearer(N + lift * self.left[chunk, i], limits)
         return ranks, kept
@@ -250,7 +250,7 @@ def _form_ranks(prefixes: Prefixes, sample: _Sample, ks: tuple[int, ...]) -> np.
 # -- the choice ----------------------------------------------------------------------------------------------------
 
 
-def _cheapest(evidence: Evidence, n: int, d: int, recall: float, n_neighbours: int) -> Schedule | None:
+def _cheapest(evidence: Evidence, n: int, d: int, recall: float, n_neighbors: int) -> Schedule | None:
     """Search schedules of one and two shortlists."""
     look_up = _LOOK_UP if 4 * n * d > _CACHE_BYTES else d
     binary = evidence.first_ks != evidence.ks
@@ -259,7 +259,7 @@ def _cheapest(evidence: Evidence, n: int, d: int, recall: float, n_neighbours: i
         scan = n * (-(-k // 64) if binary else k)
         if best is not None and scan >= best[0]:
             break
-        for stages, held in _candidates(evidence, i, recall, n_neighbours):
+        for stages, held in _candidates(evidence, i, recall, n_neighbors):
             later = stages[1:] or stages
             price = scan + stages[0][1] * (look_up + later[0][0]) + later[-1][1] * (look_up + d - later[-1][0]) / 2
             if best is None or price < best[0]:
@@ -270,7 +270,7 @@ def _cheapest(evidence: Evidence, n: int, d: int, recall: float, n_neighbours: i
     return Schedule(
         tuple(Stage(k, size) for k, size in best[1]),
         n,
-        n_neighbours,
+        n_neighbors,
         exact_k=evidence.ks[int(np.argmin(prices))],
         remainder_cosine=0.0 if binary else float(evidence.cosines[best[3]]),
         recall=recall,
@@ -279,27 +279,27 @@ def _cheapest(evidence: Evidence, n: int, d: int, recall: float, n_neighbours: i
 
 
 def _candidates(
-    evidence: Evidence, i: int, recall: float, n_neighbours: int
+    evidence: Evidence, i: int, recall: float, n_neighbors: int
 ) -> Iterator[tuple[list[tuple[int, int]], np.ndarray]]:
-    """Yield schedules that start at the i-th prefix and reach the recall, with the neighbours they hold."""
+    """Yield schedules that start at the i-th prefix and reach the recall, with the neighbors they hold."""
     k, ranks = evidence.first_ks[i], evidence.first_ranks[i]
     everyone = np.ones(ranks.shape, bool)
-    alone = _smallest(everyone, ranks, recall, n_neighbours)
+    alone = _smallest(everyone, ranks, recall, n_neighbors)
     if alone is None:
         return
     yield [(k, alone)], ranks < alone
     for share in (0.25, 0.5, 0.75):
-        size = _smallest(everyone, ranks, 1 - share * (1 - recall), n_neighbours)
+        size = _smallest(everyone, ranks, 1 - share * (1 - recall), n_neighbors)
         if size is None:
             continue
         held = ranks < size
         for k2, ranks2 in zip(evidence.ks, evidence.ranks, strict=True):
-            if k2 > k and (size2 := _smallest(held, ranks2, recall, n_neighbours)) is not None and size2 < size:
+            if k2 > k and (size2 := _smallest(held, ranks2, recall, n_neighbors)) is not None and size2 < size:
                 yield [(k, size), (k2, size2)], held & (ranks2 < size2)
 
 
 def _smallest(held: np.ndarray, ranks: np.ndarray, recall: float, least: int) -> int | None:
-    """Smallest shortlist that keeps the recall, with the margin, of the neighbours that are still held."""
+    """Smallest shortlist that keeps the recall, with the margin, of the neighbors that are still held."""
     sizes = np.unique(np.maximum(ranks + 1, least))
     low, high = 0, len(sizes) - 1
     if not _reaches(held, recall):
@@ -330,16 +330,16 @@ def _multiply_adds(schedule: Schedule, d: int, first_stage: str) -> float:
     return total
 
 
-def _check_order(evidence: Evidence, recall: float, n_neighbours: int, schedule: Schedule | None, share: float) -> str:
+def _check_order(evidence: Evidence, recall: float, n_neighbors: int, schedule: Schedule | None, share: float) -> str:
     """Return a sentence where random coordinates do as well as the first ones; nothing where they do not."""
     k = evidence.ks[len(evidence.ks) // 2] if schedule is None else schedule.stages[-1].k
     i = evidence.ks.index(k) if k in evidence.ks else len(evidence.ks) // 2
     few = evidence.random_ranks.shape[1]
     random, ordered = (
-        _smallest(np.ones(ranks.shape, bool), ranks, recall, n_neighbours)
+        _smallest(np.ones(ranks.shape, bool), ranks, recall, n_neighbors)
         for ranks in (evidence.random_ranks[i], evidence.ranks[i, :few])
     )
-    if random is None or ordered is None or random <= 2 * n_neighbours or ordered < _HELP * random:
+    if random is None or ordered is None or random <= 2 * n_neighbors or ordered < _HELP * random:
         return ""
     return (
         f"The order of these coordinates does not help a search: for recall {recall:g} the first {evidence.ks[i]} need "

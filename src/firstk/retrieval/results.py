@@ -9,12 +9,12 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Neighbours of each query, nearest first, and the work they took.
+    """Neighbors of each query, nearest first, and the work they took.
 
     Attributes
     ----------
-    ids : ndarray of int64, shape (m, n_neighbours)
-    scores : ndarray of float32, shape (m, n_neighbours)
+    ids : ndarray of int64, shape (m, n_neighbors)
+    scores : ndarray of float32, shape (m, n_neighbors)
         Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer).
     multiply_adds : ndarray of int64, shape (m,)
         What each query took: the scan of the first stage, every coordinate that was added afterwards, the bounds
@@ -39,4 +39,4 @@ class SearchResult:
 
     def __repr__(self) -> str:
         m, n = self.ids.shape
-        return f"SearchResult({n} neighbours of {m} queries, {self.fraction:.1%} of brute force's multiply-adds)"
+        return f"SearchResult({n} neighbors of {m} queries, {self.fraction:.1%} of brute force's multiply-adds)"

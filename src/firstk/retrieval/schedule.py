@@ -13,6 +13,9 @@ from typing import Any
 from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk.exceptions import InvalidInputError
 
+# Names of facts in files that were saved before the names followed scikit-learn.
+_FORMERLY = {"n_neighbours": "n_neighbors"}
+
 
 class OrderWarning(UserWarning):
     """The order of the coordinates does not help the search: prefixes say no more than any other coordinates."""
@@ -36,12 +39,12 @@ class Schedule:
         k increases and size does not.
     rows : int
         Rows in the store that the sizes belong to; a store of another size scales them.
-    n_neighbours : int
-        The largest number of neighbours that the recall is meant for.
+    n_neighbors : int
+        The largest number of neighbors that the recall is meant for.
     exact_k : int
         Prefix of the scan that makes a search exact.
     remainder_cosine : float
-        Inner products only: the cosine that is expected between what is left of a query and of its neighbour.
+        Inner products only: the cosine that is expected between what is left of a query and of its neighbor.
     recall : float or None
         The recall that was asked for; None for a schedule given by hand.
     measured_recall : float or None
@@ -50,16 +53,16 @@ class Schedule:
 
     stages: tuple[Stage, ...]
     rows: int
-    n_neighbours: int
+    n_neighbors: int
     exact_k: int
     remainder_cosine: float = 0.0
     recall: float | None = None
     measured_recall: float | None = None
 
-    def sizes(self, rows: int, n_neighbours: int) -> list[int]:
-        """Shortlist sizes for a store of `rows` rows: the same shares of it, and room for the neighbours."""
+    def sizes(self, rows: int, n_neighbors: int) -> list[int]:
+        """Shortlist sizes for a store of `rows` rows: the same shares of it, and room for the neighbors."""
         grown = [-(-stage.size * rows // self.rows) for stage in self.stages]
-        return [min(rows, max(size, n_neighbours)) for size in grown]
+        return [min(rows, max(size, n_neighbors)) for size in grown]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -68,16 +71,17 @@ class Schedule:
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Schedule:
         """Rebuild a schedule from `to_dict`; `check_schedule` tells whether it makes sense."""
-        return cls(**dict(facts) | {"stages": tuple(Stage(k, size) for k, size in facts["stages"])})
+        known = {_FORMERLY.get(name, name): value for name, value in facts.items()}
+        return cls(**known | {"stages": tuple(Stage(k, size) for k, size in facts["stages"])})
 
     def __str__(self) -> str:
         return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)
 
 
-def given_schedule(stages: Any, d: int, rows: int, n_neighbours: int) -> Schedule:
+def given_schedule(stages: Any, d: int, rows: int, n_neighbors: int) -> Schedule:
     """Return a schedule from pairs (k, shortlist size) that a caller chose."""
     owner = "FunnelIndex.fit"
-    allowed = f"pairs (k, size), k increasing in [1, {d}] (the width), size never growing and at least {n_neighbours}"
+    allowed = f"pairs (k, size), k increasing in [1, {d}] (the width), size never growing and at least {n_neighbors}"
     try:
         pairs = [(k, size) for k, size in stages]
     except (TypeError, ValueError):
@@ -85,20 +89,20 @@ def given_schedule(stages: Any, d: int, rows: int, n_neighbours: int) -> Schedul
     if not pairs or not all(is_int(value) for pair in pairs for value in pair):
         raise bad_parameter("schedule", owner, allowed, stages)
     ordered = all(a[0] < b[0] and a[1] >= b[1] for a, b in pairwise(pairs))
-    if not ordered or pairs[0][0] < 1 or pairs[-1][0] > d or pairs[-1][1] < n_neighbours:
+    if not ordered or pairs[0][0] < 1 or pairs[-1][0] > d or pairs[-1][1] < n_neighbors:
         raise bad_parameter("schedule", owner, allowed, stages)
     chosen = tuple(Stage(int(k), int(size)) for k, size in pairs)
-    return Schedule(chosen, rows, n_neighbours, exact_k=chosen[0].k)
+    return Schedule(chosen, rows, n_neighbors, exact_k=chosen[0].k)
 
 
 def check_schedule(schedule: Schedule, d: int) -> None:
     """Refuse a schedule read from a file that makes no sense, or does not fit codes of width d."""
-    counts = {name: getattr(schedule, name) for name in ("rows", "n_neighbours", "exact_k")}
+    counts = {name: getattr(schedule, name) for name in ("rows", "n_neighbors", "exact_k")}
     counts["size"] = schedule.stages[0].size if schedule.stages else 0  # the largest
     for name, count in counts.items():
         if not is_int(count) or not 1 <= count < 2**63:
             raise InvalidInputError(f"a schedule with {name}={count!r:.40}")
-    given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbours)
+    given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbors)
     if schedule.exact_k > d:
         raise InvalidInputError(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
     shares = {name: getattr(schedule, name) for name in ("remainder_cosine", "recall", "measured_recall")}
@@ -107,25 +111,25 @@ def check_schedule(schedule: Schedule, d: int) -> None:
             raise InvalidInputError(f"a schedule with {name}={share!r:.40}")
 
 
-def full_scan(d: int, rows: int, n_neighbours: int, first_stage: str, **facts: Any) -> Schedule:
+def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: Any) -> Schedule:
     """Return the schedule that looks at every coordinate of every row.
 
     A scan in float32 leaves room for its rounding. Other forms of prefixes are not scanned: all rows are finished.
     """
-    size = min(rows, 2 * n_neighbours) if first_stage == "float32" else rows
-    return Schedule((Stage(d, size),), rows, n_neighbours, exact_k=d, **facts)
+    size = min(rows, 2 * n_neighbors) if first_stage == "float32" else rows
+    return Schedule((Stage(d, size),), rows, n_neighbors, exact_k=d, **facts)
 
 
-def check_request(n_neighbours: Any, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
-    """Return how many neighbours to look for; refuse what the store or the schedule cannot give."""
+def check_request(n_neighbors: Any, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
+    """Return how many neighbors to look for; refuse what the store or the schedule cannot give."""
     if rows == 0:
         raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
-    n = schedule.n_neighbours if n_neighbours is None else n_neighbours
+    n = schedule.n_neighbors if n_neighbors is None else n_neighbors
     if not is_int(n) or not 1 <= n <= rows:
-        raise bad_parameter("n_neighbours", owner, f"an int in [1, {rows}] (the rows of the index)", n)
-    if n > schedule.n_neighbours and not exact:
+        raise bad_parameter("n_neighbors", owner, f"an int in [1, {rows}] (the rows of the index)", n)
+    if n > schedule.n_neighbors and not exact:
         raise InvalidInputError(
-            f"The schedule of this index was chosen for at most {schedule.n_neighbours} neighbours, and {n} were asked "
-            f"for. Call replan(n_neighbours={n}) first, or search with exact=True."
+            f"The schedule of this index was chosen for at most {schedule.n_neighbors} neighbors, and {n} were asked "
+            f"for. Call replan(n_neighbors={n}) first, or search with exact=True."
         )
     return int(n)

@@ -107,19 +107,19 @@ def training(
         Of the order.
     """
     per_epoch = max(1, n // schedule.batch)
-    optimiser = torch.optim.Adam(network.parameters(), schedule.rate)
+    optimizer = torch.optim.Adam(network.parameters(), schedule.rate)
     cycle = None
     if schedule.one_cycle:
         total = per_epoch * schedule.epochs
-        cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, schedule.rate, total_steps=total)
+        cycle = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.rate, total_steps=total)
     step = 0
     for _ in range(schedule.epochs):
         order = torch.randperm(n, generator=generator)
         for rows in order.split(schedule.batch)[:per_epoch]:
             network.train()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss(rows).backward()
-            optimiser.step()
+            optimizer.step()
             if cycle is not None:
                 cycle.step()
             step += 1

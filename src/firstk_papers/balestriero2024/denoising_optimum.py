@@ -43,7 +43,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     objective, K = Denoising(noise), cell["K"]
     best = PrefixEncoder(K, objective=objective, solver=ClosedForm("float64")).fit(X)
     solver = Gradient(
-        optimiser="adam", learning_rate=cell["learning_rate"], epochs=cell["steps"], batch_size="full",
+        optimizer="adam", learning_rate=cell["learning_rate"], epochs=cell["steps"], batch_size="full",
         schedule="cosine", whiten=False, precondition=False, tolerance=1e-300, trace_every=max(1, cell["steps"] // 50),
     )  # fmt: skip
     trained = PrefixEncoder(

@@ -41,7 +41,7 @@ def network_against_principal(cell: Mapping[str, Any]) -> dict[str, Any]:
     """Train a network with a linear decoder to reconstruct, and return its excess over principal components."""
     joint, K = problem(cell), cell["K"]
     solver = Gradient(
-        optimiser="adam", learning_rate=cell["learning_rate"], epochs=cell["steps"], batch_size=256,
+        optimizer="adam", learning_rate=cell["learning_rate"], epochs=cell["steps"], batch_size=256,
         schedule="cosine", dtype="float64", patience=None, trace_every=max(1, cell["steps"] // 50),
     )  # fmt: skip
     encoder = PrefixEncoder(

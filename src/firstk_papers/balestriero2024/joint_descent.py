@@ -36,7 +36,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     joint, lam = problem(cell), float(cell["lam"])
     every = max(1, cell["steps"] // 100)
     solver = Gradient(
-        optimiser="adam", learning_rate=cell["learning_rate"], epochs=cell["steps"], batch_size="full",
+        optimizer="adam", learning_rate=cell["learning_rate"], epochs=cell["steps"], batch_size="full",
         schedule="cosine", whiten=False, precondition=False, tolerance=1e-300, trace_every=every,
     )  # fmt: skip
     encoder = PrefixEncoder(

@@ -39,7 +39,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
                 "share": share,
                 "axes": k,
                 "kept": spaces.kept(end, k),
-                # Of these test images: detail is the energy of differences of neighbouring pixels over that of pixels.
+                # Of these test images: detail is the energy of differences of neighboring pixels over that of pixels.
                 "detail": detail(kept, data.shape),
                 "pixels": [as_picture(row) for row in (kept + spaces.encoder.mean_ if end == "top" else kept)],
             })  # fmt: skip
@@ -54,7 +54,7 @@ def as_picture(row: np.ndarray) -> str:
 
 
 def detail(X: np.ndarray, shape: tuple[int, int, int]) -> float:
-    """Return the energy of differences of neighbouring pixels over that of pixels: small where images are smooth."""
+    """Return the energy of differences of neighboring pixels over that of pixels: small where images are smooth."""
     images = X.reshape(len(X), *shape).astype(np.float64)
     differences = np.square(np.diff(images, axis=1)).sum() + np.square(np.diff(images, axis=2)).sum()
     return float(differences / np.square(images).sum())

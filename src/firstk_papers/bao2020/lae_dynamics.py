@@ -16,7 +16,7 @@ from firstk.solvers import Gradient
 from firstk_papers.bao2020.lae_spectra import mnist_of, spectrum_of
 from firstk_papers.bao2020.lae_training import (
     MODELS,
-    OPTIMISERS,
+    OPTIMIZERS,
     REVISION,
     first_below,
     looks,
@@ -35,16 +35,16 @@ Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one recipe a model and optimiser, with the learning rate that Bao et al. 2020 tuned for it (table 2)."""
+    """Return one recipe a model and optimizer, with the learning rate that Bao et al. 2020 tuned for it (table 2)."""
     data = mnist_of(settings)
     shared = {name: settings[name] for name in ("k", "batch", "seed")} | {"data": data, "revision": REVISION}
     found = []
     for run in settings["runs"]:
         epochs = min(run.get("epochs", settings["epochs"]), settings["most_epochs"])
         extra = {name: run[name] for name in ("lam", "rho") if name in run}
-        recipe = {**shared, **extra, **{name: run[name] for name in ("model", "optimiser", "learning_rate")}}
+        recipe = {**shared, **extra, **{name: run[name] for name in ("model", "optimizer", "learning_rate")}}
         recipe["epochs"] = epochs if on_moments(recipe) else min(epochs, settings["most_epochs_on_rows"])
-        pictured = recipe["optimiser"] == "nesterov" and recipe["batch"] == "full"
+        pictured = recipe["optimizer"] == "nesterov" and recipe["batch"] == "full"
         recipe["snapshots"] = _snapshots(settings["snapshots"], recipe["epochs"]) if pictured else []
         found.append(recipe)
     return found
@@ -90,11 +90,11 @@ def _grey(column: np.ndarray) -> str:
 
 
 def distances(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Report both distances over epochs, a pair of charts an optimiser, and when each model is aligned."""
-    traces = {(cell["model"], cell["optimiser"]): result["trace"] for cell, result in results}
+    """Report both distances over epochs, a pair of charts an optimizer, and when each model is aligned."""
+    traces = {(cell["model"], cell["optimizer"]): result["trace"] for cell, result in results}
     panels: list[Any] = []
-    for optimiser, label in (("nesterov", "Nesterov, momentum 0.9"), ("adam", "Adam")):
-        chosen = {model: trace for (model, name), trace in traces.items() if name == optimiser}
+    for optimizer, label in (("nesterov", "Nesterov, momentum 0.9"), ("adam", "Adam")):
+        chosen = {model: trace for (model, name), trace in traces.items() if name == optimizer}
         panels.append(_chart(f"Axis distance, {label}", "axis", chosen, "linear", (Mark(ALIGNED, "y", "0.3"),)))
         panels.append(_chart(f"Subspace distance, {label}", "subspace", chosen, "log", ()))
     panels.append(_arrivals(results))
@@ -115,23 +115,23 @@ def _arrivals(results: Results) -> Table:
     rows = []
     for cell, result in results:
         trace = result["trace"]
-        named = (MODELS[cell["model"]], cell["optimiser"], f"{cell['learning_rate']:g}", cell["epochs"])
+        named = (MODELS[cell["model"]], cell["optimizer"], f"{cell['learning_rate']:g}", cell["epochs"])
         arrived = [first_below(trace, "axis", level) for level in LEVELS]
         ends = (first_below(trace, "subspace", ALIGNED), trace["axis"][-1], trace["subspace"][-1])
         rows.append((*named, *arrived, *ends))
     reached = [f"axis <= {level:g}" for level in LEVELS]
-    columns = ("model", "optimiser", "learning rate", "epochs run", *reached, f"subspace <= {ALIGNED:g}")
+    columns = ("model", "optimizer", "learning rate", "epochs run", *reached, f"subspace <= {ALIGNED:g}")
     return Table("Epochs until a distance is reached", (*columns, "axis, end", "subspace, end"), tuple(rows))
 
 
 def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
     """Return numbers for claims: when models align, against one another and against their subspace."""
     found: dict[str, Any] = {}
-    for (model, optimiser), trace in traces.items():
-        found[f"{model}_{optimiser}_axis_end"] = trace["axis"][-1]
-        found[f"{model}_{optimiser}_aligned_at"] = first_below(trace, "axis", ALIGNED)
-        found[f"{model}_{optimiser}_lag"] = _at_least(trace, "axis", trace, "subspace")
-    lags = [found[f"{model}_{optimiser}_lag"] for model, optimiser in traces]
+    for (model, optimizer), trace in traces.items():
+        found[f"{model}_{optimizer}_axis_end"] = trace["axis"][-1]
+        found[f"{model}_{optimizer}_aligned_at"] = first_below(trace, "axis", ALIGNED)
+        found[f"{model}_{optimizer}_lag"] = _at_least(trace, "axis", trace, "subspace")
+    lags = [found[f"{model}_{optimizer}_lag"] for model, optimizer in traces]
     found["least_lag"] = min((lag for lag in lags if lag is not None), default=None)
     rotation = traces.get(("rotation", "nesterov"))
     for model in MODELS:
@@ -172,7 +172,7 @@ def _refused() -> bool:
     """Tell whether firstk refuses Adam for the rotation-augmented gradient, which is the gradient of no loss."""
     rows = np.random.default_rng(0).normal(size=(20, 4))
     try:
-        PrefixEncoder(2, ordering="rotation", solver=Gradient(optimiser=OPTIMISERS["adam"])).fit(rows)
+        PrefixEncoder(2, ordering="rotation", solver=Gradient(optimizer=OPTIMIZERS["adam"])).fit(rows)
     except IllegalCombinationError:
         return True
     return False
@@ -181,7 +181,7 @@ def _refused() -> bool:
 def _notes(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
     notes = []
     for cell, result in results:
-        if result["penalised_away"] and cell["optimiser"] == "nesterov":
+        if result["penalised_away"] and cell["optimizer"] == "nesterov":
             which = ", ".join(map(str, result["penalised_away"]))
             notes.append(
                 f"{MODELS[cell['model']]}: lambda_k >= sigma_k^2 for k = {which}; theorem 3 asks for less, and these "
@@ -200,7 +200,7 @@ def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
     for cell, result in results:
         short = cell["epochs"] < settings["paper_epochs"]
         if short and result["trace"]["axis"][-1] > LEVELS[-1] and cell["model"] != "uniform_l2":
-            said.append(f"{MODELS[cell['model']]}, {cell['optimiser']}: stopped at {cell['epochs']:,} epochs.")
+            said.append(f"{MODELS[cell['model']]}, {cell['optimizer']}: stopped at {cell['epochs']:,} epochs.")
     return tuple(said)
 
 

@@ -64,7 +64,7 @@ def best_bound(spectrum: np.ndarray, margin: float) -> np.ndarray:
 
 
 def _chain(spectrum: np.ndarray, first: float, last: float, bound: float) -> np.ndarray | None:
-    """Return the smallest lambdas whose neighbouring terms are at most `bound`; None if they pass `last`."""
+    """Return the smallest lambdas whose neighboring terms are at most `bound`; None if they pass `last`."""
     lam = [first]
     scale = 2 * (spectrum[0] - spectrum[-1])
     for s_before, s in pairwise(spectrum):
@@ -114,7 +114,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"kind": "problem", **shared}]
     for schedule in settings.get("schedules", []):
         for rate in settings["learning_rates"]:
-            recipe = {"kind": "run", "schedule": schedule, "model": "nonuniform_l2", "optimiser": "adam"}
+            recipe = {"kind": "run", "schedule": schedule, "model": "nonuniform_l2", "optimizer": "adam"}
             found.append(recipe | shared | {"batch": "full", "learning_rate": rate, "epochs": settings["epochs"]})
     return found
 

@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from firstk_papers.bao2020.lae_training import MODELS, OPTIMISERS, REVISION, on_moments, trained
+from firstk_papers.bao2020.lae_training import MODELS, OPTIMIZERS, REVISION, on_moments, trained
 from firstk_papers.frame.panels import Chart, Findings, Series, Table
 
 Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one recipe a model, optimiser and width, with the learning rates of Bao et al. 2020 table 4."""
+    """Return one recipe a model, optimizer and width, with the learning rates of Bao et al. 2020 table 4."""
     data = {"name": "synthetic", **{name: settings[name] for name in ("rows", "p", "low", "high", "seed")}}
     found = []
     for run in settings["runs"]:
         for k in settings["widths"]:
-            recipe = {name: run[name] for name in ("model", "optimiser", "lam", "rho") if name in run}
+            recipe = {name: run[name] for name in ("model", "optimizer", "lam", "rho") if name in run}
             recipe |= {"k": k, "batch": "full", "seed": settings["seed"], "until": settings["until"]}
             recipe["learning_rate"] = _rate(run, k)
             recipe["data"] = data
-            kind = run["optimiser"] if on_moments(recipe) else "rows"
+            kind = run["optimizer"] if on_moments(recipe) else "rows"
             most = settings.get("most_epochs_of", {}).get(run["model"], settings["most_epochs"])
             recipe["epochs"] = min(_most(run.get("epochs", settings[f"epochs_{kind}"]), k), most)
             if recipe["epochs"]:  # none: this width is left out, and said to be
@@ -55,13 +55,13 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Report the epochs by width, a chart an optimiser, and how they grow."""
+    """Report the epochs by width, a chart an optimizer, and how they grow."""
     arrived: dict[tuple[str, str], dict[int, int | None]] = {}
     for cell, result in results:
-        arrived.setdefault((cell["model"], cell["optimiser"]), {})[cell["k"]] = result["epoch"]
+        arrived.setdefault((cell["model"], cell["optimizer"]), {})[cell["k"]] = result["epoch"]
     panels: list[Any] = []
-    for optimiser, label in (("nesterov", "Nesterov, momentum 0.9"), ("adam", "Adam")):
-        chosen = {model: by_width for (model, name), by_width in arrived.items() if name == optimiser}
+    for optimizer, label in (("nesterov", "Nesterov, momentum 0.9"), ("adam", "Adam")):
+        chosen = {model: by_width for (model, name), by_width in arrived.items() if name == optimizer}
         series = tuple(_series(MODELS[model], by_width) for model, by_width in chosen.items())
         title = f"Epochs to axis distance {settings['until']:g}, {label}"
         panels.append(Chart(title, "width of the code, k", "epochs", series, x_scale="log", y_scale="log"))
@@ -78,21 +78,21 @@ def _series(name: str, by_width: Mapping[int, int | None]) -> Series:
 
 def _table(results: Results) -> Table:
     rows = tuple(
-        (MODELS[c["model"]], c["optimiser"], c["k"], f"{c['learning_rate']:g}", c["epochs"], r["epoch"], r["axis"],
+        (MODELS[c["model"]], c["optimizer"], c["k"], f"{c['learning_rate']:g}", c["epochs"], r["epoch"], r["axis"],
          r["subspace"])
         for c, r in results
     )  # fmt: skip
-    columns = ("model", "optimiser", "k", "learning rate", "most epochs", "aligned at", "axis, then", "subspace, then")
+    columns = ("model", "optimizer", "k", "learning rate", "most epochs", "aligned at", "axis, then", "subspace, then")
     return Table("Every run", columns, rows)
 
 
 def _measures(arrived: Mapping[tuple[str, str], Mapping[int, int | None]]) -> dict[str, Any]:
     """Return, by model, the slope of log epochs in log k and the largest width reached; and ratios to rotation."""
     found: dict[str, Any] = {}
-    for (model, optimiser), by_width in arrived.items():
+    for (model, optimizer), by_width in arrived.items():
         seen = sorted((k, epoch) for k, epoch in by_width.items() if epoch is not None)
-        found[f"{model}_{optimiser}_largest"] = max((k for k, _ in seen), default=None)
-        found[f"{model}_{optimiser}_growth"] = _growth(seen)
+        found[f"{model}_{optimizer}_largest"] = max((k for k, _ in seen), default=None)
+        found[f"{model}_{optimizer}_growth"] = _growth(seen)
     rotation = arrived.get(("rotation", "nesterov"), {})
     flattest = found.get("rotation_nesterov_growth")
     for model in MODELS:
@@ -117,7 +117,7 @@ def _fail_under_adam(settings: Mapping[str, Any], results: Results) -> bool | No
         full = [
             result["epoch"] is None
             for cell, result in results
-            if (cell["model"], cell["optimiser"]) == (model, "adam")
+            if (cell["model"], cell["optimizer"]) == (model, "adam")
             and (result["epoch"] is not None or cell["epochs"] >= settings["paper_epochs"])
             and cell["k"] == max(settings["widths"])
         ]
@@ -142,28 +142,28 @@ def _notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
         "says singular values 1, ..., m; appendix H.2 says 1 to 100. At learning rates of 1e-3 (table 4) and curvature "
         "4 sigma_1^2 only eigenvalues up to some hundreds do not diverge, and penalties up to 100 leave something of "
         "the code only if eigenvalues come near 100.",
-        f"Adam does not apply to the rotation-augmented gradient, and firstk refuses it ({OPTIMISERS['nesterov']} "
+        f"Adam does not apply to the rotation-augmented gradient, and firstk refuses it ({OPTIMIZERS['nesterov']} "
         "only); the paper draws that line all the same, and it is left out here.",
     )
 
 
 def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
-    """Say which widths ended before the paper's number of epochs, a sentence a model and optimiser."""
+    """Say which widths ended before the paper's number of epochs, a sentence a model and optimizer."""
     ended: dict[tuple[str, str], list[str]] = {}
     for cell, result in results:
         if result["epoch"] is None and cell["epochs"] < settings["paper_epochs"]:
             text = f"k = {cell['k']} at {cell['epochs']:,} (axis distance {result['axis']:.2f})"
-            ended.setdefault((cell["model"], cell["optimiser"]), []).append(text)
+            ended.setdefault((cell["model"], cell["optimizer"]), []).append(text)
     said = [f"{MODELS[m]}, {o}: stopped {'; '.join(texts)}." for (m, o), texts in ended.items()]
     return (*said, *_left_out(settings, results))
 
 
 def _left_out(settings: Mapping[str, Any], results: Results) -> list[str]:
     """Say which widths were not run at all."""
-    run = {(cell["model"], cell["optimiser"], cell["k"]) for cell, _ in results}
+    run = {(cell["model"], cell["optimizer"], cell["k"]) for cell, _ in results}
     said = []
     for part in settings["runs"]:
-        gone = [k for k in settings["widths"] if (part["model"], part["optimiser"], k) not in run]
+        gone = [k for k in settings["widths"] if (part["model"], part["optimizer"], k) not in run]
         if gone:
-            said.append(f"{MODELS[part['model']]}, {part['optimiser']}: not run at k = {', '.join(map(str, gone))}.")
+            said.append(f"{MODELS[part['model']]}, {part['optimizer']}: not run at k = {', '.join(map(str, gone))}.")
     return said

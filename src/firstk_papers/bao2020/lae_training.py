@@ -1,6 +1,6 @@
 """Training of the six linear autoencoders of Bao et al. 2020 section 7 by firstk's own loop, watched as it goes.
 
-A recipe (JSON) names model, optimiser, learning rate, batches and length; what comes back is the two distances of
+A recipe (JSON) names model, optimizer, learning rate, batches and length; what comes back is the two distances of
 Bao et al. 2020 definitions 7.1 and 7.2 over time, and the decoder itself at chosen epochs.
 """
 
@@ -33,7 +33,7 @@ MODELS = {
     "deterministic_nd": "deterministic nested dropout",
     "linear_vae": "linear VAE",
 }
-OPTIMISERS = {"nesterov": "sgd", "adam": "adam"}
+OPTIMIZERS = {"nesterov": "sgd", "adam": "adam"}
 REVISION = 1  # of what a recipe means
 _POINTS = 160  # of a trace
 
@@ -103,13 +103,13 @@ def ordering_of(recipe: Mapping[str, Any], spectrum: Spectrum) -> Any:
 
 
 def solver_of(recipe: Mapping[str, Any], spectrum: Spectrum, double: bool) -> Gradient:
-    """Return the plain optimiser of the paper: no whitening, no preconditioning, one learning rate throughout."""
+    """Return the plain optimizer of the paper: no whitening, no preconditioning, one learning rate throughout."""
     rate = recipe["learning_rate"]
-    if recipe["model"] == "linear_vae" and recipe["optimiser"] == "nesterov":
+    if recipe["model"] == "linear_vae" and recipe["optimizer"] == "nesterov":
         # Ours is the evidence bound times 2 sigma^2, so that its squared error has no factor.
         rate /= 2 * spectrum.noise(recipe["k"])
     return Gradient(
-        optimiser=OPTIMISERS[recipe["optimiser"]],
+        optimizer=OPTIMIZERS[recipe["optimizer"]],
         learning_rate=rate,
         epochs=recipe["epochs"],
         batch_size=recipe["batch"],
@@ -134,7 +134,7 @@ def trained(recipe: Mapping[str, Any], watch_at: Iterable[int], keep: Iterable[i
     """Train a recipe and return what its watch has seen."""
     spectrum = spectrum_of(recipe["data"])
     moments = on_moments(recipe)
-    rotated = moments and recipe["optimiser"] == "nesterov"
+    rotated = moments and recipe["optimizer"] == "nesterov"
     solver = solver_of(recipe, spectrum, double=rotated and recipe["k"] <= 50)
     problem = pose("reconstruction", ordering_of(recipe, spectrum), solver, recipe["k"])
     problem = replace(problem, init="small", device="cpu", seed=recipe["seed"])

@@ -56,7 +56,7 @@ def fitted(cell: Mapping[str, Any], X: np.ndarray) -> Any:
         return PrefixEncoder(cell["d"]).fit(X)
     full = FullPrefix(omega="uniform", estimator="exact", orthonormal_decoder=True)
     solver = Gradient(
-        optimiser="adam",
+        optimizer="adam",
         schedule="constant",
         learning_rate=cell["learning_rate"],
         weight_decay=cell["weight_decay"],

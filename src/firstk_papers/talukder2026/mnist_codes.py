@@ -22,7 +22,7 @@ __all__ = ["cells", "clustering", "geometry", "measure"]
 REVISION = 1
 METHODS = ("full_prefix", "monotone_l1")
 OMEGAS = {"full_prefix": "uniform", "harmonic": "harmonic"}  # Talukder et al. 2026's weights, and the library's own
-NEIGHBOURS = 5
+NEIGHBORS = 5
 _FIT = (
     "rows", "d", "hidden", "dropout", "learning_rate", "weight_decay", "batch_size", "epochs", "patience", "validation",
 )  # fmt: skip
@@ -101,7 +101,7 @@ def trained(cell: Mapping[str, Any], X: np.ndarray, y: np.ndarray) -> Any:
         else MonotoneL1(alpha=cell["alpha"], unit_columns=False)
     )
     solver = Gradient(
-        optimiser="adam",
+        optimizer="adam",
         schedule="constant",
         learning_rate=cell["learning_rate"],
         weight_decay=cell["weight_decay"],
@@ -136,14 +136,14 @@ def probes(Z_fit: np.ndarray, y_fit: np.ndarray, Z: np.ndarray, y: np.ndarray) -
 
 
 def clusters(points: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Return how compact and how separate the classes are: mean silhouette, leave-one-out accuracy of neighbours."""
+    """Return how compact and how separate the classes are: mean silhouette, leave-one-out accuracy of neighbors."""
     from sklearn.metrics import silhouette_score
     from sklearn.neighbors import NearestNeighbors
 
-    near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(points).kneighbors(return_distance=False)  # but for themselves
+    near = NearestNeighbors(n_neighbors=NEIGHBORS).fit(points).kneighbors(return_distance=False)  # but for themselves
     votes = np.apply_along_axis(np.bincount, 1, y[near], minlength=int(y.max()) + 1)
     right = float(np.mean(votes.argmax(axis=1) == y))
-    return {"silhouette": round(float(silhouette_score(points, y)), 4), "neighbours": round(right, 4)}
+    return {"silhouette": round(float(silhouette_score(points, y)), 4), "neighbors": round(right, 4)}
 
 
 def maps(Z: np.ndarray, y: np.ndarray, cell: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -245,7 +245,7 @@ def clustering(settings: Mapping[str, Any], results: Results) -> Findings:
     runs = {method: _of(results, method, settings["alpha"]) for method in NAMES}
     prefixes = settings["map_prefixes"]
     measures: dict[str, Any] = {}
-    for score in ("silhouette", "neighbours"):
+    for score in ("silhouette", "neighbors"):
         codes = [_cluster_scores(runs[method], "clusters", score) for method in NAMES]
         several = len(codes[0]) > 1
         measures[f"code_{score}_least_difference"] = (
@@ -287,7 +287,7 @@ def _planes(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Chart, ...
 
 
 def _cluster_charts(runs: Mapping[str, Sequence[Mapping[str, Any]]], prefixes: Sequence[int]) -> tuple[Chart, ...]:
-    labels = {"silhouette": "mean silhouette of the digits", "neighbours": "accuracy of 5 nearest neighbours"}
+    labels = {"silhouette": "mean silhouette of the digits", "neighbors": "accuracy of 5 nearest neighbors"}
     charts = []
     for score, label in labels.items():
         series = []
@@ -305,8 +305,8 @@ def _cluster_table(runs: Mapping[str, Sequence[Mapping[str, Any]]], prefixes: Se
         maps = found[0]["maps"]
         mapped = (maps["clusters"] if maps else None) or [{}] * len(prefixes)
         for i, k in enumerate(prefixes):
-            codes = [_digits(_cluster_scores(found, "clusters", s)[:, i].mean()) for s in ("silhouette", "neighbours")]
-            rows.append((NAMES[method], k, mapped[i].get("silhouette"), mapped[i].get("neighbours"), *codes))
+            codes = [_digits(_cluster_scores(found, "clusters", s)[:, i].mean()) for s in ("silhouette", "neighbors")]
+            rows.append((NAMES[method], k, mapped[i].get("silhouette"), mapped[i].get("neighbors"), *codes))
     columns = ("method", "k", "silhouette, map", "5-NN, map", "silhouette, codes", "5-NN, codes")
     return Table("Clusters", columns, tuple(rows))
 

@@ -108,7 +108,7 @@ def _linear(cell: Mapping[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"epochs": cell["length"], "watch": axes}
     settings["trace_every"] = cell.get("trace_every", 1)
     if cell["method"] != "ours":
-        settings |= {"optimiser": "adam", "learning_rate": cell["learning_rate"], "schedule": "constant"}
+        settings |= {"optimizer": "adam", "learning_rate": cell["learning_rate"], "schedule": "constant"}
         settings |= {"batch_size": cell["batch"], "whiten": False, "canonical": False}
         settings["trace_every"] = max(1, cell["length"] // 200) if cell["batch"] == "full" else 1
     encoder = PrefixEncoder(

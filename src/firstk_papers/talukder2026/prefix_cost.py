@@ -154,7 +154,7 @@ def network_contest(cell: Mapping[str, Any]) -> Contest:
     W, b = torch.nn.Parameter(torch.randn(C, d)), torch.nn.Parameter(torch.zeros(C))
     x, y, ranks = torch.rand(n, p), torch.randint(C, (n,)), torch.arange(1.0, d + 1)
     parameters = (*net.parameters(), W, b)
-    optimiser = torch.optim.Adam(parameters, 1e-3, weight_decay=1e-4)
+    optimizer = torch.optim.Adam(parameters, 1e-3, weight_decay=1e-4)
 
     def monotone() -> Any:
         z = net(x)
@@ -165,7 +165,7 @@ def network_contest(cell: Mapping[str, Any]) -> Contest:
         FULL: lambda: cross_entropy(net(x), W, y, b, omega="uniform"),
         LOOP: lambda: _looped_cross_entropy(net(x), W, b, y),
     }
-    return Contest(losses, parameters, optimiser.step)
+    return Contest(losses, parameters, optimizer.step)
 
 
 CONTESTS: dict[str, Callable[[Mapping[str, Any]], Contest]] = {

@@ -80,7 +80,7 @@ class Reference:
 
     @property
     def gaps(self) -> np.ndarray:
-        """Relative eigengap of each axis to the nearer of its neighbours, (d,)."""
+        """Relative eigengap of each axis to the nearer of its neighbors, (d,)."""
         after = -np.diff(self.spectrum) / self.spectrum[:-1]
         return np.minimum(after, np.append(np.inf, after[:-1]))
 
@@ -171,7 +171,7 @@ def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
     # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay beside it does.
     prefixes = {"full_prefix": cell["d"], "sparse_prefix": len(cell.get("prefixes", ()))}.get(cell["method"], 1)
     return Gradient(
-        optimiser="adam",
+        optimizer="adam",
         learning_rate=cell["learning_rate"],
         weight_decay=cell["weight_decay"] / prefixes,
         batch_size=cell["batch"],

@@ -15,7 +15,7 @@ from firstk_papers.frame.panels import Chart, Findings, Heatmap, Mark, Series, T
 
 ALIGNED = 0.99
 ALIGNED_ANGLE = float(np.degrees(np.arccos(ALIGNED)))
-WIDE = 0.01  # relative eigengap above which an axis can be told from its neighbours
+WIDE = 0.01  # relative eigengap above which an axis can be told from its neighbors
 REACHED = 1e-7  # share missing below which a curve is not drawn on
 NAMES = {
     "full_prefix": "full prefix",
@@ -179,7 +179,7 @@ def angles_and_pairs(settings: Mapping[str, Any], results: Results) -> Findings:
 
 
 def dips(angles: np.ndarray) -> list[int]:
-    """Return the sizes k < d at which the mean angle is smaller than at both neighbours, by half at least.
+    """Return the sizes k < d at which the mean angle is smaller than at both neighbors, by half at least.
 
     "Aligned at these sizes only" is a curve that falls at them and is high between; half leaves out ripples.
     """

@@ -54,7 +54,7 @@ def test_scores_are_those_of_held_out_rows():
         linear = np.mean((A[~fit] @ W).argmax(1) == digits.y[~fit])
         assert side.probe == pytest.approx(linear, abs=1e-12)
         near = KNeighborsClassifier(1).fit(T[fit], digits.y[fit]).score(T[~fit], digits.y[~fit])
-        assert side.neighbour == pytest.approx(near, abs=0.005)  # ties in float32
+        assert side.neighbor == pytest.approx(near, abs=0.005)  # ties in float32
 
 
 def test_nearest_by_cosine_and_distance():

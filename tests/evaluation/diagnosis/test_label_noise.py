@@ -74,7 +74,7 @@ def test_variance_of_flips():
 
 
 def test_hard_classes_are_not_called_noise():
-    """Classes that overlap everywhere: neighbours are a poor guide, and the check says that it cannot tell."""
+    """Classes that overlap everywhere: neighbors are a poor guide, and the check says that it cannot tell."""
     rng = np.random.default_rng(1)
     y = rng.integers(0, 6, 4000)
     X = rng.standard_normal((4000, 10))

@@ -222,5 +222,7 @@ def test_a_page_needs_neither_matplotlib_nor_scikit_learn_nor_torch():
 
 
 def test_something_that_is_no_page_is_refused(tmp_path: Path):
-    with pytest.raises(InvalidInputError, match=r"'page' parameter of write_page must be a firstk\.evaluation\.report\.Page"):
+    with pytest.raises(
+        InvalidInputError, match=r"'page' parameter of write_page must be a firstk\.evaluation\.report\.Page"
+    ):
         write_page(tmp_path / "r.html", {"title": "t"})

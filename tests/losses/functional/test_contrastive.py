@@ -141,7 +141,7 @@ def test_zero_vectors_give_finite_values_and_gradients(backend):
     assert p.grad.isfinite().all()
     assert (q.grad[0] == 0).all()
     assert q.grad[2, 6:].abs().min() > 0
-    # torch normalises a zero vector to zero as well, so the values are those of the loop.
+    # torch normalizes a zero vector to zero as well, so the values are those of the loop.
     wanted = loops.weighted(loops.info_nce(q, p), weights("harmonic", 20, "cosine"))
     torch.testing.assert_close(loss, wanted)
 

@@ -40,7 +40,7 @@ class Twisted(torch.nn.Module):
 
 
 def test_the_numpy_layers_are_the_trained_network(mlp, digits):
-    """Batch normalisation folded in: unit codes at full width, and what a fresh torch network would give."""
+    """Batch normalization folded in: unit codes at full width, and what a fresh torch network would give."""
     Z = mlp.transform(digits.X_test)
     np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0, rtol=1e-5)
     np.testing.assert_allclose(mlp.transform(digits.X_test, k=3), Z[:, :3], rtol=1e-6)
@@ -48,7 +48,7 @@ def test_the_numpy_layers_are_the_trained_network(mlp, digits):
     assert (mlp.predict(digits.X_test, k=8) == digits.y_test).mean() > 0.85
 
 
-def test_folding_batch_normalisation_is_exact():
+def test_folding_batch_normalization_is_exact():
     from firstk.solvers.gradient.networks import build_mlp, exported
 
     torch.manual_seed(0)
@@ -138,7 +138,7 @@ def test_a_module_is_taken_only_by_models_that_have_one(mlp, digits, tmp_path):
 
 
 def test_an_autoencoder_decodes_every_prefix(digits):
-    network = MLP(hidden=(64,), dropout=0.0, normalise=False)
+    network = MLP(hidden=(64,), dropout=0.0, normalize=False)
     solver = Gradient(epochs=100, learning_rate=0.01)
     enc = PrefixEncoder(6, network=network, solver=solver, random_state=0).fit(digits.X_train)
     curve = enc.curve(digits.X_test)
@@ -152,7 +152,7 @@ def test_an_autoencoder_decodes_every_prefix(digits):
 def test_fisher_of_a_network(digits):
     from firstk import Fisher
 
-    network = MLP(hidden=(32,), normalise=False)
+    network = MLP(hidden=(32,), normalize=False)
     objective = Fisher(code_eps=1e-3)
     enc = PrefixEncoder(5, objective=objective, network=network, solver=SHORT, random_state=0)
     enc.fit(digits.X_train, digits.y_train)

@@ -33,7 +33,7 @@ def fashion(data_folder):
 
 
 def apart(enc):
-    """Axes whose relative gap to both neighbours exceeds 1 %."""
+    """Axes whose relative gap to both neighbors exceeds 1 %."""
     gaps = -np.diff(enc.spectrum_) / enc.spectrum_[:-1]
     gaps = np.minimum(np.append(gaps, gaps[-1]), np.append(np.inf, gaps))
     return gaps > 0.01
@@ -183,7 +183,7 @@ def shares(name, curve, full):
 @pytest.mark.parametrize(
     ("d", "objective", "solver"),
     [
-        pytest.param(64, Similarity(shrinkage=0.9, neighbours=0.0), Gradient(epochs=4), id="given"),
+        pytest.param(64, Similarity(shrinkage=0.9, neighbor_weight=0.0), Gradient(epochs=4), id="given"),
         pytest.param(128, "similarity", "gradient", id="chosen", marks=pytest.mark.full),
     ],
 )
@@ -215,7 +215,7 @@ def test_positives_without_scores():
         return [np.hstack([signal, 3 * rng.normal(size=(1000, 24))]) @ turn.T for _ in range(2)]
 
     train, test = pairs(), pairs()
-    objective = Similarity(shrinkage=0.1, neighbours=0.0)
+    objective = Similarity(shrinkage=0.1, neighbor_weight=0.0)
     solved = PrefixEncoder(6, objective=objective).fit_pairs(*train).curve_pairs(*test)
     trained = PrefixEncoder(6, objective=objective, solver="gradient", random_state=0).fit_pairs(*train)
     assert trained.solver_ == "gradient"

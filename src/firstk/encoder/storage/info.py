@@ -87,7 +87,7 @@ class ModelInfo:
             f"{self.path} holds an encoder from vectors of {c['p']} columns{source} to codes of {self.d} coordinates.",
             f"Objective {objective}, ordering {ordering}, fitted on {_count(c.get('rows'))} rows by firstk "
             f"{c.get('library_version')}.",
-            "Codes are brought to unit norm after the cut." if c["normalised"] else "Codes are not normalised.",
+            "Codes are brought to unit norm after the cut." if c["normalised"] else "Codes are not normalized.",
         ]
         if self.smallest:
             k = self.smallest[0.99]

@@ -93,7 +93,8 @@ def parse(payload: bytes, folder: Any) -> Manifest:
     files = found.get("files")
     if not isinstance(files, dict) or not all(_plain_name(name) and _is_sha256(sha) for name, sha in files.items()):
         raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} does not list its files.")
-    return Manifest({name: value for name, value in found.items() if name not in _HEADER}, files, version)
+    config = {name: _respelled(value) if name in _SETTINGS else value for name, value in found.items()}
+    return Manifest({name: value for name, value in config.items() if name not in _HEADER}, files, version)
 
 
 def claims(payload: bytes) -> bool:
@@ -141,6 +142,21 @@ def _from_version_1(found: dict[str, Any], folder: Any) -> dict[str, Any]:
     if "digest" in found or "files" in found:
         raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} mixes format versions 1 and 2.")
     return found | {"files": {TENSORS: found.pop("sha256", None)}}
+
+
+# Names that followed scikit-learn and torch after models had been saved, and where in a config they can stand.
+_SETTINGS = ("objective", "settings", "solver_settings", "auto", "parameters")
+_KEYS = {"optimiser": "optimizer", "normalise": "normalize", "neighbours": "neighbor_weight"}
+_VALUES = {"neighbours": "neighbors"}
+
+
+def _respelled(value: Any) -> Any:
+    """Return settings with names as they are spelled today."""
+    if isinstance(value, dict):
+        return {_KEYS.get(name, name): _respelled(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_respelled(item) for item in value]
+    return _VALUES.get(value, value) if isinstance(value, str) else value
 
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any], Any], dict[str, Any]]] = {1: _from_version_1}

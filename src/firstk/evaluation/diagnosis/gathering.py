@@ -27,7 +27,7 @@ Kind = Literal["none", "labels", "targets"]
 OWNER = "diagnose"
 # Rows are held out up to a quarter of all; beyond MOST_HELD more of them would sharpen no decimal that is shown.
 HELD_SHARE, MOST_HELD = 0.25, 2048
-# Rows kept to look for neighbours among, and numbers in them: fewer rows of wide vectors.
+# Rows kept to look for neighbors among, and numbers in them: fewer rows of wide vectors.
 MOST_REFERENCES, MOST_NUMBERS = 8192, 1 << 24
 BLOCK_ROWS = 16384
 # More classes than this, and more than a tenth of the rows, are names of rows and not classes.

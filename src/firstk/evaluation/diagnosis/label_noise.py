@@ -1,8 +1,8 @@
 """Whether labels are noisy, and whether the tail of the spectrum is where a fit memorises the noise.
 
 "The Malignant Tail" (listed in 003) finds label noise in the trailing directions of a code, and cuts them. Here two
-questions are asked that can each be answered yes or no. Do labels disagree with their neighbours even where the
-neighbours are surest? And how much of what the trailing directions fit is that noise?
+questions are asked that can each be answered yes or no. Do labels disagree with their neighbors even where the
+neighbors are surest? And how much of what the trailing directions fit is that noise?
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 
 from firstk.evaluation.diagnosis.axes import Axes, Readout, mean_and_error
 from firstk.evaluation.diagnosis.gathering import Evidence
-from firstk.metrics import nearest_neighbours
+from firstk.metrics import nearest_neighbors
 
 # Directions past this share of the variance are the tail.
 HEAD_VARIANCE = 0.95
-N_NEIGHBOURS = 10
+N_NEIGHBORS = 10
 MOST_ROWS = 4096
-# The share of rows whose neighbours are surest; the labels of clean data are nearly always theirs.
+# The share of rows whose neighbors are surest; the labels of clean data are nearly always theirs.
 SUREST = 0.25
 # Disagreement there up to this much is what clean labels of real data show (docs/diagnosis.md).
 CLEAN = 0.05
-# Agreement over all rows, relative to the surest: below this the neighbours are too poor a guide to blame labels.
+# Agreement over all rows, relative to the surest: below this the neighbors are too poor a guide to blame labels.
 GUIDE = 0.7
 # A share of noise in what the tail fits from which on it is worth a yes.
 CARRIES = 0.1
@@ -32,17 +32,17 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """Disagreement of labels with their neighbours, and what the tail of the spectrum makes of it.
+    """Disagreement of labels with their neighbors, and what the tail of the spectrum makes of it.
 
     Attributes
     ----------
     head, tail : int
         Directions up to 95 % of the variance, and those after them.
     disagreement, error : float or None
-        Share of labels that differ from the most frequent label of ten neighbours, among the quarter of rows whose
-        neighbours agree most with one another: an estimate, from above, of the share of wrong labels. None for targets.
+        Share of labels that differ from the most frequent label of ten neighbors, among the quarter of rows whose
+        neighbors agree most with one another: an estimate, from above, of the share of wrong labels. None for targets.
     guide : float or None
-        Agreement over all rows relative to the surest quarter: how far the neighbours can be trusted.
+        Agreement over all rows relative to the surest quarter: how far the neighbors can be trusted.
     head_fit, tail_fit : float
         R^2 in sample that head and tail bring.
     head_noise, tail_noise : float or None
@@ -66,7 +66,7 @@ class LabelNoise:
 
     @property
     def noisy(self) -> bool | None:
-        """Whether labels are noisy; None when neighbours cannot tell."""
+        """Whether labels are noisy; None when neighbors cannot tell."""
         if self.disagreement is None or self.error is None or self.guide is None:
             return None
         if self.disagreement - CLEAR * self.error <= CLEAN:
@@ -88,11 +88,11 @@ class LabelNoise:
     def _about_labels(self) -> str:
         if self.disagreement is None or self.error is None:
             return ""
-        share = f"{self.disagreement:.1%} +- {self.error:.1%} of labels differ where neighbours are surest"
+        share = f"{self.disagreement:.1%} +- {self.error:.1%} of labels differ where neighbors are surest"
         if self.noisy:
             return f"The labels look noisy: {share}."
         if self.noisy is None:
-            return f"Neighbours are too poor a guide to tell label noise from hard classes: {share}, which is the most."
+            return f"Neighbors are too poor a guide to tell label noise from hard classes: {share}, which is the most."
         return f"The labels look clean: {share}."
 
     def _about_tail(self) -> str:
@@ -129,7 +129,7 @@ class LabelNoise:
 
 
 def look_for_noise(axes: Axes, evidence: Evidence) -> LabelNoise:
-    """Judge labels by neighbours in the head of the spectrum, and the tail by what it fits and what it brings."""
+    """Judge labels by neighbors in the head of the spectrum, and the tail by what it fits and what it brings."""
     assert axes.target is not None
     head = axes.reaching(HEAD_VARIANCE)
     labels = evidence.kind == "labels"
@@ -138,7 +138,7 @@ def look_for_noise(axes: Axes, evidence: Evidence) -> LabelNoise:
     sizes = np.array([head, axes.rank - head])
     fits = np.array([np.sum(axes.gains[:head] ** 2), np.sum(axes.gains[head:] ** 2)]) / axes.target.spread
     disagreement = error = guide = head_noise = tail_noise = None
-    if labels and len(evidence.T_ref) > 4 * N_NEIGHBOURS:
+    if labels and len(evidence.T_ref) > 4 * N_NEIGHBORS:
         disagreement, error, guide = _disagreement(evidence, head)
         memorised = sizes / axes.n * flip_variance(disagreement, len(axes.target.mean)) / axes.target.spread
         head_noise, tail_noise = np.minimum(memorised / np.where(fits > 0, fits, np.inf), 1.0).tolist()
@@ -166,12 +166,12 @@ def flip_variance(rate: float, classes: int) -> float:
 def _disagreement(evidence: Evidence, head: int) -> tuple[float, float, float]:
     """Return the disagreement among the surest rows, its standard error, and the relative agreement of all rows.
 
-    A row's own label has no part in how sure its neighbours are, so choosing the surest rows does not flatter it.
+    A row's own label has no part in how sure its neighbors are, so choosing the surest rows does not flatter it.
     """
     Z, (classes, y) = evidence.T_ref[:MOST_ROWS, :head], np.unique(evidence.y_ref[:MOST_ROWS], return_inverse=True)
-    neighbours = y[nearest_neighbours(Z, Z, N_NEIGHBOURS, exclude_self=True)]  # (n, 10)
+    neighbors = y[nearest_neighbors(Z, Z, N_NEIGHBORS, exclude_self=True)]  # (n, 10)
     votes = np.zeros((len(y), len(classes)), dtype=np.int64)
-    np.add.at(votes, (np.arange(len(y))[:, None], neighbours), 1)
+    np.add.at(votes, (np.arange(len(y))[:, None], neighbors), 1)
     agrees = votes.argmax(axis=1) == y
     # Ties at the edge of the quarter are broken by the order of the rows, which is a hash.
     surest = np.argsort(-votes.max(axis=1), kind="stable")[: max(1, round(SUREST * len(y)))]

@@ -23,7 +23,7 @@ DROPPED = (0.25, 0.5, 0.75)
 PATCHES = (1, 2, 4)
 # A noise that moves no unit-variance target's R^2 by more than this at any k cannot help.
 NOTHING = 1e-3
-# Gaps between neighbouring variances below this share leave the principal subspace itself open.
+# Gaps between neighboring variances below this share leave the principal subspace itself open.
 _GAP = 1e-6
 # Relative ridge that keeps the Cholesky factor of G alive when pixels repeat one another.
 _RIDGE = 1e-10

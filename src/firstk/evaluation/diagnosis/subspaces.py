@@ -5,7 +5,7 @@ Balestriero and LeCun 2024 section 3.2, figures 1 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from firstk.evaluation.diagnosis.gathering import Evidence
 from firstk.exceptions import InvalidInputError
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
-# Rows of a neighbour search: a few thousand rank subspaces as well as all of them.
+# Rows of a neighbor search: a few thousand rank subspaces as well as all of them.
 MOST_SEARCHED, MOST_ASKED = 4096, 1024
 # Differences count when they exceed this many standard errors.
 CLEAR = 2.0
@@ -24,7 +24,7 @@ CLEAR = 2.0
 class Side:
     """One end of the spectrum: how many directions, and their held-out scores with standard errors.
 
-    `probe` is accuracy, or R^2 of numeric targets, of the best linear readout; `neighbour` is 1-NN accuracy by
+    `probe` is accuracy, or R^2 of numeric targets, of the best linear readout; `neighbor` is 1-NN accuracy by
     Euclidean distance in the subspace, None for numeric targets.
     """
 
@@ -32,7 +32,7 @@ class Side:
     variance: float
     probe: float
     probe_error: float
-    neighbour: float | None
+    neighbor: float | None = field(metadata={"formerly": "neighbour"})
 
 
 @dataclass(frozen=True)
@@ -130,5 +130,5 @@ def unit_rows(Z: np.ndarray) -> np.ndarray:
 
 
 def _side(side: Side) -> str:
-    near = "" if side.neighbour is None else f", {side.neighbour:.3f}"
+    near = "" if side.neighbor is None else f", {side.neighbor:.3f}"
     return f"{side.directions}, {side.probe:.3f} +- {side.probe_error:.3f}{near}"

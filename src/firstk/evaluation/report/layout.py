@@ -60,7 +60,7 @@ class Octaves:
         return math.log2(k / self.low) / math.log2(self.high / self.low)
 
     def ticks(self, room: float) -> list[int]:
-        """Both ends and the powers of two between, none closer to its neighbour than `room` (a share)."""
+        """Both ends and the powers of two between, none closer to its neighbor than `room` (a share)."""
         if self.low == self.high:
             return [self.low]
         stride = max(1, math.ceil(room * math.log2(self.high / self.low)))
@@ -114,7 +114,7 @@ def _round_step(rough: float) -> float:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move positions as little as possible until neighbours are `gap` apart, inside [low, high].
+    """Move positions as little as possible until neighbors are `gap` apart, inside [low, high].
 
     With ``wanted[i] - i * gap`` in place of ``wanted[i]`` this is monotone regression, so pooling adjacent
     violators gives the least-squares answer. Equal wishes keep the order in which they are given.

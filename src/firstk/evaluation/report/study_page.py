@@ -43,8 +43,8 @@ METRICS: dict[str, tuple[str, str, str]] = {
     ),
     "recall@10": (
         "recall@10",
-        "Are neighbours kept?",
-        "Share of the ten nearest neighbours at full width that are among the ten nearest by the first k coordinates.",
+        "Are neighbors kept?",
+        "Share of the ten nearest neighbors at full width that are among the ten nearest by the first k coordinates.",
     ),
     "spearman": (
         "Spearman correlation",

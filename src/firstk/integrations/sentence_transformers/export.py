@@ -30,8 +30,8 @@ def append_encoder(
     k: int | None = None,
     *,
     side: str = "both",
-    normalise: bool = True,
-    normalised_input: bool = False,
+    normalize: bool = True,
+    normalized_input: bool = False,
 ) -> SentenceTransformer:
     """Return a model that ends in the encoder; it shares the modules of `model`, which stays as it is.
 
@@ -49,10 +49,10 @@ def append_encoder(
     side : "both", "query" or "document"
         Encoders of pairs subtract a mean for each side. "both": a Router sends ``encode_query`` and
         ``encode_document`` to their own; plain ``encode`` is the document's. Equal means need no route.
-    normalise : bool
+    normalize : bool
         With `k`: end in unit norm. False keeps the lengths, for codes that are decoded or predicted from.
-    normalised_input : bool
-        The encoder was fitted on vectors of unit norm and the model does not return such: normalise before it.
+    normalized_input : bool
+        The encoder was fitted on vectors of unit norm and the model does not return such: normalize before it.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def append_encoder(
     width = check_prefix(k, fitted.d, _OWNER)
     _check_width(model, fitted)
     code = _code_modules(fitted[:width], check_choice(side, SIDES, "side", _OWNER), model.dtype or torch.float32)
-    before = [Normalize()] if normalised_input else []
-    after = [Normalize()] if k is not None and normalise else []
+    before = [Normalize()] if normalized_input else []
+    after = [Normalize()] if k is not None and normalize else []
     modules = [_matryoshka(module, width) if i == 0 else module for i, module in enumerate(model)]
     return SentenceTransformer(
         modules=[*modules, *before, *code, *after],
@@ -120,7 +120,7 @@ def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list
     biases[0] = biases[0] - weights[0] @ mean
     activations = [nn.ReLU()] * (len(weights) - 1) + [None]
     layers = [_dense(W, b, f, dtype) for W, b, f in zip(weights, biases, activations, strict=True)]
-    unit = [Normalize()] if fitted.body.normalise else []
+    unit = [Normalize()] if fitted.body.normalize else []
     return [*layers, *unit, _dense(fitted.components, np.zeros(fitted.d), None, dtype)]
 
 

@@ -86,7 +86,7 @@ def fit_sentence_transformer(
     labels : array-like, optional
         Of texts without partners: classes, or numbers to be predicted.
     encoder : PrefixEncoder, optional
-        What to fit. Default: objective "similarity", by pairs or by mined neighbours; "fisher" with classes and
+        What to fit. Default: objective "similarity", by pairs or by mined neighbors; "fisher" with classes and
         "regression" with floating-point numbers.
     k : int, optional
         Cut the model at k: unit vectors out of the box. Default: all coordinates, for ``truncate_dim``.

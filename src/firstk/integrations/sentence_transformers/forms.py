@@ -165,7 +165,7 @@ class Classified(Form):
 
 
 class Distilled(Form):
-    """A teacher's embeddings of the same width: mean squared error over the first k coordinates, not normalised."""
+    """A teacher's embeddings of the same width: mean squared error over the first k coordinates, not normalized."""
 
     estimators: ClassVar[tuple[str, ...]] = ("exact",)
 

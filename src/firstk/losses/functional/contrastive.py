@@ -1,7 +1,7 @@
 """InfoNCE of every prefix: each query against its positive, the other positives, and hard negatives.
 
 With t_ikc the scaled similarity of query i and document c on the first k coordinates, the loss is
-sum_k omega_k mean_i (logsumexp_c t_ikc - t_ik,i). Cosines are taken per prefix (normalised after truncation).
+sum_k omega_k mean_i (logsumexp_c t_ikc - t_ik,i). Cosines are taken per prefix (normalized after truncation).
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def info_nce(
     temperature : float or Tensor
         A tensor is differentiated through.
     similarity : "cosine" or "dot"
-        "cosine" normalises every prefix by its own norm and gives prefix 1 no weight, because a cosine of
+        "cosine" normalizes every prefix by its own norm and gives prefix 1 no weight, because a cosine of
         one coordinate is +1 or -1. A prefix shorter than 1e-18 of its row's largest entry has cosine 0.
     symmetric : bool
         Average with the loss from positives to queries.

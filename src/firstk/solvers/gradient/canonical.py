@@ -63,7 +63,7 @@ class Code:
 def flag_form(code: Code, residual: str, blocks: tuple[int, ...]) -> Code:
     """Rows orthonormal in N in their order: B <- L^-1 B with B N B^T = L L^T; inside blocks, M diagonal as well.
 
-    For objectives that see the nested spans alone. Orthonormalising in order keeps every span.
+    For objectives that see the nested spans alone. Orthonormalizing in order keeps every span.
     """
     G = code.gram
     L = _cholesky(G)

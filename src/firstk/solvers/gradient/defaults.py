@@ -16,7 +16,7 @@ from firstk.solvers.gradient.task import Task
 class Plan:
     """Settings of a run with nothing left open; `batch_size` None is a full batch."""
 
-    optimiser: str
+    optimizer: str
     learning_rate: float
     epochs: int
     batch_size: int | None
@@ -37,21 +37,21 @@ def settled(task: Task, settings: Gradient) -> Plan:
     """Settle every "auto" of the solver for this task, and refuse what cannot be."""
     plain = "plain" in task.ordering.traits
     full = task.moments or settings.batch_size == "full"
-    can_precondition = task.moments and task.free_coordinates and settings.optimiser in ("auto", "sgd")
+    can_precondition = task.moments and task.free_coordinates and settings.optimizer in ("auto", "sgd")
     precondition = can_precondition if settings.precondition == "auto" else bool(settings.precondition)
-    optimiser = settings.optimiser
+    optimizer = settings.optimizer
     linear = task.model.linear
     decay = task.half.weight_decay if linear and not full else 0.0
-    if optimiser == "auto":
+    if optimizer == "auto":
         smooth = task.moments and "codes" not in task.ordering.traits
-        optimiser = "sgd" if plain or precondition else "lbfgs" if smooth else "adamw" if decay else "adam"
-    _check_legal(task, optimiser, precondition, can_precondition, full)
+        optimizer = "sgd" if plain or precondition else "lbfgs" if smooth else "adamw" if decay else "adam"
+    _check_legal(task, optimizer, precondition, can_precondition, full)
     defaults: dict[str, Any] = {
         # Only when it is asked for: it may cost an eigenvalue problem.
-        "learning_rate": _learning_rate(task, optimiser, precondition) if settings.learning_rate == "auto" else None,
-        "weight_decay": decay if optimiser == "adamw" else 0.0,
+        "learning_rate": _learning_rate(task, optimizer, precondition) if settings.learning_rate == "auto" else None,
+        "weight_decay": decay if optimizer == "adamw" else 0.0,
         "momentum": 0.98 if precondition else 0.9,
-        "schedule": "constant" if precondition or plain or optimiser == "lbfgs" else "cosine",
+        "schedule": "constant" if precondition or plain or optimizer == "lbfgs" else "cosine",
         "patience": None if linear else 5,
         "batch_size": task.half.batch_size if linear else 128,
     }
@@ -59,11 +59,11 @@ def settled(task: Task, settings: Gradient) -> Plan:
     own = {name: defaults[name] if value == "auto" else value for name, value in own.items()}
     own["batch_size"] = None if full else min(int(own["batch_size"]), task.n)
     own["epochs"] = (
-        _epochs(task, optimiser, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
+        _epochs(task, optimizer, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
     )
     own["patience"] = own["patience"] if task.held else None
     return Plan(
-        optimiser=optimiser,
+        optimizer=optimizer,
         precondition=precondition,
         clip=settings.clip,
         tolerance=settings.tolerance,
@@ -71,43 +71,43 @@ def settled(task: Task, settings: Gradient) -> Plan:
     )
 
 
-def _epochs(task: Task, optimiser: str, precondition: bool, batch_size: int | None) -> int:
+def _epochs(task: Task, optimizer: str, precondition: bool, batch_size: int | None) -> int:
     """Return passes over the rows, more of them where rows are few: a run needs some number of steps whatever n is."""
     if batch_size is None:
-        return 1000 if precondition else 300 if optimiser == "lbfgs" else 3000  # a step of L-BFGS is twenty
+        return 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # a step of L-BFGS is twenty
     fewest = -(-task.half.steps // max(1, task.n // batch_size))
     return max(task.half.epochs if task.model.linear else 20, fewest)
 
 
-def _check_legal(task: Task, optimiser: str, precondition: bool, possible: bool, full: bool) -> None:
+def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool, full: bool) -> None:
     name = task.ordering.name
-    if "plain" in task.ordering.traits and optimiser != "sgd":
+    if "plain" in task.ordering.traits and optimizer != "sgd":
         raise IllegalCombinationError(
-            f"ordering '{name}' with optimiser '{optimiser}'",
+            f"ordering '{name}' with optimizer '{optimizer}'",
             "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing",
-            "optimiser='sgd', with or without momentum",
+            "optimizer='sgd', with or without momentum",
         )
     if precondition and not possible:
         raise IllegalCombinationError(
-            f"precondition=True with ordering '{name}' and optimiser '{optimiser}'",
+            f"precondition=True with ordering '{name}' and optimizer '{optimizer}'",
             "curvature is known for full batches on moments under 'sgd', where the ordering leaves coordinates free",
             "precondition='auto'",
         )
-    if optimiser == "lbfgs" and (not full or task.measure.estimator != "exact"):
+    if optimizer == "lbfgs" and (not full or task.measure.estimator != "exact"):
         raise IllegalCombinationError(
-            f"optimiser 'lbfgs' with ordering '{name}' on batches or drawn prefixes",
+            f"optimizer 'lbfgs' with ordering '{name}' on batches or drawn prefixes",
             "its curvature estimate needs the same loss at every step",
-            "batch_size='full' with an exact ordering, or optimiser='adam'",
+            "batch_size='full' with an exact ordering, or optimizer='adam'",
         )
 
 
-def _learning_rate(task: Task, optimiser: str, precondition: bool) -> float:
+def _learning_rate(task: Task, optimizer: str, precondition: bool) -> float:
     """Half a Newton step; or a share of what the largest eigenvalue allows; or Adam's usual size."""
     if precondition:
         return 0.5
-    if optimiser == "lbfgs":
+    if optimizer == "lbfgs":
         return 1.0
-    if optimiser == "sgd":
+    if optimizer == "sgd":
         if task.gram is None:
             return 0.05
         # A loss at 1/n has curvature near 4 sigma_1^2; a fifth of what that allows leaves room for momentum.

@@ -50,7 +50,7 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
         query_mean=request.query_mean + model.encoder.centre(),
         decoder=decoder,
         head=head,
-        normalised=objective.line.normalised,
+        normalized=objective.line.normalized,
         pinned=min(request.solution.pinned, len(code.components)),
         config=config | {"optimality_gap": gap},
     )
@@ -202,7 +202,7 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
         query_mean=request.query_mean,
         decoder=decoder,
         head=head,
-        normalised=objective.line.normalised,
+        normalized=objective.line.normalized,
         pinned=len(code.components),
         config=config | {"optimality_gap": None},
         body=exported(model.encoder, request.statistics.ambient),

@@ -42,7 +42,7 @@ class Outcome:
 
 @dataclass
 class _Progress:
-    """What changes during a run beside the model and the optimiser; all of it is in a checkpoint."""
+    """What changes during a run beside the model and the optimizer; all of it is in a checkpoint."""
 
     epoch: int = 0
     step: int = 0
@@ -59,7 +59,7 @@ def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Ou
     """Train `task.model` in place and return what happened."""
     plan = settled(task, settings)
     seeded = global_seed(seed + task.ranks.rank) if _draws_globally(task) else nullcontext()
-    with seeded, interruptible() as interrupted, task.ranks.normalising(task.model):
+    with seeded, interruptible() as interrupted, task.ranks.normalizing(task.model):
         return _Run(task, plan, settings, seed, interrupted).go(progress)
 
 
@@ -68,7 +68,7 @@ class _Run:
 
     def __init__(self, task: Task, plan: Plan, settings: Gradient, seed: int, interrupted: threading.Event):
         self.task, self.plan, self.settings, self.interrupted = task, plan, settings, interrupted
-        self.optimiser = _optimiser(plan, list(task.model.parameters()))
+        self.optimizer = _optimizer(plan, list(task.model.parameters()))
         self.generator = task.measure.generator
         self.deterministic = plan.deterministic(task)
         self.at = _Progress()
@@ -142,7 +142,7 @@ class _Run:
         self._set_learning_rate()
 
         def closure() -> Tensor:
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             code = self.task.encode(part.rows)
             view = self.task.view(code, part.measure)
             view.code = self.task.ordering.perturb(view)
@@ -154,7 +154,7 @@ class _Run:
             return self.task.ranks.sum(loss.detach())
 
         # torch types step for closures that return floats.
-        loss = float(self.optimiser.step(closure))  # type: ignore[arg-type]
+        loss = float(self.optimizer.step(closure))  # type: ignore[arg-type]
         self.task.ordering.retract(self.task.view(None))
         if self.plan.precondition:
             self.task.half.regauge(self.task.model)
@@ -175,7 +175,7 @@ class _Run:
         if self.plan.schedule == "cosine":
             per_epoch = 1 if self.plan.batch_size is None else max(1, self.task.n // self.plan.batch_size)
             rate *= 0.5 * (1 + math.cos(math.pi * self.at.step / (self.plan.epochs * per_epoch)))
-        for group in self.optimiser.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
 
     # -- judging -----------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class _Run:
         if self.plan.patience is not None and self.at.waiting >= self.plan.patience:
             return "no better validation loss"
         if self.deterministic:
-            window = _WINDOW if self.plan.optimiser != "lbfgs" else 3
+            window = _WINDOW if self.plan.optimizer != "lbfgs" else 3
             self.at.recent = [*self.at.recent[-window:], loss]
             moved = max(self.at.recent) - min(self.at.recent)
             if len(self.at.recent) > window and moved <= self.plan.tolerance * max(abs(loss), 1e-300):
@@ -206,7 +206,7 @@ class _Run:
         rate = self.plan.learning_rate
         raise TrainingDivergedError(
             f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {first:.3g} at the start. "
-            f"The learning rate {rate:g} of optimiser '{self.plan.optimiser}' is too large: try "
+            f"The learning rate {rate:g} of optimizer '{self.plan.optimizer}' is too large: try "
             f"Gradient(learning_rate={rate / 10:g}), or clip gradients with clip=1.0."
         )
 
@@ -234,7 +234,7 @@ class _Run:
         state = {
             "at": dict(self.at.__dict__),
             "model": self.task.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "generator": self.generator.get_state(),
             "global": self.task.ranks.gathered(torch.get_rng_state()),
         }
@@ -258,7 +258,7 @@ class _Run:
         if self.at.ended == "interrupted":
             self.at.ended = "done"
         self.task.model.load_state_dict(state["model"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
         # A state of another number of ranks is of no use: dropout then goes on with other draws.
         if _draws_globally(self.task) and len(state["global"]) == ranks.size:
@@ -279,9 +279,9 @@ def _mark(task: Task, plan: Plan, seed: int) -> str:
     return _checkpoint.fingerprint(settings, seed, given)
 
 
-def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
+def _optimizer(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
     rate, decay = plan.learning_rate, plan.weight_decay
-    if plan.optimiser == "lbfgs":
+    if plan.optimizer == "lbfgs":
         return torch.optim.LBFGS(
             parameters,
             lr=rate,
@@ -291,10 +291,10 @@ def _optimiser(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
             history_size=50,
             line_search_fn="strong_wolfe",
         )
-    if plan.optimiser == "sgd":
+    if plan.optimizer == "sgd":
         momentum = plan.momentum
         return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)
-    if plan.optimiser == "adamw":
+    if plan.optimizer == "adamw":
         # One pass over each parameter: the plain loop of small operations takes a sixth of a step.
         return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
     return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)

@@ -89,7 +89,7 @@ def build_mlp(spec: MLP, p: int, d: int) -> nn.Sequential:
         layers += [nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(spec.dropout)]
         width = hidden
     layers.append(nn.Linear(width, d))
-    return nn.Sequential(*layers, *([UnitNorm()] if spec.normalise else []))
+    return nn.Sequential(*layers, *([UnitNorm()] if spec.normalize else []))
 
 
 class Model(nn.Module):
@@ -129,7 +129,7 @@ _OURS = (nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Dropout, UnitNorm)
 
 
 def _folded(net: nn.Sequential) -> Layers:
-    """Fold batch normalisation into the linear layer before it."""
+    """Fold batch normalization into the linear layer before it."""
     weights: list[np.ndarray] = []
     biases: list[np.ndarray] = []
     for part in net:

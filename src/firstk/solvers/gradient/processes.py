@@ -50,6 +50,6 @@ class Alone:
         """Return what the first rank has."""
         return thing
 
-    def normalising(self, model: Any) -> AbstractContextManager[Any]:
-        """Let batch normalisation see the rows of all ranks while training."""
+    def normalizing(self, model: Any) -> AbstractContextManager[Any]:
+        """Let batch normalization see the rows of all ranks while training."""
         return nullcontext()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from firstk._base.checks import bad_parameter, check_choice, is_int, is_real
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 
-OPTIMISERS = ("adam", "adamw", "lbfgs", "sgd")
+OPTIMIZERS = ("adam", "adamw", "lbfgs", "sgd")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Gradient:
 
     Parameters
     ----------
-    optimiser : {"auto", "adam", "adamw", "sgd", "lbfgs"}
+    optimizer : {"auto", "adam", "adamw", "sgd", "lbfgs"}
         "sgd" has Nesterov momentum; "lbfgs" is for full batches.
     learning_rate : float or "auto"
     epochs : int or "auto"
@@ -67,7 +67,7 @@ class Gradient:
         ``random_state``, the same in both runs.
     """
 
-    optimiser: str = "auto"
+    optimizer: str = "auto"
     learning_rate: float | str = "auto"
     epochs: int | str = "auto"
     batch_size: int | str = "auto"
@@ -94,7 +94,7 @@ class Gradient:
     def check(self) -> None:
         """Refuse settings that mean nothing."""
         owner = "Gradient"
-        check_choice(self.optimiser, ("auto", *OPTIMISERS), "optimiser", owner)
+        check_choice(self.optimizer, ("auto", *OPTIMIZERS), "optimizer", owner)
         check_choice(self.schedule, ("auto", "constant", "cosine"), "schedule", owner)
         check_choice(self.dtype, ("auto", "float32", "float64"), "dtype", owner)
         for name in ("whiten", "precondition"):
@@ -127,11 +127,11 @@ class Gradient:
                 "patience waits for a better loss of rows held out, and none are held out",
                 "validation='auto' or a share such as 0.1, or patience=None",
             )
-        if self.optimiser == "lbfgs" and is_int(self.batch_size):
+        if self.optimizer == "lbfgs" and is_int(self.batch_size):
             raise IllegalCombinationError(
-                f"Gradient(optimiser='lbfgs', batch_size={self.batch_size})",
+                f"Gradient(optimizer='lbfgs', batch_size={self.batch_size})",
                 "its curvature estimate needs the same loss at every step",
-                "batch_size='full', or optimiser='adam'",
+                "batch_size='full', or optimizer='adam'",
             )
 
     def train(self, task: Any, seed: int, progress: bool = False) -> Any:

@@ -1,6 +1,6 @@
 """The torch halves of objectives: what training lowers, for codes of rows or from moments alone.
 
-A half is found by the `form` its objective names. It knows no ordering and no optimiser: it is given weights of
+A half is found by the `form` its objective names. It knows no ordering and no optimizer: it is given weights of
 prefixes, and returns a loss.
 """
 
