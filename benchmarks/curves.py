@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.harness import Claim, best_times, peak, peak_memory, report, reset_peak
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import MissingDataError
-from firstk.metrics.curve import Evidence, prefix_curve
+from firstk.metrics.curve import EvaluationData, prefix_curve
 
 CLAIM = Claim(
     "1-NN accuracy at all 384 prefixes, 10,003 x 3,080 rows, one thread, as `curve` takes it",
@@ -53,7 +53,7 @@ def curve(data: tuple[np.ndarray, ...], confidence: float | None = None) -> np.n
     from firstk.evaluation.baselines import plain_truncation
 
     encoder: FittedEncoder = plain_truncation(data[0])
-    evidence = Evidence(X=data[2], y=data[3], X_ref=data[0], y_ref=data[1])
+    evidence = EvaluationData(X=data[2], y=data[3], X_ref=data[0], y_ref=data[1])
     return np.array(prefix_curve(encoder, evidence, "1nn_accuracy", confidence=confidence).score)
 
 

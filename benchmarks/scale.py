@@ -1,6 +1,6 @@
 """Fits of files larger than memory: 5,000,000 x 384 float16 rows on disk, by reconstruction and Fisher, below 1 GiB.
 
-The yardstick is the same reads followed by a bare product of each piece with itself in float32, on all threads of BLAS:
+The yardstick is the same reads followed by a bare product of each chunk with itself in float32, on all threads of BLAS:
 no labels, no means, no checks. Peers that find the same axes are scikit-learn's IncrementalPCA and dask.array's
 compressed SVD, on a part of the rows, because they take long; their error is that of their axes against an
 eigendecomposition of float64 moments. Peak memory is that of a process that does the fit and nothing else, the
@@ -26,12 +26,12 @@ from firstk import PrefixEncoder
 from firstk._base.concurrency import cores
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import open_column
-from firstk.estimator.fit_files import fit_stream, pieces_of
-from firstk.moments.stream import Pieces, piece_rows
+from firstk.estimator.fit_files import chunks_of, fit_stream
+from firstk.moments.stream import Chunks, chunk_rows
 
 ROWS, WIDTH, K, CLASSES, SHARD = 5_000_000, 384, 64, 100, 250_000
 MEMORY = 1024.0  # MiB
-GROWTH = 8.0  # MiB from a fifth of the rows to all: which pieces are in memory together is a matter of timing
+GROWTH = 8.0  # MiB from a fifth of the rows to all: which chunks are in memory together is a matter of timing
 SHARE = 0.7
 
 
@@ -50,13 +50,13 @@ def make(folder: Path, rows: int) -> None:
     np.save(folder / "labels.npy", labels)
 
 
-def stream(folder: Path, rows: int | None = None) -> Pieces:
+def stream(folder: Path, rows: int | None = None) -> Chunks:
     """Return the rows and their labels as a stream; of the first shards only, where `rows` says so."""
     labels = open_column(folder / "labels.npy")
     table = open_vectors(folder / "vectors")
     if rows is not None:
         table.shards = table.shards[: -(-rows // SHARD)]
-    return pieces_of(table, lambda batch: labels.take(batch.rows))
+    return chunks_of(table, lambda batch: labels.take(batch.rows))
 
 
 # -- contenders ----------------------------------------------------------------------------------------------------
@@ -70,22 +70,22 @@ def ours(folder: Path, objective: str, workers: int | None = None, rows: int | N
 
 
 def bare(folder: Path, threads: int | None = None) -> np.ndarray:
-    """Read the same pieces and multiply each with itself."""
+    """Read the same chunks and multiply each with itself."""
     total = np.zeros((WIDTH, WIDTH), np.float32)
     with threadpool_limits(threads, "blas"):
-        for batch in open_vectors(folder / "vectors").batches(piece_rows(WIDTH)):
+        for batch in open_vectors(folder / "vectors").batches(chunk_rows(WIDTH)):
             X = batch.vectors.astype(np.float32)
             total += X.T @ X
     return total
 
 
 def incremental_pca(folder: Path, rows: int) -> np.ndarray:
-    """Fit scikit-learn's IncrementalPCA on the same pieces."""
+    """Fit scikit-learn's IncrementalPCA on the same chunks."""
     from sklearn.decomposition import IncrementalPCA
 
     model = IncrementalPCA(K)
-    for piece in stream(folder, rows).after(0):
-        model.partial_fit(piece.columns["X"].astype(np.float32))
+    for chunk in stream(folder, rows).after(0):
+        model.partial_fit(chunk.columns["X"].astype(np.float32))
     return model.components_
 
 
@@ -94,7 +94,7 @@ def dask_svd(folder: Path, rows: int, iterations: int) -> np.ndarray:
     import dask.array as da
 
     files = open_vectors(folder / "vectors").shards[: -(-rows // SHARD)]
-    parts = [da.from_array(np.load(shard.path, mmap_mode="r"), chunks=(piece_rows(WIDTH), WIDTH)) for shard in files]
+    parts = [da.from_array(np.load(shard.path, mmap_mode="r"), chunks=(chunk_rows(WIDTH), WIDTH)) for shard in files]
     X = da.concatenate(parts).astype(np.float32)
     return np.asarray(da.linalg.svd_compressed(X - X.mean(axis=0), K, n_power_iter=iterations, seed=0)[2].compute())
 
@@ -102,8 +102,8 @@ def dask_svd(folder: Path, rows: int, iterations: int) -> np.ndarray:
 def reference(folder: Path, rows: int) -> np.ndarray:
     """Return the axes from float64 sums of outer products about the mean, and an eigendecomposition."""
     total, square, n = np.zeros(WIDTH), np.zeros((WIDTH, WIDTH)), 0
-    for piece in stream(folder, rows).after(0):
-        X = piece.columns["X"].astype(np.float64)
+    for chunk in stream(folder, rows).after(0):
+        X = chunk.columns["X"].astype(np.float64)
         total, square, n = total + X.sum(axis=0), square + X.T @ X, n + len(X)
     values, vectors = np.linalg.eigh(square / n - np.outer(total, total) / n**2)
     return vectors[:, np.argsort(values)[::-1][:K]].T

@@ -16,13 +16,13 @@ from firstk._base.prefix_weights import PrefixWeights
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 
-Takes = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
+Supervision = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
 # Under which loss an objective is trained; the class of that name is in :mod:`firstk.solvers.gradient.losses`.
 Form = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
 
 
 @dataclass(frozen=True)
-class NormativeLine:
+class Conventions:
     """What an objective does unless told otherwise: one line of the table in docs/objectives.md.
 
     Attributes
@@ -105,8 +105,8 @@ class Objective(Protocol):
     """What makes a prefix good. A frozen dataclass whose fields are its settings."""
 
     name: ClassVar[str]
-    takes: ClassVar[Takes]
-    line: ClassVar[NormativeLine]
+    supervision: ClassVar[Supervision]
+    conventions: ClassVar[Conventions]
     form: ClassVar[Form]
 
     @property

@@ -22,7 +22,7 @@ from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
-from firstk.moments.stream import Gathered
+from firstk.moments.stream import Accumulated
 from firstk.retrieval import _file
 from firstk.solvers.closed_form import ClosedForm
 
@@ -238,17 +238,17 @@ def test_numbers_that_no_solver_can_take_get_an_error_message(pencil):
     "counts", [{}, {"end": -1}, {"read": "3"}, {"rows": 10**9}, {"end": True}, {"end": 1.5}, {"rows": None}]
 )
 def test_stream_checkpoints_with_counts_that_make_no_sense_are_refused(counts):
-    state = Gathered(PrefixEncoder().fit(X)._statistics, end=1, read=60, rows=60)
+    state = Accumulated(PrefixEncoder().fit(X)._statistics, end=1, read=60, rows=60)
     with pytest.raises(CorruptModelError, match="Remove it to start again"):
-        Gathered.restored(state.to_arrays(), counts and state.counts | counts)
+        Accumulated.restored(state.to_arrays(), counts and state.counts | counts)
 
 
 def test_stream_checkpoints_with_columns_of_unequal_length_are_refused():
-    state = Gathered(PrefixEncoder().fit(X)._statistics, {"X": X[:3], "y": Y[:3]}, end=1, read=63, rows=60)
+    state = Accumulated(PrefixEncoder().fit(X)._statistics, {"X": X[:3], "y": Y[:3]}, end=1, read=63, rows=60)
     arrays = state.to_arrays()
     with pytest.raises(CorruptModelError, match="Remove it to start again"):
-        Gathered.restored(arrays | {"held.y": Y[:2]}, state.counts)
-    assert Gathered.restored(arrays, state.counts).held["y"].tolist() == Y[:3].tolist()
+        Accumulated.restored(arrays | {"held.y": Y[:2]}, state.counts)
+    assert Accumulated.restored(arrays, state.counts).held["y"].tolist() == Y[:3].tolist()
 
 
 TREES = [

@@ -16,7 +16,7 @@ import pytest
 
 from firstk._base import arrays as _arrays
 from firstk._base import atomic_file as _whole_file
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk.encoder.storage.folder import read_model, write_model
 from firstk.exceptions import InvalidInputError
 
@@ -48,10 +48,13 @@ def test_a_temporary_file_is_never_one_that_is_there(tmp_path, monkeypatch):
     victim, seen = tmp_path / "victim", []
     victim.write_text("precious")
     monkeypatch.setattr(_whole_file.secrets, "token_hex", lambda size: "0")
-    with whole_file(tmp_path / "out.bin", "A file") as temporary:
+    with atomic_file(tmp_path / "out.bin", "A file") as temporary:
         seen.append(temporary)
     seen[0].symlink_to(victim)
-    with pytest.raises(InvalidInputError, match="File exists"), whole_file(tmp_path / "out.bin", "A file") as temporary:
+    with (
+        pytest.raises(InvalidInputError, match="File exists"),
+        atomic_file(tmp_path / "out.bin", "A file") as temporary,
+    ):
         temporary.write_text("overwritten")
     assert victim.read_text() == "precious"
 

@@ -159,7 +159,7 @@ def test_every_metric_is_judged_on_rows_that_the_fit_held_out(folder, digits, fi
 
 
 def test_rows_of_a_fit_are_told_whatever_the_pieces_in_which_they_are_read(folder, fitted, monkeypatch):
-    monkeypatch.setattr("firstk.estimator.fit_files.piece_rows", lambda width: 2)  # some pieces are held out as a whole
+    monkeypatch.setattr("firstk.estimator.fit_files.chunk_rows", lambda width: 2)  # some chunks are held out as a whole
     out = found(folder, fitted / "usual", "train.npz", "--label", "label", "--metric", "head_accuracy")
     assert out["curve"]["n_evaluated"] == 287
 
@@ -433,12 +433,14 @@ def test_banking77(data_folder, tmp_path):
 
 
 def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
-    from firstk.cli._evidence import Judging
+    from firstk.cli._evidence import EvaluationInput
     from firstk.cli.curve import _about_labels
-    from firstk.metrics.curve import Evidence
+    from firstk.metrics.curve import EvaluationData
 
     def notes(y):
-        return _about_labels(Judging(Evidence(X=np.ones((8, 2)), y=np.asarray(y)), "1nn_accuracy", "", None, 4))
+        return _about_labels(
+            EvaluationInput(EvaluationData(X=np.ones((8, 2)), y=np.asarray(y)), "1nn_accuracy", "", None, 4)
+        )
 
     assert "one label" in notes(["a"] * 8)[0]
     assert "--metric r2" in notes(np.arange(8) / 7)[0]

@@ -20,8 +20,8 @@ from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
 from firstk.encoder.storage.folder import read_extra
-from firstk.estimator.fit_files import draw, fit_stream, pieces_of
-from firstk.evaluation.records import Study
+from firstk.estimator.fit_files import chunks_of, draw, fit_stream
+from firstk.evaluation.records import HeldOutReport
 from firstk.moments.checkpoint import Checkpoint
 
 
@@ -73,8 +73,8 @@ def fisher(folder):
     return out, printed
 
 
-def study_of(model) -> Study:
-    return Study.from_json(read_extra(model, "study.json"))
+def study_of(model) -> HeldOutReport:
+    return HeldOutReport.from_json(read_extra(model, "study.json"))
 
 
 def test_the_saved_encoder_is_fitted_on_the_rows_that_were_not_held_out(fisher):
@@ -365,7 +365,7 @@ INTERRUPTED = """
 import os, signal
 import firstk.estimator.fit_files
 from firstk.data.files.opening import VectorTable
-firstk.estimator.fit_files.piece_rows = lambda width: 400
+firstk.estimator.fit_files.chunk_rows = lambda width: 400
 checked = VectorTable._checked
 def interrupting(self, vectors, columns, start):
     if start == 1200: os.kill(os.getpid(), signal.SIGINT)
@@ -379,7 +379,7 @@ from firstk.cli import main; main()
 def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder, monkeypatch):
     command = ("fit", "digits.npz", "--objective", "fisher", "--label", "label", "-o")
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("firstk.estimator.fit_files.piece_rows", lambda width: 400)
+    monkeypatch.setattr("firstk.estimator.fit_files.chunk_rows", lambda width: 400)
     run(*command, "whole")
     before = {file.name for file in folder.iterdir()}
     done = firstk(*command, "stopped", cwd=folder, script=INTERRUPTED)
@@ -396,16 +396,16 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_gives_the_same_bytes(folder, monke
 
 def test_what_was_stopped_on_a_terminal_goes_on_without_one(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("firstk.estimator.fit_files.piece_rows", lambda width: 400)
-    pieces, kept = pieces_of(open_vectors("digits.npz")), Checkpoint("shown.checkpoint", every=0.0)
+    monkeypatch.setattr("firstk.estimator.fit_files.chunk_rows", lambda width: 400)
+    chunks, kept = chunks_of(open_vectors("digits.npz")), Checkpoint("shown.checkpoint", every=0.0)
 
     def stop(rows):
         if Path(kept.path).exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit_stream(PrefixEncoder(4, verbose=True), pieces, checkpoint=kept, progress=stop)
-    assert fit_stream(PrefixEncoder(4), pieces, checkpoint=replace(kept, resume=True)).rows == 1797
+        fit_stream(PrefixEncoder(4, verbose=True), chunks, checkpoint=kept, progress=stop)
+    assert fit_stream(PrefixEncoder(4), chunks, checkpoint=replace(kept, resume=True)).rows == 1797
 
 
 TRAINED = (

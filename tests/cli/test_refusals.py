@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk._base.atomic_file import _MODEL_MARK, whole_file
+from firstk._base.atomic_file import _MODEL_MARK, atomic_file
 from firstk.cli._inputs import read_rows
 from firstk.cli.fit import fit
 from firstk.cli.transform import transform
@@ -33,7 +33,7 @@ def test_a_file_of_another_kind_is_not_replaced(tmp_path):
     (tmp_path / "data.parquet").write_text("rows")
     with (
         pytest.raises(InvalidInputError, match=r"does not end in \.html"),
-        whole_file(tmp_path / "data.parquet", "A report", kinds=(".html",)),
+        atomic_file(tmp_path / "data.parquet", "A report", kinds=(".html",)),
     ):
         pass
     assert (tmp_path / "data.parquet").read_text() == "rows"

@@ -174,7 +174,7 @@ def test_the_table_of_curve_metrics_is_that_of_the_code():
 def line_of_code(name: str) -> dict[str, str]:
     """Return what the code says of an objective, in the words of the table."""
     objective = (objectives.PUBLIC | objectives._SETTLED)[name]()
-    line = objective.line
+    line = objective.conventions
     pairs = line.metric == "pair_agreement"
     names = ["spearman", "positive_recall@10"] if pairs else [line.metric]
     shrinkage = getattr(objective, "shrinkage", "-")

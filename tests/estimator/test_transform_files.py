@@ -129,8 +129,8 @@ def test_float32_batches_on_the_fast_path(name):
         for rows in np.array_split(np.random.default_rng(parts).permutation(N), parts):
             batch = [part[rows] for part in columns]
             learn(batched, kind, batch)
-            piece = learn(empty(name), kind, batch)
-            merged = piece if merged is None else piece.merge(merged)
+            chunk = learn(empty(name), kind, batch)
+            merged = chunk if merged is None else chunk.merge(merged)
         assert_same(batched, whole, 1e-4)
         assert_same(merged, whole, 1e-4)
     # And the fast path is near the exact one.

@@ -10,7 +10,7 @@ from firstk.data import load_digits
 from firstk.estimator.fit_files import draw, fit_stream
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.held_out import SAMPLES, Source, metrics_for, prefix_grid, steps_of, study
-from firstk.evaluation.records import Study
+from firstk.evaluation.records import HeldOutReport
 from firstk.exceptions import InvalidInputError
 
 SOURCE = Source({"file": "digits.npz"}, 1797, 4, "Judged on some rows.", (8, 8))
@@ -89,7 +89,7 @@ def test_images_show_one_of_each_class(found):
 def test_a_study_is_small_and_reads_back(found):
     text = found.to_json()
     assert len(text) < 40_000
-    assert Study.from_json(text) == found
+    assert HeldOutReport.from_json(text) == found
 
 
 def test_precisions_are_judged_by_the_same_metric(found):

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve
-from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.exceptions import InvalidInputError
 
 
 def table(**changes):
     offers = [
-        Offer(k, name, PRECISIONS[name].bytes_per_vector(k), score, 0.001 * k)
+        OperatingPoint(k, name, PRECISIONS[name].bytes_per_vector(k), score, 0.001 * k)
         for name, scores in {"float32": (0.5, 0.8, 0.9), "int8": (0.49, 0.79, 0.9), "binary": (0.2, 0.6, 0.85)}.items()
         for k, score in zip((8, 16, 32), scores, strict=True)
     ]
@@ -28,7 +28,7 @@ def table(**changes):
 
 offers = st.lists(
     st.builds(
-        lambda k, name, score: Offer(k, name, PRECISIONS[name].bytes_per_vector(k), score, 1e-6 * k),
+        lambda k, name, score: OperatingPoint(k, name, PRECISIONS[name].bytes_per_vector(k), score, 1e-6 * k),
         st.integers(1, 64),
         st.sampled_from(sorted(PRECISIONS)),
         st.integers(1, 20).map(lambda i: i / 20),
@@ -49,8 +49,8 @@ def test_front_is_what_no_other_beats(given_offers, higher):
         return a.bytes <= b.bytes and at_least and (a.bytes, a.score) != (b.bytes, b.score)
 
     expected = {(o.bytes, o.score) for o in made if not any(beats(other, o) for other in made)}
-    assert {(o.bytes, o.score) for o in made.front} == expected
-    assert len(made.front) == len(expected)
+    assert {(o.bytes, o.score) for o in made.pareto_front} == expected
+    assert len(made.pareto_front) == len(expected)
 
 
 @given(offers, st.floats(0.05, 1), st.integers(1, 300) | st.none())
@@ -84,7 +84,7 @@ def test_choose_without_a_share_is_the_best_within_the_limits(given_offers, limi
 def test_choose_by_name():
     made = table()
     assert made.choose(keep=0.85).precision == "binary"
-    assert made.choose(keep=0.95) == Offer(32, "int8", 32, 0.9, 0.032)
+    assert made.choose(keep=0.95) == OperatingPoint(32, "int8", 32, 0.9, 0.032)
     assert made.choose(keep=0.9, relative_to="input").k == 32
     assert made.choose(bytes_per_vector=16).score == 0.85  # 32 bits are four bytes
     assert made.choose(seconds=0.016).score == 0.8
@@ -93,7 +93,11 @@ def test_choose_by_name():
 
 
 def test_choose_of_a_loss():
-    losses = [Offer(1, "float32", 4, 4.0), Offer(2, "float32", 8, 2.0), Offer(4, "float32", 16, 1.9)]
+    losses = [
+        OperatingPoint(1, "float32", 4, 4.0),
+        OperatingPoint(2, "float32", 8, 2.0),
+        OperatingPoint(4, "float32", 16, 1.9),
+    ]
     made = PrecisionTable(losses, "loss", higher_is_better=False)
     assert made.choose(keep=0.9).k == 2
     assert made.choose().k == 4
@@ -121,7 +125,7 @@ def test_a_share_of_nothing_is_a_sentence():
     with pytest.raises(InvalidInputError, match="share of the input accuracy means nothing"):
         table(input_score=None).choose(keep=0.9, relative_to="input")
     with pytest.raises(InvalidInputError, match="were not measured"):
-        PrecisionTable([Offer(1, "int8", 1, 0.5)], "accuracy").choose(seconds=1)
+        PrecisionTable([OperatingPoint(1, "int8", 1, 0.5)], "accuracy").choose(seconds=1)
 
 
 def test_json_round_trip():
@@ -168,7 +172,11 @@ def test_printed_table_marks_the_front():
 
 
 def test_scores_that_differ_by_rounding_tie():
-    offers = [Offer(8, "float32", 32, 0.9), Offer(16, "int8", 16, 0.9 - 1e-9), Offer(4, "int8", 4, 0.5)]
+    offers = [
+        OperatingPoint(8, "float32", 32, 0.9),
+        OperatingPoint(16, "int8", 16, 0.9 - 1e-9),
+        OperatingPoint(4, "int8", 4, 0.5),
+    ]
     table = PrecisionTable(offers, "accuracy")
     assert table.choose().bytes == 16
-    assert [offer.bytes for offer in table.front] == [4, 16]
+    assert [offer.bytes for offer in table.pareto_front] == [4, 16]

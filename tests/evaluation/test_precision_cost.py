@@ -12,7 +12,7 @@ from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.evaluation.precision_cost import ladder, precision_table, search_times
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import Evidence
+from firstk.metrics.curve import EvaluationData
 
 
 def unit(Z):
@@ -25,7 +25,7 @@ def digits():
 
 
 def evidence_of(d):
-    return Evidence(X=d.X_test, y=d.y_test, X_ref=d.X_train, y_ref=d.y_train)
+    return EvaluationData(X=d.X_test, y=d.y_test, X_ref=d.X_train, y_ref=d.y_train)
 
 
 def test_neighbor_accuracy_of_rounded_references(digits):
@@ -60,7 +60,7 @@ def test_codes_that_are_normalized_are_rounded_after_that():
     scores = np.sum(left * right, axis=1)
     enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores)
     assert enc.encoder_.normalized
-    made = precision_table(enc.encoder_, Evidence(left=left, right=right, scores=scores), ks=[2, 4])
+    made = precision_table(enc.encoder_, EvaluationData(left=left, right=right, scores=scores), ks=[2, 4])
     assert made.metric == "spearman"
     for offer in made:
         stored = enc.encode_document(right, offer.k)
@@ -72,7 +72,7 @@ def test_codes_that_are_normalized_are_rounded_after_that():
 
 def test_explained_variance_of_rounded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = precision_table(enc.encoder_, Evidence(X=digits.X_test), ks=[8])
+    made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[8])
     X = digits.X_test - enc.mean_
     for offer in made:
         Z = enc.transform(digits.X_test)
@@ -88,7 +88,7 @@ def test_recall_finds_its_truth_once(digits, monkeypatch):
     found = metrics.nearest_neighbors
     monkeypatch.setattr(metrics, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = precision_table(enc.encoder_, Evidence(X=digits.X_test), "recall@10", ks=[4, 8])
+    made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), "recall@10", ks=[4, 8])
     assert len(calls) == 1
     assert made.choose(k=8, precision="float32").score == enc.curve(digits.X_test, metric="recall@10").at(8)
 
@@ -101,7 +101,7 @@ def test_ladder_goes_by_half_octaves():
 
 def test_latency_grows_with_the_stated_rows(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = precision_table(enc.encoder_, Evidence(X=digits.X_test), ks=[2, 8], latency=True, rows=50_000)
+    made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[2, 8], latency=True, rows=50_000)
     assert made.n_searched == 50_000
     assert all(offer.seconds > 0 for offer in made)
     assert len({offer.seconds for offer in made if offer.k == 2}) == 1  # one search a k, whatever the precision
@@ -112,7 +112,7 @@ def test_latency_grows_with_the_stated_rows(digits):
 
 def test_bad_input_is_a_sentence(digits):
     encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
-    evidence = Evidence(X=digits.X_test)
+    evidence = EvaluationData(X=digits.X_test)
     for wrong, words in (
         ({"ks": [9]}, r"'k' parameter of precision_table must be an int in \[1, 8\]"),
         ({"precisions": ["int4"]}, "'precision' parameter of precision_table"),

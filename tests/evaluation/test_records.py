@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk import PrefixCurve
-from firstk.evaluation.operating_points import Offer, PrecisionTable
-from firstk.evaluation.records import AxisStatistics, Comparison, ImageSamples, Packed, Study
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
+from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.exceptions import FirstkError, InvalidInputError
 
 RNG = np.random.default_rng(0)
@@ -40,15 +40,17 @@ def study(**changes):
         "comparisons": (Comparison(curve, (PrefixCurve((1, 2), (0.2, 0.3), "accuracy", label="PCA"),)),),
         "axes": AxisStatistics((3.0, 2.0), (1.0, 0.5), (1.5, 0.4), (0.4, 0.2), "accuracy", 0.1, 1.0, 2),
         "images": images(),
-        "precisions": PrecisionTable([Offer(1, "int8", 1, 0.2), Offer(2, "float32", 8, 0.5)], "accuracy"),
+        "precisions": PrecisionTable(
+            [OperatingPoint(1, "int8", 1, 0.2), OperatingPoint(2, "float32", 8, 0.5)], "accuracy"
+        ),
         "notes": ("a note",),
     }
-    return Study(**fields | changes)
+    return HeldOutReport(**fields | changes)
 
 
 def test_json_and_back():
     for one in (study(), study(axes=None, images=None, precisions=None, comparisons=())):
-        assert Study.from_json(one.to_json()) == one
+        assert HeldOutReport.from_json(one.to_json()) == one
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -112,7 +114,7 @@ def damaged():
 @pytest.mark.parametrize(("what", "text"), list(damaged()), ids=lambda value: value[:20])
 def test_damage_is_a_sentence(what, text):
     with pytest.raises(InvalidInputError) as caught:
-        Study.from_json(text)
+        HeldOutReport.from_json(text)
     assert len(str(caught.value)) > 30, what
 
 
@@ -123,7 +125,7 @@ def test_any_change_of_the_text_is_read_or_refused(data):
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 4)) :]
     try:
-        Study.from_json(changed)
+        HeldOutReport.from_json(changed)
     except FirstkError:
         return
 
@@ -158,4 +160,4 @@ def test_numbers_that_make_no_sense_are_refused(path, value):
         at = at[key]
     at[last] = value
     with pytest.raises(InvalidInputError):
-        Study.from_json(json.dumps(values))
+        HeldOutReport.from_json(json.dumps(values))

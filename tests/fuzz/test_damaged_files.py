@@ -29,12 +29,12 @@ from firstk import FunnelIndex, PrefixCurve, PrefixEncoder
 from firstk._base import arrays as _arrays
 from firstk.encoder.storage.folder import read_extra
 from firstk.encoder.storage.info import model_info
-from firstk.evaluation.operating_points import Offer, PrecisionTable
-from firstk.evaluation.records import AxisStatistics, Comparison, ImageSamples, Packed, Study
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
+from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.exceptions import FirstkError
 from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
-from firstk.moments.stream import Gathered
+from firstk.moments.stream import Accumulated
 from firstk.retrieval import _file
 
 try:
@@ -50,7 +50,7 @@ X = RNG.standard_normal((30, 3)) * [3, 2, 1]
 Y = np.array(["a", "b", "c"])[np.arange(30) % 3]
 CURVE = PrefixCurve([1, 2, 4], [0.5, 0.75, 0.8], "accuracy", 0.9, "ours", n_evaluated=30, details={"metric": "cosine"},
                     low=[0.4, 0.7, 0.7], high=[0.6, 0.8, 0.9], confidence=0.95)  # fmt: skip
-STUDY = Study(
+STUDY = HeldOutReport(
     facts={"file": "a.npz", "rows": 30},
     rows=30,
     columns=6,
@@ -61,7 +61,7 @@ STUDY = Study(
     images=ImageSamples(
         (2, 3), ("a", "b"), *(Packed.of(RNG.random(s)) for s in ((2, 6), (2, 4), (4, 6), (1, 6))), 0, 1
     ),
-    precisions=PrecisionTable([Offer(1, "int8", 1, 0.2), Offer(2, "float32", 8, 0.5)], "accuracy"),
+    precisions=PrecisionTable([OperatingPoint(1, "int8", 1, 0.2), OperatingPoint(2, "float32", 8, 0.5)], "accuracy"),
     notes=("a note",),
 )
 JOB = {"job": "fit"}
@@ -100,7 +100,7 @@ def read_model(home):
         [part.tobytes() for part in found],
         repr(enc.get_params()),
         facts,
-        Study.from_json(read_extra(home / "model", "study.json")),
+        HeldOutReport.from_json(read_extra(home / "model", "study.json")),
     )
 
 
@@ -129,15 +129,15 @@ def read_part(home):
 
 
 def write_stream(home):
-    state = Gathered(PrefixEncoder(objective="similarity").fit(X)._statistics, {"X": X[:4], "y": Y[:4]}, {"X": X[:2]},
-                     end=3, read=40, rows=30)  # fmt: skip
+    statistics = PrefixEncoder(objective="similarity").fit(X)._statistics
+    state = Accumulated(statistics, {"X": X[:4], "y": Y[:4]}, {"X": X[:2]}, end=3, read=40, rows=30)
     Checkpoint(home / "stream").write(state.to_arrays(), state.counts, JOB)
     return [home / "stream"]
 
 
 def read_stream(home):
     found = Checkpoint(home / "stream", resume=True).read(JOB)
-    state = Gathered.restored(*found)
+    state = Accumulated.restored(*found)
     return contents(state.to_arrays()), state.counts
 
 

@@ -40,17 +40,17 @@ def drawn(seed=0):
 def test_mean_of_redrawn_rows():
     hits = np.random.default_rng(1).random((N, K)) < 0.6
     rows, counts = drawn()
-    np.testing.assert_allclose(MeanScore(hits).redrawn(counts), [hits[part].mean(axis=0) for part in rows])
+    np.testing.assert_allclose(MeanScore(hits).resampled(counts), [hits[part].mean(axis=0) for part in rows])
     np.testing.assert_array_equal(MeanScore(hits).score(), hits.mean(axis=0))
     tenths = np.random.default_rng(2).integers(0, 11, (N, K))
     expected = [tenths[part].mean(axis=0) / 10 for part in rows]
-    np.testing.assert_allclose(MeanScore(tenths, out_of=10).redrawn(counts), expected)
+    np.testing.assert_allclose(MeanScore(tenths, out_of=10).resampled(counts), expected)
 
 
 def test_more_columns_than_a_block():
     hits = np.random.default_rng(1).random((N, 3 * module.BLOCK_COLUMNS + 1)) < 0.6
     rows, counts = drawn()
-    np.testing.assert_allclose(MeanScore(hits).redrawn(counts), [hits[part].mean(axis=0) for part in rows])
+    np.testing.assert_allclose(MeanScore(hits).resampled(counts), [hits[part].mean(axis=0) for part in rows])
 
 
 @pytest.mark.parametrize("centred", [True, False])
@@ -59,7 +59,7 @@ def test_share_of_redrawn_rows(centred):
     Y, errors = rng.standard_normal((N, 3)) + 2.0, rng.random((N, K))
     tally = ExplainedShare(errors, np.sum(Y**2, axis=1), Y if centred else None)
     rows, counts = drawn()
-    for part, found in zip(rows, tally.redrawn(counts), strict=True):
+    for part, found in zip(rows, tally.resampled(counts), strict=True):
         about = Y[part].mean(axis=0) if centred else 0.0
         np.testing.assert_allclose(found, 1 - errors[part].sum(axis=0) / np.sum((Y[part] - about) ** 2))
 
@@ -72,7 +72,7 @@ def test_spearman_of_redrawn_pairs(digits):
     values = (scores[:, None] + rng.standard_normal((N, K))).round(digits)
     tally = RankAgreement(values, scores)
     rows, counts = drawn()
-    for part, found in zip(rows, tally.redrawn(counts), strict=True):
+    for part, found in zip(rows, tally.resampled(counts), strict=True):
         np.testing.assert_allclose(found, [spearmanr(values[part, k], scores[part])[0] for k in range(K)], atol=1e-12)
     np.testing.assert_allclose(tally.score(), [spearmanr(values[:, k], scores)[0] for k in range(K)], atol=1e-12)
 
@@ -86,7 +86,7 @@ def test_midranks_are_those_of_the_repeated_values():
 
 def test_a_constant_column_has_correlation_0_in_every_draw():
     tally = RankAgreement(np.ones((N, 1)), np.arange(N, dtype=float))
-    assert not tally.redrawn(drawn()[1]).any()
+    assert not tally.resampled(drawn()[1]).any()
 
 
 def test_interval_is_the_quantiles_of_the_draws():

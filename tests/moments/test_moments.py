@@ -307,7 +307,7 @@ def test_inputs_are_not_written_into(data):
 def test_lifted_moments_are_those_of_lifted_rows(data):
     X, Y, y, _ = data
     basis = np.linalg.qr(np.random.default_rng(6).standard_normal((11, P)))[0]
-    same(Moments().update(X, y, targets=Y).lifted(basis), Moments().update(X @ basis.T, y, targets=Y), rtol=1e-11)
+    same(Moments().update(X, y, targets=Y).from_basis(basis), Moments().update(X @ basis.T, y, targets=Y), rtol=1e-11)
 
 
 def test_unknown_precision_is_refused():
@@ -331,17 +331,17 @@ def test_any_partition_in_any_merge_order(plan, offset, seed):
     rng = np.random.default_rng(seed)
     X = correlated(rng, 40, 4) + offset
     y, Y, w = rng.integers(0, 5, 40), rng.standard_normal((40, 2)), rng.integers(1, 4, 40)
-    pieces = [
+    chunks = [
         Moments().update(X[owner == i], y[owner == i], targets=Y[owner == i], sample_weight=w[owner == i])
         if (owner == i).any()
         else Moments()
         for i in range(parts)
     ]
     for into, taken in joins:
-        target = pieces.pop(into)
-        pieces[taken] = target.merge(pieces[taken])  # both orders occur: the result replaces the part taken in
+        target = chunks.pop(into)
+        chunks[taken] = target.merge(chunks[taken])  # both orders occur: the result replaces the part taken in
     whole = Moments().update(X, y, targets=Y, sample_weight=w)
-    same(pieces[0], whole, rtol=1e-9 if offset else 1e-12)
+    same(chunks[0], whole, rtol=1e-9 if offset else 1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-22, 1e-24, 1e-30])

@@ -104,7 +104,7 @@ def test_merge_leaves_the_other_as_it_was():
 def test_lifted_moments_are_those_of_lifted_pairs():
     left, right, s = draw()
     basis = np.linalg.qr(np.random.default_rng(2).standard_normal((9, P)))[0]
-    lifted = PairMoments().update(left, right, s).lifted(basis)
+    lifted = PairMoments().update(left, right, s).from_basis(basis)
     same(lifted, PairMoments().update(left @ basis.T, right @ basis.T, s), rtol=1e-11)
 
 

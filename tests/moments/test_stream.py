@@ -15,14 +15,14 @@ import pytest
 from firstk import PrefixEncoder
 from firstk._base import arrays as arrays_file
 from firstk.data.files import open_vectors, write_vectors
-from firstk.estimator.fit_files import draw, fit_files, fit_stream, pieces_of
+from firstk.estimator.fit_files import chunks_of, draw, fit_files, fit_stream
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.row_sample import RowSample
 from firstk.moments.statistics import Statistics
-from firstk.moments.stream import Pieces, piece_rows
+from firstk.moments.stream import Chunks, chunk_rows
 
 RNG = np.random.default_rng(0)
 N, P, C = 900, 6, 4
@@ -147,49 +147,49 @@ def test_a_table_goes_on_from_any_piece_without_reading_what_came_before(tmp_pat
 
 
 def test_memory_is_bounded_by_the_size_of_a_piece():
-    assert piece_rows(384) * 384 <= 8_000_000
-    assert piece_rows(4096) == 4 * 4096
-    assert piece_rows(10**8) >= 1
+    assert chunk_rows(384) * 384 <= 8_000_000
+    assert chunk_rows(4096) == 4 * 4096
+    assert chunk_rows(10**8) >= 1
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------
 
 
-def interrupting(at, pieces):
-    """Send SIGINT to this process when a piece is asked for."""
+def interrupting(at, chunks):
+    """Send SIGINT to this process when a chunk is asked for."""
 
     def after(end):
-        for number, piece in enumerate(pieces.after(end)):
+        for number, chunk in enumerate(chunks.after(end)):
             if number == at:
                 os.kill(os.getpid(), signal.SIGINT)
-            yield piece
+            yield chunk
 
-    return Pieces(after, pieces.pairs, pieces.job)
+    return Chunks(after, chunks.pairs, chunks.job)
 
 
 def table_of(folder):
     for i in range(6):
         np.savez(folder / f"part-{i}.npz", vectors=X[150 * i : 150 * i + 150], label=NAMES[150 * i : 150 * i + 150])
     table = open_vectors(folder, beside=("label",))
-    return pieces_of(table, lambda batch: batch.columns["label"], ("label",))
+    return chunks_of(table, lambda batch: batch.columns["label"], ("label",))
 
 
 @pytest.mark.usefixtures("ctrl_c")
 def test_an_interruption_keeps_a_checkpoint_and_resume_gives_the_same_bytes(tmp_path):
     folder, file = tmp_path / "shards", tmp_path / "moments.checkpoint"
     folder.mkdir()
-    pieces, parts = table_of(folder), draw(N, 0.1, 1)
-    whole = fit_stream(PrefixEncoder(objective="fisher"), pieces, parts)
+    chunks, parts = table_of(folder), draw(N, 0.1, 1)
+    whole = fit_stream(PrefixEncoder(objective="fisher"), chunks, parts)
     with pytest.raises(KeyboardInterrupt):
         fit_stream(
-            PrefixEncoder(objective="fisher"), interrupting(3, pieces), parts, workers=1, checkpoint=Checkpoint(file)
+            PrefixEncoder(objective="fisher"), interrupting(3, chunks), parts, workers=1, checkpoint=Checkpoint(file)
         )
     assert file.exists()
     with pytest.raises(InvalidInputError, match="resume=True"):
-        fit_stream(PrefixEncoder(objective="fisher"), pieces, parts, checkpoint=Checkpoint(file))
+        fit_stream(PrefixEncoder(objective="fisher"), chunks, parts, checkpoint=Checkpoint(file))
     told = []
     resumed = fit_stream(
-        PrefixEncoder(objective="fisher"), pieces, parts, checkpoint=Checkpoint(file, resume=True), progress=told.append
+        PrefixEncoder(objective="fisher"), chunks, parts, checkpoint=Checkpoint(file, resume=True), progress=told.append
     )
     assert 0 < told[0] < N, "what the checkpoint held is told first"
     assert sum(told) == N
@@ -207,24 +207,24 @@ def test_an_interruption_keeps_a_checkpoint_and_resume_gives_the_same_bytes(tmp_
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, change):
     folder, file = tmp_path / "shards", tmp_path / "moments.checkpoint"
     folder.mkdir()
-    pieces, parts = table_of(folder), draw(N, 0.1, 1)
+    chunks, parts = table_of(folder), draw(N, 0.1, 1)
     with pytest.raises(KeyboardInterrupt):
         fit_stream(
-            PrefixEncoder(objective="fisher"), interrupting(2, pieces), parts, workers=1, checkpoint=Checkpoint(file)
+            PrefixEncoder(objective="fisher"), interrupting(2, chunks), parts, workers=1, checkpoint=Checkpoint(file)
         )
     encoder = PrefixEncoder(2 if change == "settings" else None, objective="fisher")
     if change == "files":
         os.utime(folder / "part-5.npz", (1, 1))
-        pieces = table_of_again(folder)
+        chunks = table_of_again(folder)
     if change == "held out":
         parts = draw(N, 0.2, 1)
     with pytest.raises(InvalidInputError, match="belongs to another run"):
-        fit_stream(encoder, pieces, parts, checkpoint=Checkpoint(file, resume=True))
+        fit_stream(encoder, chunks, parts, checkpoint=Checkpoint(file, resume=True))
 
 
 def table_of_again(folder):
     table = open_vectors(folder, beside=("label",))
-    return pieces_of(table, lambda batch: batch.columns["label"], ("label",))
+    return chunks_of(table, lambda batch: batch.columns["label"], ("label",))
 
 
 def test_a_file_that_is_no_checkpoint_is_a_sentence(tmp_path):
@@ -241,7 +241,7 @@ from firstk.data.files import opening
 from firstk.estimator.fit_files import fit_files
 import firstk.estimator.fit_files as fitting
 
-fitting.piece_rows = lambda width: 50
+fitting.chunk_rows = lambda width: 50
 folder, file, out, resume, pause = sys.argv[1:]
 checked = opening.VectorTable._checked
 opening.VectorTable._checked = lambda *a: (time.sleep(float(pause)), checked(*a))[1]

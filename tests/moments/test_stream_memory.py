@@ -1,4 +1,4 @@
-"""A fit of a stream keeps nothing for each row: its peak memory is that of a few pieces, however many there are."""
+"""A fit of a stream keeps nothing for each row: its peak memory is that of a few chunks, however many there are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firstk.moments.batches import half_as_single
 STATUS = Path("/proc/self/status")
 pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="needs Linux's /proc")
 WIDTH, SHARD, SHARDS = 16, 250_000, 16
-# How many pieces are in memory at the same time is a matter of timing: small ones, so that it matters little.
+# How many chunks are in memory at the same time is a matter of timing: small ones, so that it matters little.
 FIT = """
 import sys
 from pathlib import Path
@@ -23,13 +23,13 @@ from firstk import PrefixEncoder
 from firstk.moments import stream as accumulating
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import open_column
-from firstk.estimator.fit_files import fit_stream, pieces_of
-accumulating._PIECE_NUMBERS = 400_000
+from firstk.estimator.fit_files import fit_stream, chunks_of
+accumulating._CHUNK_NUMBERS = 400_000
 folder, objective, shards = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 table, labels = open_vectors(folder / "vectors"), open_column(folder / "labels.npy")
 table.shards = table.shards[:shards]
-pieces = pieces_of(table, lambda batch: labels.take(batch.rows))
-done = fit_stream(PrefixEncoder(8, objective=objective), pieces, workers=2)
+chunks = chunks_of(table, lambda batch: labels.take(batch.rows))
+done = fit_stream(PrefixEncoder(8, objective=objective), chunks, workers=2)
 print(done.rows, Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 

@@ -11,8 +11,8 @@ from firstk.exceptions import CorruptModelError, IllegalCombinationError
 
 torch = pytest.importorskip("torch")
 
-from firstk.solvers.gradient.losses import HALVES  # noqa: E402
-from firstk.solvers.gradient.losses.base import Measure  # noqa: E402
+from firstk.solvers.gradient.losses import TRAINING_LOSSES  # noqa: E402
+from firstk.solvers.gradient.losses.base import PrefixSum  # noqa: E402
 from firstk.solvers.gradient.networks import Model  # noqa: E402
 
 
@@ -160,9 +160,9 @@ def test_drawn_prefixes_are_those_that_share_a_head(K, same):
     own = tensor(K, 5, K), tensor(K, 5)
     model = Model(torch.nn.Identity(), tensor(5, 4), tensor(5), {}, own)
     code, batch = tensor(6, 4), {"label": torch.tensor([0, 1, 2, 3, 4, 0])}
-    weights, half = resolve_omega("harmonic", 4), HALVES["cross_entropy"]({"label_smoothing": 0.1})
+    weights, half = resolve_omega("harmonic", 4), TRAINING_LOSSES["cross_entropy"]({"label_smoothing": 0.1})
     drawn, exact = (
-        half.loss(model, code, batch, Measure(weights, name, torch.Generator().manual_seed(0))).item()
+        half.loss(model, code, batch, PrefixSum(weights, name, torch.Generator().manual_seed(0))).item()
         for name in ("sampled", "exact")
     )
     assert (drawn == pytest.approx(exact)) is same

@@ -296,13 +296,13 @@ def test_temperature_is_positive(temperature):
 def test_losses_of_pairs_divide_cosines_by_the_temperature(temperature):
     torch = pytest.importorskip("torch")
     from firstk._base.prefix_weights import resolve_omega
-    from firstk.solvers.gradient.losses import HALVES
-    from firstk.solvers.gradient.losses.base import Measure
+    from firstk.solvers.gradient.losses import TRAINING_LOSSES
+    from firstk.solvers.gradient.losses.base import PrefixSum
 
     rng = np.random.default_rng(0)
     left, right = (torch.tensor(rng.normal(size=(6, 3))) for _ in range(2))
     scores = torch.tensor(rng.permutation(np.arange(6.0)))
-    measure = Measure(resolve_omega({3: 1.0}, 3))
+    measure = PrefixSum(resolve_omega({3: 1.0}, 3))
     unit = [part / part.norm(dim=1, keepdim=True) for part in (left, right)]
     logits = unit[0] @ unit[1].T / temperature
     own = logits.diagonal()
@@ -312,5 +312,7 @@ def test_losses_of_pairs_divide_cosines_by_the_temperature(temperature):
         "scored_pairs": torch.log1p(torch.stack(wrong).exp().sum()),
     }
     for form, value in expected.items():
-        found = HALVES[form]({"temperature": temperature}).loss(None, (left, right), {"scores": scores}, measure)
+        found = TRAINING_LOSSES[form]({"temperature": temperature}).loss(
+            None, (left, right), {"scores": scores}, measure
+        )
         torch.testing.assert_close(found, value)

@@ -180,7 +180,7 @@ LINES = {  # scaling, centring, normalized after truncation, omega, metric of th
 
 @pytest.mark.parametrize("objective", LINES)
 def test_the_line_of_the_table(objective):
-    line = objective.line
+    line = objective.conventions
     assert (line.scaling, line.centring, line.normalized, line.omega, line.metric) == LINES[objective]
 
 
@@ -200,7 +200,7 @@ def test_the_encoder_does_what_its_line_says(name):
     enc = fitted(name)
     X, _, _, R, _ = fixed_data()
     _, N = hand_built()[name]
-    line = enc.objective_.line
+    line = enc.objective_.conventions
     B = enc.components_
     metric = np.eye(4) if line.scaling == "orthonormal" else N
     np.testing.assert_allclose(B @ metric @ B.T, np.eye(len(B)), atol=1e-10)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base import tensors as _tensors
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.input_file import check_regular
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
@@ -97,7 +97,7 @@ def write(
 ) -> None:
     """Write a file in one atomic step; an error message calls it `what`."""
     payload = to_bytes(arrays, facts)
-    with whole_file(path, what, durable=True) as temporary:
+    with atomic_file(path, what, durable=True) as temporary:
         temporary.write_bytes(payload)
 
 

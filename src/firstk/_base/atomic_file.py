@@ -29,7 +29,7 @@ _MODEL_FILE, _MODEL_MARK = "config.json", b'"firstk-encoder"'
 
 
 @contextlib.contextmanager
-def whole_file(
+def atomic_file(
     path: str | os.PathLike[str], what: str, *, kinds: Collection[str] = (), durable: bool = False
 ) -> Iterator[Path]:
     """Yield an empty temporary file to write; it replaces `path` when the block ends well, and is removed otherwise.
@@ -68,7 +68,7 @@ def whole_file(
 
 
 @contextlib.contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
+def atomic_folder(target: Path) -> Iterator[Path]:
     """Yield an empty temporary folder to fill; it replaces `target` when the block ends well, and is removed otherwise.
 
     An old folder and all that is in it goes: the caller has checked that it may. Errors of the file system pass.

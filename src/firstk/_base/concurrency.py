@@ -24,7 +24,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def ahead(items: Iterator[Item], count: int = 2) -> Generator[Item, None, None]:
+def prefetch(items: Iterator[Item], count: int = 2) -> Generator[Item, None, None]:
     """Yield items while the next `count` are made by another thread."""
     end: Any = object()
     with ThreadPoolExecutor(1) as pool:
@@ -38,7 +38,7 @@ def ahead(items: Iterator[Item], count: int = 2) -> Generator[Item, None, None]:
                 future.cancel()
 
 
-def mapped(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Generator[Result, None, None]:
+def ordered_map(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Generator[Result, None, None]:
     """Yield ``work(item)`` in the order of the items, of which `workers` are worked on at a time.
 
     The next items are read meanwhile. BLAS keeps to one thread in each worker: that is quicker than all its threads on
@@ -48,7 +48,7 @@ def mapped(work: Callable[[Item], Result], items: Iterable[Item], workers: int) 
     with (
         threadpool_limits(1, "blas"),
         ThreadPoolExecutor(workers) as pool,
-        closing(ahead(iter(items))) as coming,
+        closing(prefetch(iter(items))) as coming,
     ):
         try:
             for item in coming:

@@ -37,7 +37,7 @@ def symmetrised(S: np.ndarray) -> np.ndarray:
     return (S + S.T) / 2
 
 
-def shrunk(S: np.ndarray, shrinkage: float | None, ambient: int) -> np.ndarray:
+def shrunk(S: np.ndarray, shrinkage: float | None, n_features: int) -> np.ndarray:
     """Return ``(1 - a) S + a tr(S)/p I``: scale-free regularisation on the input side.
 
     Parameters
@@ -46,12 +46,12 @@ def shrunk(S: np.ndarray, shrinkage: float | None, ambient: int) -> np.ndarray:
         A scatter, in full coordinates or in those of an orthonormal basis of its range.
     shrinkage : float or None
         a in [0, 1]; None leaves `S` as it is.
-    ambient : int
+    n_features : int
         p, the width of the vectors: larger than r when `S` is written in a basis of its range.
     """
     if not shrinkage:
         return S
-    ridge = shrinkage * np.trace(S) / ambient
+    ridge = shrinkage * np.trace(S) / n_features
     return (1.0 - shrinkage) * S + ridge * np.eye(len(S))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 _LARGE = 1 << 20
 
 
-def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def scratch_array(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Return an array of any content, like ``np.empty``, but of pages of its own where it is large."""
     count, dtype = math.prod(shape), np.dtype(dtype)
     if count * dtype.itemsize < _LARGE:

@@ -10,7 +10,7 @@ from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.encoder.curve import PrefixCurve
-    from firstk.evaluation.operating_points import Offer, PrecisionTable
+    from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 
 SHARES = (0.95, 0.99, 0.999)
 
@@ -105,7 +105,7 @@ def table_lines(table: PrecisionTable) -> Iterator[str]:
         yield f"Exact search, float32, one query, {table.n_searched:,} rows, milliseconds on this machine: {shown}."
 
 
-def chosen_lines(chosen: Offer, curve: PrefixCurve, input_bytes: int, rows: int | None) -> Iterator[str]:
+def chosen_lines(chosen: OperatingPoint, curve: PrefixCurve, input_bytes: int, rows: int | None) -> Iterator[str]:
     """Say what was chosen, what it keeps and what it saves."""
     from firstk.evaluation.report.storage import bytes_text
 
@@ -127,7 +127,7 @@ def chosen_lines(chosen: Offer, curve: PrefixCurve, input_bytes: int, rows: int 
         yield f"Exact search: {1e3 * chosen.seconds:.3g} ms a query."
 
 
-def as_record(chosen: Offer | None, input_bytes: int, rows: int | None) -> dict[str, Any] | None:
+def as_record(chosen: OperatingPoint | None, input_bytes: int, rows: int | None) -> dict[str, Any] | None:
     """Return what was chosen for JSON."""
     if chosen is None:
         return None

@@ -26,7 +26,7 @@ from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.evaluation.baselines import BASELINES
 from firstk.evaluation.report import Page, Section, write_page
 from firstk.exceptions import TrainingWarning
-from firstk.metrics.curve import Evidence, prefix_curve
+from firstk.metrics.curve import EvaluationData, prefix_curve
 from firstk.objectives import Fisher
 
 KEEP = 0.99
@@ -141,7 +141,7 @@ def _section(
 
 def _judge(name: str, encoder: FittedEncoder, metric: str, data: Split, part: str = "test") -> PrefixCurve:
     X, y = getattr(data, f"X_{part}"), getattr(data, f"y_{part}")
-    evidence = Evidence(X=X, y=y, X_ref=data.X_train, y_ref=data.y_train)
+    evidence = EvaluationData(X=X, y=y, X_ref=data.X_train, y_ref=data.y_train)
     return replace(prefix_curve(encoder[: min(WIDTH, encoder.d)], evidence, metric), label=name)
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from firstk.cli._streams import Place, Stream, open_stream
-from firstk.evaluation.overlap import HELD_OUT, SEED, Seen, same_file, seed_of, seen_by, shared_rows
+from firstk.cli._streams import Stream, VectorSource, open_stream
+from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, seen_by, shared_rows
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.metrics.curve import Evidence
+    from firstk.metrics.curve import EvaluationData
 
 # Metrics whose readout or neighbors need rows of their own: without a reference, the file is split.
 SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
@@ -30,10 +30,10 @@ _Parts = tuple[dict[str, "np.ndarray"], dict[str, "np.ndarray"], str, tuple[str,
 
 
 @dataclass(frozen=True)
-class Asked:
+class CurveRequest:
     """Where evidence comes from, in the words of the command's options."""
 
-    place: Place
+    place: VectorSource
     reference: str | None = None
     reference_labels: str | None = None
     relevance: str | None = None
@@ -43,12 +43,12 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Judging:
-    """Evidence, and what to say about it.
+class EvaluationInput:
+    """EvaluationData, and what to say about it.
 
     Attributes
     ----------
-    evidence : Evidence
+    evidence : EvaluationData
     metric : str
     said : str
         A sentence: which rows judge, against which.
@@ -62,7 +62,7 @@ class Judging:
         What makes these scores look better than they are, and options that were of no use.
     """
 
-    evidence: Evidence
+    evidence: EvaluationData
     metric: str
     said: str
     training: np.ndarray | None
@@ -71,7 +71,7 @@ class Judging:
     notes: tuple[str, ...] = ()
 
 
-def gather(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
+def gather(encoder: FittedEncoder, asked: CurveRequest, metric: str) -> EvaluationInput:
     """Read what the metric needs, or what its options name."""
     if asked.relevance is not None:
         return _searches(encoder, asked, metric)
@@ -82,7 +82,7 @@ def gather(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
     return _rows(encoder, asked, _metric_of_rows(encoder, asked, metric))
 
 
-def _metric_of_rows(encoder: FittedEncoder, asked: Asked, metric: str) -> str:
+def _metric_of_rows(encoder: FittedEncoder, asked: CurveRequest, metric: str) -> str:
     from firstk.metrics.curve import METRICS
 
     own = str(encoder.config["metric"])
@@ -100,8 +100,8 @@ def _metric_of_rows(encoder: FittedEncoder, asked: Asked, metric: str) -> str:
     return name
 
 
-def _rows(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
-    from firstk.metrics.curve import Evidence
+def _rows(encoder: FittedEncoder, asked: CurveRequest, metric: str) -> EvaluationInput:
+    from firstk.metrics.curve import EvaluationData
 
     stream = _opened(asked.place, encoder)
     seen = seen_by(encoder, stream, asked.place.nan)
@@ -113,12 +113,12 @@ def _rows(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
     else:
         found, judged = _sample(stream, asked.most)
         reference, said, notes = {}, f"Judged on {judged} of {_name(asked.place.source)}.", _about_seen(seen, asked)
-    evidence = Evidence(X=found["X"], y=found.get("y"), X_ref=reference.get("X"), y_ref=reference.get("y"))
+    evidence = EvaluationData(X=found["X"], y=found.get("y"), X_ref=reference.get("X"), y_ref=reference.get("y"))
     store = asked.place.source if asked.reference is None else asked.reference
-    return Judging(evidence, metric, said, reference.get("X"), stream.itemsize, store, (*useless, *notes))
+    return EvaluationInput(evidence, metric, said, reference.get("X"), stream.itemsize, store, (*useless, *notes))
 
 
-def _about_reference(asked: Asked, metric: str) -> tuple[str, ...]:
+def _about_reference(asked: CurveRequest, metric: str) -> tuple[str, ...]:
     """Say why a reference is not used, where it is of no use."""
     if asked.reference is None:
         return ()
@@ -132,7 +132,9 @@ def _about_reference(asked: Asked, metric: str) -> tuple[str, ...]:
     return ()
 
 
-def _against(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, seen: Seen | None) -> _Parts:
+def _against(
+    encoder: FittedEncoder, stream: Stream, asked: CurveRequest, metric: str, seen: TrainingOverlap | None
+) -> _Parts:
     """Take the rows of the file, and those of the reference."""
     found, judged = _sample(stream, asked.most)
     reference, among = _sample(_opened(_reference_place(asked), encoder), asked.most)
@@ -148,7 +150,9 @@ def _against(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, 
     return found, reference, f"Judged on {judged} of {file}, against {among} of {other}.", notes
 
 
-def _divided(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, seen: Seen | None) -> _Parts:
+def _divided(
+    encoder: FittedEncoder, stream: Stream, asked: CurveRequest, metric: str, seen: TrainingOverlap | None
+) -> _Parts:
     """Take a part of the file, and the others: the part that was held out, where the model was fitted on the others."""
     from firstk.estimator.fit_files import draw
 
@@ -169,7 +173,7 @@ def _divided(encoder: FittedEncoder, stream: Stream, asked: Asked, metric: str, 
     return found, reference, f"{said}.{rest}", notes
 
 
-def _about_seen(seen: Seen | None, asked: Asked) -> tuple[str, ...]:
+def _about_seen(seen: TrainingOverlap | None, asked: CurveRequest) -> tuple[str, ...]:
     """Say that the model was fitted on rows that judge it, and the way to rows that it has not seen."""
     if seen is None:
         return ()
@@ -180,25 +184,25 @@ def _about_seen(seen: Seen | None, asked: Asked) -> tuple[str, ...]:
     )
 
 
-def _pairs(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
-    from firstk.metrics.curve import METRICS, Evidence, pair_metric
+def _pairs(encoder: FittedEncoder, asked: CurveRequest, metric: str) -> EvaluationInput:
+    from firstk.metrics.curve import METRICS, EvaluationData, pair_metric
 
     if metric != "auto" and "left" not in METRICS[metric].needs:
         raise InvalidInputError(f"The metric '{metric}' is not one of pairs: use spearman or positive_recall@10.")
     stream = _opened(asked.place, encoder)
     found, judged = _sample(stream, asked.most, "pairs")
-    evidence = Evidence(left=found["left"], right=found["right"], scores=found.get("scores"))
+    evidence = EvaluationData(left=found["left"], right=found["right"], scores=found.get("scores"))
     said = f"Judged on {judged} of {_name(asked.place.pairs)}."
     training = None
     if asked.reference is not None:
-        training = _sample(_opened(Place(asked.reference, asked.place.vectors), encoder), asked.most)[0]["X"]
+        training = _sample(_opened(VectorSource(asked.reference, asked.place.vectors), encoder), asked.most)[0]["X"]
     name = pair_metric(evidence) if metric == "auto" else metric
-    return Judging(evidence, name, said, training, stream.itemsize)
+    return EvaluationInput(evidence, name, said, training, stream.itemsize)
 
 
-def _searches(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
+def _searches(encoder: FittedEncoder, asked: CurveRequest, metric: str) -> EvaluationInput:
     from firstk.cli._inputs import read_rows
-    from firstk.metrics.curve import Evidence
+    from firstk.metrics.curve import EvaluationData
 
     if metric not in ("auto", "ndcg@10") or asked.place.pairs is not None:
         raise InvalidInputError("--relevance goes with --metric ndcg@10, and not with --pairs.")
@@ -215,9 +219,9 @@ def _searches(encoder: FittedEncoder, asked: Asked, metric: str) -> Judging:
         f"Judged on {judged:,} queries of {_name(place.source)} with {len(relevance):,} judgements, among "
         f"{len(documents.X):,} documents of {_name(asked.documents or place.source)}."
     )
-    evidence = Evidence(queries=queries.X, documents=documents.X, relevance=relevance)
+    evidence = EvaluationData(queries=queries.X, documents=documents.X, relevance=relevance)
     store = asked.documents or place.source
-    return Judging(evidence, "ndcg@10", said, documents.X, documents.table.dtype.itemsize, store)
+    return EvaluationInput(evidence, "ndcg@10", said, documents.X, documents.table.dtype.itemsize, store)
 
 
 def _judgements(spec: str, queries: Any, documents: Any) -> np.ndarray:
@@ -281,7 +285,7 @@ def _rows_named(column: np.ndarray, rows: Any, what: str, source: Any) -> np.nda
     return np.array([place[name] for name in wanted], dtype=np.int64)
 
 
-def _opened(place: Place, encoder: FittedEncoder) -> Stream:
+def _opened(place: VectorSource, encoder: FittedEncoder) -> Stream:
     stream = open_stream(place)
     _check_width(stream.width, encoder, place.source)
     return stream
@@ -295,14 +299,14 @@ def _check_width(width: int, encoder: FittedEncoder, source: Any) -> None:
         )
 
 
-def _reference_place(asked: Asked) -> Place:
+def _reference_place(asked: CurveRequest) -> VectorSource:
     place = asked.place
     if place.labels is not None and asked.reference_labels is None:
         raise InvalidInputError(
             "--labels is the file of the labels of VECTORS; give that of --reference as --reference-labels."
         )
     label = None if asked.reference_labels is not None else place.label
-    return Place(asked.reference, place.vectors, label, asked.reference_labels, nan=place.nan)
+    return VectorSource(asked.reference, place.vectors, label, asked.reference_labels, nan=place.nan)
 
 
 def _sample(stream: Stream, most: int, what: str = "rows") -> tuple[dict[str, np.ndarray], str]:

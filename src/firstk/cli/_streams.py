@@ -10,11 +10,11 @@ from firstk.cli._inputs import open_labelled, read_pairs, read_rows
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.moments.stream import Columns, Pieces
+    from firstk.moments.stream import Chunks, Columns
 
 
 @dataclass(frozen=True)
-class Place:
+class VectorSource:
     """Where a command's rows come from, in the words of its options."""
 
     source: Any
@@ -39,7 +39,7 @@ class Stream:
         What labels or targets are called.
     vectors : str
         What the vectors are called.
-    pieces : Pieces
+    chunks : Chunks
         The rows themselves.
     """
 
@@ -48,42 +48,42 @@ class Stream:
     itemsize: int
     label: str | None
     vectors: str
-    pieces: Pieces
+    chunks: Chunks
 
     def batches(self) -> Iterator[Columns]:
         """Yield mappings from names to arrays: "X" and maybe "y", or "left", "right" and maybe "scores"."""
-        return (piece.columns for piece in self.pieces.after(0))
+        return (chunk.columns for chunk in self.chunks.after(0))
 
 
-def open_stream(place: Place) -> Stream:
+def open_stream(place: VectorSource) -> Stream:
     """Open what a command reads; pairs are held in memory, as they look rows up in any order."""
     if place.pairs is not None:
         return _pairs(place)
-    from firstk.estimator.fit_files import pieces_of
+    from firstk.estimator.fit_files import chunks_of
 
     found = open_labelled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
-    table, pieces = found.table, pieces_of(found.table, found.labels, found.names)
-    pieces = replace(pieces, job=dict(pieces.job) | {"labels": place.labels})
-    return Stream(table.rows, table.width, table.dtype.itemsize, found.label, table.vectors, pieces)
+    table, chunks = found.table, chunks_of(found.table, found.labels, found.names)
+    chunks = replace(chunks, job=dict(chunks.job) | {"labels": place.labels})
+    return Stream(table.rows, table.width, table.dtype.itemsize, found.label, table.vectors, chunks)
 
 
-def _pairs(place: Place) -> Stream:
+def _pairs(place: VectorSource) -> Stream:
     if place.label is not None or place.labels is not None:
         raise InvalidInputError("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
-    from firstk.moments.stream import Pieces
+    from firstk.moments.stream import Chunks
 
     assert place.pairs is not None
     found = read_pairs(place.source, place.pairs, vectors=place.vectors, nan=place.nan)
     sides = {"left": found.left, "right": found.right}
     whole = sides if found.scores is None else sides | {"scores": found.scores}
     width, itemsize = found.left.shape[1], found.left.dtype.itemsize
-    return Stream(len(found.left), width, itemsize, None, "", Pieces.of([whole]))
+    return Stream(len(found.left), width, itemsize, None, "", Chunks.of([whole]))
 
 
-def read_held_out(place: Place, file: str, stream: Stream) -> Columns:
+def read_held_out(place: VectorSource, file: str, stream: Stream) -> Columns:
     """Read the rows, or pairs, of a user's own held-out file."""
     if place.pairs is not None:
-        held: Columns = next(_pairs(Place(place.source, place.vectors, pairs=file, nan=place.nan)).batches())
+        held: Columns = next(_pairs(VectorSource(place.source, place.vectors, pairs=file, nan=place.nan)).batches())
     else:
         if place.labels is not None:
             raise InvalidInputError(

@@ -27,10 +27,10 @@ from firstk.cli._wording import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.cli._evidence import Judging
+    from firstk.cli._evidence import EvaluationInput
     from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.evaluation.operating_points import Offer, PrecisionTable
+    from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 
 OWNER = "firstk curve"
 
@@ -64,7 +64,7 @@ class Run:
     model: Path
     source: str
     encoder: FittedEncoder
-    judging: Judging
+    judging: EvaluationInput
     rows: int | None
 
     @property
@@ -74,13 +74,13 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Found:
+class CurveResult:
     """All that the command has found out."""
 
     curve: PrefixCurve
     baselines: tuple[PrefixCurve, ...]
     table: PrecisionTable | None
-    chosen: Offer | None
+    chosen: OperatingPoint | None
     notes: tuple[str, ...]
     refusal: InvalidInputError | None = None
 
@@ -118,21 +118,21 @@ def curve(
     Prints the score at each k with its interval, beside four baselines, and the smallest k for 95, 99 and 99.9 %.
     With --keep, --bytes-per-vector, --latency or -k it chooses, over the precisions that --precision allows.
     """
-    from firstk.cli._evidence import Asked, gather
-    from firstk.cli._streams import Place
+    from firstk.cli._evidence import CurveRequest, gather
+    from firstk.cli._streams import VectorSource
     from firstk.encoder.fitted import FittedEncoder
 
     _check_early(metric, confidence, plot)
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
     encoder = FittedEncoder.load(model)
-    place = Place(source, vectors, label, labels, pairs, nan)
-    asked = Asked(place, reference, reference_labels, relevance, documents, ids, most)
+    place = VectorSource(source, vectors, label, labels, pairs, nan)
+    asked = CurveRequest(place, reference, reference_labels, relevance, documents, ids, most)
     run = Run(model, source, encoder, gather(encoder, asked, metric), rows)
     found = _judge(run, limits, confidence or None, baselines, shown=looked_at(quiet or json))
     _show(found, run, plot, json)
 
 
-def _show(found: Found, run: Run, plot: Path | None, json: bool) -> None:
+def _show(found: CurveResult, run: Run, plot: Path | None, json: bool) -> None:
     """Write and print what was found; only then say that nothing could be chosen, where that is so."""
     if plot is not None:
         _write_plot(plot, found)
@@ -180,7 +180,7 @@ def _limits(
 # -- judging ---------------------------------------------------------------------------------------------------
 
 
-def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, shown: bool) -> Found:
+def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, shown: bool) -> CurveResult:
     from firstk._base.checks import check_prefix
     from firstk.cli._curve_text import recommendable
     from firstk.metrics.curve import METRICS, check_metric, prefix_curve
@@ -194,7 +194,7 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
     notes = (*judging.notes, *_about_labels(judging), *notes)
     table = _table(encoder, judging, limits, run.rows, shown, _lengths(ours, encoder)) if limits.tabulates else None
-    found = Found(ours, others, table, None, notes)
+    found = CurveResult(ours, others, table, None, notes)
     # A k that was asked for may be any; one that is chosen is one that the code is made for.
     open_to_choice = ours if limits.k is not None else recommendable(ours, encoder.config)
     try:
@@ -203,7 +203,7 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
         return replace(found, refusal=refusal)
 
 
-def _about_labels(judging: Judging) -> tuple[str, ...]:
+def _about_labels(judging: EvaluationInput) -> tuple[str, ...]:
     """Say so where labels are such that an accuracy says nothing."""
     import numpy as np
 
@@ -221,7 +221,7 @@ def _about_labels(judging: Judging) -> tuple[str, ...]:
 
 
 def _baselines(
-    encoder: FittedEncoder, judging: Judging, shown: bool
+    encoder: FittedEncoder, judging: EvaluationInput, shown: bool
 ) -> tuple[tuple[PrefixCurve, ...], tuple[str, ...]]:
     """Judge the baselines at a few prefix lengths; those that must be fitted, only where there are rows to fit on."""
     import numpy as np
@@ -262,7 +262,12 @@ def _lengths(ours: PrefixCurve, encoder: FittedEncoder) -> Sequence[int]:
 
 
 def _table(
-    encoder: FittedEncoder, judging: Judging, limits: Limits, rows: int | None, shown: bool, lengths: Sequence[int]
+    encoder: FittedEncoder,
+    judging: EvaluationInput,
+    limits: Limits,
+    rows: int | None,
+    shown: bool,
+    lengths: Sequence[int],
 ) -> PrecisionTable:
     from firstk.evaluation.precision_cost import precision_table
 
@@ -277,14 +282,14 @@ def _table(
     return replace(made, input_bytes=encoder.p * judging.itemsize)
 
 
-def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) -> Offer:
+def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) -> OperatingPoint:
     """Choose over every k in float32, and over the k of the table in other precisions and by time."""
-    from firstk.evaluation.operating_points import Offer, PrecisionTable
+    from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 
     offers = list(table or ())
     if limits.latency is None:
         there = {offer.k for offer in offers}
-        offers += [Offer(k, "float32", 4 * k, score) for k, score in curve if k not in there]
+        offers += [OperatingPoint(k, "float32", 4 * k, score) for k, score in curve if k not in there]
     candidates = PrecisionTable(tuple(offers), curve.metric, input_score=curve.input_score)
     return candidates.choose(
         keep=limits.keep,
@@ -299,11 +304,11 @@ def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) ->
 # -- what is written -------------------------------------------------------------------------------------------
 
 
-def _write_plot(path: Path, found: Found) -> None:
+def _write_plot(path: Path, found: CurveResult) -> None:
     """Write the curves, and below them the trade-off where precisions were judged; whole or not at all."""
     from matplotlib.figure import Figure
 
-    from firstk._base.atomic_file import whole_file
+    from firstk._base.atomic_file import atomic_file
     from firstk.evaluation.report import plot_curves, plot_tradeoff
 
     figure = Figure(figsize=(7.2, 3.8 * (1 + (found.table is not None))), layout="constrained")
@@ -311,11 +316,11 @@ def _write_plot(path: Path, found: Found) -> None:
     plot_curves([found.curve], found.baselines, ax=axes[0])
     if found.table is not None:
         plot_tradeoff(found.table, found.chosen if found.chosen in found.table.offers else None, ax=axes[1])
-    with whole_file(path, "A picture") as draft:
-        figure.savefig(draft, format=path.suffix[1:].lower())
+    with atomic_file(path, "A picture") as temporary:
+        figure.savefig(temporary, format=path.suffix[1:].lower())
 
 
-def _as_json(found: Found, run: Run) -> str:
+def _as_json(found: CurveResult, run: Run) -> str:
     from firstk.cli._curve_text import as_record, recommendable, smallest
 
     return jsonlib.dumps(
@@ -338,7 +343,7 @@ def _as_json(found: Found, run: Run) -> str:
     )
 
 
-def _as_text(found: Found, run: Run) -> list[str]:
+def _as_text(found: CurveResult, run: Run) -> list[str]:
     from firstk.cli import _curve_text as text
     from firstk.evaluation.precision_cost import ladder
 

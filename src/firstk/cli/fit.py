@@ -31,11 +31,11 @@ from firstk.cli._wording import number_of, were
 from firstk.exceptions import InvalidInputError, RankWarning, TrainingWarning
 
 if TYPE_CHECKING:
-    from firstk.cli._streams import Place, Stream
+    from firstk.cli._streams import Stream, VectorSource
     from firstk.encoder.curve import PrefixCurve
     from firstk.estimator.fit_files import StreamedFit
     from firstk.estimator.prefix_encoder import PrefixEncoder
-    from firstk.evaluation.records import Study
+    from firstk.evaluation.records import HeldOutReport
     from firstk.moments.checkpoint import Checkpoint
 
 SHARES = (0.95, 0.99, 0.999)
@@ -78,7 +78,7 @@ def fit(
     is stopped while it trains leaves nothing, and starts again.
     """
     from firstk.cli._settings import image_of
-    from firstk.cli._streams import Place
+    from firstk.cli._streams import VectorSource
 
     given = (shrinkage, lam, noise, keep, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
@@ -86,7 +86,7 @@ def fit(
         objective, given, label or labels or pairs, ordering, network,
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
-    place = Place(source, vectors, label, labels, pairs, nan)
+    place = VectorSource(source, vectors, label, labels, pairs, nan)
     kept = _checkpoint(checkpoint, out, resume)
     _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
     with _warnings_as_notes():
@@ -109,17 +109,17 @@ def _posed(
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
     goal = objective_of(objective, dict(zip(options.SETTINGS, given, strict=True)))
-    if named is None and goal.takes in ("labels", "targets", "labels or targets"):
+    if named is None and goal.supervision in ("labels", "targets", "labels or targets"):
         raise InvalidInputError(
-            f"The objective '{goal.name}' learns from {goal.takes}: name their column with --label, or their file with "
-            "--labels."
+            f"The objective '{goal.name}' learns from {goal.supervision}: name their column with --label, or their "
+            "file with --labels."
         )
     return PrefixEncoder(objective=goal, ordering=ordering_of(ordering), network=network_of(network), **others)
 
 
 def _run(
     encoder: PrefixEncoder,
-    place: Place,
+    place: VectorSource,
     out: Path,
     held_out: str,
     image: tuple[int, ...] | None,
@@ -128,7 +128,7 @@ def _run(
     shown: bool,
     kept: Checkpoint,
     dask: str | None,
-) -> tuple[StreamedFit, Study | None, int]:
+) -> tuple[StreamedFit, HeldOutReport | None, int]:
     """Fit, judge and save whole or not at all, and count the rows that were dropped."""
     from firstk.cli._streams import open_stream, read_held_out
     from firstk.encoder.storage.folder import check_target
@@ -145,7 +145,7 @@ def _run(
         )
     with _bar(stream, shown) as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
         parts = draw(stream.rows, share or 0.0, seed)
-        done = fit_stream(encoder, stream.pieces, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
+        done = fit_stream(encoder, stream.chunks, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
     encoder.set_params(verbose=False)  # whether somebody looked on is no part of the model
     dropped = stream.rows - done.rows - (len_of(done.held) if own is None else 0)
     if not done.held:
@@ -166,7 +166,7 @@ def _share_of(held_out: str) -> float | None:
         return None
 
 
-def _source(done: StreamedFit, place: Place, stream: Stream, held_out: str, image: Any, seed: int) -> Any:
+def _source(done: StreamedFit, place: VectorSource, stream: Stream, held_out: str, image: Any, seed: int) -> Any:
     """Collect what a page says about where everything came from."""
     from firstk import __version__
     from firstk.evaluation.held_out import Source
@@ -213,7 +213,7 @@ def _bar(stream: Stream, shown: bool) -> AbstractContextManager[Callable[[int], 
     return row_progress(lambda: stream.rows, quiet=not shown, what="reading", row_bytes=stream.width * stream.itemsize)
 
 
-def _judged(done: StreamedFit, source: Any, shown: bool) -> Study:
+def _judged(done: StreamedFit, source: Any, shown: bool) -> HeldOutReport:
     from firstk.evaluation.held_out import steps_of, study
 
     with step_progress(steps_of(done), quiet=not shown, what="judging") as begin:
@@ -280,7 +280,7 @@ def _smallest(curve: PrefixCurve) -> dict[float, int]:
     return {share: curve.smallest(share) for share in SHARES} if curve.full > 0 else {}
 
 
-def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) -> str:
+def _as_json(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: Path) -> str:
     from firstk.cli._curve_text import recommendable
 
     encoder = done.encoder.encoder_
@@ -305,7 +305,7 @@ def _as_json(done: StreamedFit, study: Study | None, dropped: int, out: Path) ->
     return json.dumps(found | {"notes": list(study.notes) if study else []}, ensure_ascii=False)
 
 
-def _as_text(done: StreamedFit, study: Study | None, dropped: int, out: Path, place: Place) -> str:
+def _as_text(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: Path, place: VectorSource) -> str:
     encoder = done.encoder.encoder_
     lines = [
         f"{encoder.config['objective']}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
@@ -348,7 +348,7 @@ def _recommended(
     return k, [keeping, *_of_raw(own), *about_list(ours, config), *_who_is_ahead(own, baselines, k)]
 
 
-def _curve_of_test(out: Path, place: Place) -> str:
+def _curve_of_test(out: Path, place: VectorSource) -> str:
     """Return the command that judges on rows of one's own, with the options by which the fit found its columns."""
     given = {"--vectors": place.vectors, "--label": place.label}
     words = ["firstk", "curve", str(out), "TEST", *(word for pair in given.items() if pair[1] for word in pair)]

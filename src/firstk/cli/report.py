@@ -10,7 +10,7 @@ import typer
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.evaluation.records import Study
+    from firstk.evaluation.records import HeldOutReport
 
 
 def report(
@@ -36,10 +36,10 @@ def report(
     typer.echo(f"Open the page: {page.resolve().as_uri()}")
 
 
-def read_study(model: Path) -> Study:
+def read_study(model: Path) -> HeldOutReport:
     """Read the study of a model folder, or say why there is none."""
     from firstk.encoder.storage.folder import read_extra
-    from firstk.evaluation.records import FILE, Study
+    from firstk.evaluation.records import FILE, HeldOutReport
 
     text = read_extra(model, FILE)
     if text is None:
@@ -48,4 +48,4 @@ def read_study(model: Path) -> Study:
             f"it with 'firstk fit VECTORS -o {model}', which holds out a fifth of the rows, or judge it on rows of "
             f"your own: firstk curve {model} TEST"
         )
-    return Study.from_json(text)
+    return HeldOutReport.from_json(text)

@@ -17,7 +17,7 @@ from firstk._base.checks import bad_parameter, check_finite, check_matrix, check
 from firstk._base.linalg import signed
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.head import Head
-from firstk.encoder.network import Body, restore_layers
+from firstk.encoder.network import Network, restore_layers
 from firstk.encoder.storage.card import model_card, saved_curve
 from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
 from firstk.encoder.storage.schema import check_facts
@@ -49,7 +49,7 @@ class FittedEncoder:
         How many axes the objective determines; those after it continue by variance.
     config : mapping
         Plain facts about how it was fitted: objective, ordering, solver, metric, rows seen.
-    body : Body or None
+    body : Network or None
         A network between the centred vector and the code: ``z = B body(x - mean)``, B then of shape (d, width of the
         body's output).
     origin : ndarray of shape (p,) or None
@@ -65,7 +65,7 @@ class FittedEncoder:
     normalized: bool = False
     pinned: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
-    body: Body | None = None
+    body: Network | None = None
     origin: np.ndarray | None = None
 
     @property
@@ -164,7 +164,7 @@ class FittedEncoder:
             check_finite((X @ np.zeros(self.p))[:, None], owner)
         return X
 
-    def lifted(self, basis: np.ndarray) -> FittedEncoder:
+    def from_basis(self, basis: np.ndarray) -> FittedEncoder:
         """Return the encoder in full coordinates, when this one was fitted in those of an orthonormal basis.
 
         The sign rule looks at full coordinates, so signs are decided anew; flips reach decoder and head.
@@ -300,7 +300,7 @@ def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], pat
     )
 
 
-def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Body | None:
+def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Network | None:
     """Take a network's arrays out of `arrays` and rebuild it; None for linear encoders."""
     kind = config.get("network", "linear")
     if module is not None and kind in ("linear", "mlp"):
@@ -357,7 +357,7 @@ def _of_one_kind(labels: list[Any]) -> bool:
     return np.asarray(labels).dtype.kind in "Uiufb" and np.asarray(labels).tolist() == labels
 
 
-def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, body: Body | None) -> None:
+def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, body: Network | None) -> None:
     """Refuse missing, extra, misshapen or non-finite arrays."""
     width = p if body is None else body.width or arrays["components"].shape[-1]
     shapes: dict[str, tuple[int, ...]] = {"components": (d, width), "spectrum": (d,), "mean": (p,), "query_mean": (p,)}

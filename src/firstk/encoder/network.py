@@ -49,7 +49,7 @@ class MLP:
             raise bad_parameter("dropout", "MLP", "a number in [0, 1)", self.dropout)
 
 
-class Body(Protocol):
+class Network(Protocol):
     """From centred vectors to codes; `arrays` and `config` are what is saved of it."""
 
     @property

@@ -14,7 +14,7 @@ from firstk.exceptions import CorruptModelError
 
 
 @dataclass(frozen=True, eq=False)
-class ModuleBody:
+class TorchNetwork:
     """A network of the user's own, in evaluation mode; it needs torch to run, and itself to be loaded."""
 
     module: nn.Module
@@ -41,7 +41,7 @@ class ModuleBody:
         return {"network": "custom"}
 
 
-def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, path: Any) -> ModuleBody:
+def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, path: Any) -> TorchNetwork:
     """Load a saved state into a copy of a module of the same make: the user's own stays as it was given."""
     module = copy.deepcopy(module)
     state = {name.removeprefix("body."): torch.from_numpy(np.array(part)) for name, part in arrays.items()}
@@ -51,4 +51,4 @@ def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, pat
         raise CorruptModelError(
             f"'{path}' does not fit the module given to load: {str(error).splitlines()[-1]}"
         ) from None
-    return ModuleBody(module, p)
+    return TorchNetwork(module, p)

@@ -7,7 +7,7 @@ from typing import Any
 from firstk._base.checks import bad_parameter
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
-from firstk.metrics.curve import Evidence, pair_metric, prefix_curve
+from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve
 from firstk.moments.targets import one_column
 
 
@@ -54,7 +54,7 @@ class Judged:
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
         X, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
-        evidence = Evidence(X=X, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
+        evidence = EvaluationData(X=X, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
         return prefix_curve(encoder, evidence, metric, ks, confidence=confidence)
 
     def curve_pairs(
@@ -68,7 +68,7 @@ class Judged:
         confidence: float | None = None,
     ) -> PrefixCurve:
         """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
-        evidence = Evidence(left=left, right=right, scores=scores)
+        evidence = EvaluationData(left=left, right=right, scores=scores)
         metric = pair_metric(evidence) if metric == "auto" else metric
         return prefix_curve(self.encoder_, evidence, metric, ks, confidence=confidence)
 
@@ -76,7 +76,7 @@ class Judged:
         self, queries: Any, documents: Any, relevance: Any, *, ks: Any = None, confidence: float | None = None
     ) -> PrefixCurve:
         """Score every prefix by nDCG@10; rows of `relevance` are (query row, document row, relevance)."""
-        evidence = Evidence(queries=queries, documents=documents, relevance=relevance)
+        evidence = EvaluationData(queries=queries, documents=documents, relevance=relevance)
         return prefix_curve(self.encoder_, evidence, "ndcg@10", ks, confidence=confidence)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -16,7 +16,7 @@ from firstk._base.rows import distinct_rows
 from firstk.contracts import Objective
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import Evidence, prefix_scores, settled_metric
+from firstk.metrics.curve import EvaluationData, prefix_scores, settled_metric
 from firstk.moments.row_sample import RowSample
 from firstk.moments.statistics import Statistics
 
@@ -78,8 +78,8 @@ def choose(
             f"Got {n}: set shrinkage (and neighbor_weight) to numbers."
         )
     candidates = objective.candidates()
-    trial = _Trial(sample, measure, solve, objective.line.omega if omega is None else omega, progress)
-    if objective.takes != "pairs":
+    trial = _Trial(sample, measure, solve, objective.conventions.omega if omega is None else omega, progress)
+    if objective.supervision != "pairs":
         table = trial.scores(candidates, _row_folds(sample, n))
         return _choice(candidates, table, _best(candidates, table, sure=SURE))
     by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
@@ -177,13 +177,13 @@ def _documents(right: np.ndarray) -> np.ndarray:
     return document
 
 
-def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> Evidence:
+def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> EvaluationData:
     if "left" in held:
-        return Evidence(left=held["left"], right=held["right"], scores=held.get("scores"))
-    return Evidence(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
+        return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))
+    return EvaluationData(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
 
 
-def _score(encoder: FittedEncoder, held_out: Evidence, omega: Any) -> float:
+def _score(encoder: FittedEncoder, held_out: EvaluationData, omega: Any) -> float:
     """Mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width.
 
     Each of these speaks for the prefixes since the one before it, so it weighs what they weigh together.

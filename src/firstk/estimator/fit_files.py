@@ -21,11 +21,11 @@ from firstk.estimator import parameters as _parameters
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import Evidence
+from firstk.metrics.curve import EvaluationData
 from firstk.moments.batches import half_as_single
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
-from firstk.moments.stream import Columns, Draw, Gathered, Piece, Pieces, accumulate, len_of, no_row, piece_rows
+from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
 
 # Rows that are judged, and rows among which neighbors are looked for: enough for a curve, bounded for any file.
 MOST_HELD = MOST_REFERENCE = 10_000
@@ -53,15 +53,15 @@ class StreamedFit:
     statistics: Statistics
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> EvaluationData:
         """The held-out rows, and the reference to judge them by."""
         held = self.held
         if "left" in held:
-            return Evidence(left=held["left"], right=held["right"], scores=held.get("scores"))
-        return Evidence(X=held["X"], y=held.get("y"), X_ref=self.reference["X"], y_ref=self.reference.get("y"))
+            return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))
+        return EvaluationData(X=held["X"], y=held.get("y"), X_ref=self.reference["X"], y_ref=self.reference.get("y"))
 
 
-def draw(n: int, share: float, seed: int = 0) -> Draw:
+def draw(n: int, share: float, seed: int = 0) -> HoldOut:
     """Draw the held-out part of `n` rows, at most 10,000, and as many again to look neighbors up among.
 
     Parameters
@@ -85,19 +85,19 @@ def draw(n: int, share: float, seed: int = 0) -> Draw:
             f"A share of {share:g} of {n} rows is no row at all. Hold out more, or none: --held-out 0."
         )
     rows = np.random.default_rng(seed).choice(n, size=held + min(n - held, MOST_REFERENCE), replace=False)
-    return Draw(np.sort(rows[:held]), np.sort(rows[held:]))
+    return HoldOut(np.sort(rows[:held]), np.sort(rows[held:]))
 
 
 def fit_stream(
     encoder: PrefixEncoder,
-    batches: Iterable[Columns] | Pieces,
-    parts: Draw | None = None,
+    batches: Iterable[Columns] | Chunks,
+    parts: HoldOut | None = None,
     held: Columns | None = None,
     *,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], object] = lambda rows: None,
-    elsewhere: Callable[[Problem, Pieces, Draw], Gathered] | None = None,
+    elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated] | None = None,
 ) -> StreamedFit:
     """Fit an encoder on a stream, but for the rows that are held out.
 
@@ -105,10 +105,10 @@ def fit_stream(
     ----------
     encoder : PrefixEncoder
         Not fitted yet.
-    batches : iterable of mappings, or Pieces
+    batches : iterable of mappings, or Chunks
         Every row once, in the order by which `parts` counts them. To go on from a checkpoint without reading what came
-        before: `pieces_of` a table.
-    parts : Draw, optional
+        before: `chunks_of` a table.
+    parts : HoldOut, optional
         Which rows are kept apart; none if not given.
     held : mapping, optional
         Rows of another file to judge by, in place of those drawn.
@@ -121,21 +121,21 @@ def fit_stream(
     elsewhere : callable, optional
         What gathers the stream in place of this process: :func:`firstk.integrations.dask.gather`.
     """
-    pieces = batches if isinstance(batches, Pieces) else Pieces.of(batches)
-    parts = Draw.nothing() if parts is None else parts
-    problem = encoder._pose(pairs=pieces.pairs)
+    chunks = batches if isinstance(batches, Chunks) else Chunks.of(batches)
+    parts = HoldOut.nothing() if parts is None else parts
+    problem = encoder._pose(pairs=chunks.pairs)
     if problem.solver.trains:
-        done = _trained(encoder, pieces, parts, progress)
+        done = _trained(encoder, chunks, parts, progress)
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
         job = {"encoder": _parameters.expressed(asked)}
         done = (
             accumulate(
-                problem.statistics_of, pieces, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress
+                problem.statistics_of, chunks, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress
             )
             if elsewhere is None
-            else elsewhere(problem, pieces, parts)
+            else elsewhere(problem, chunks, parts)
         )
         if done.statistics is None:
             raise no_row()
@@ -146,13 +146,13 @@ def fit_stream(
     return StreamedFit(encoder, done.rows, own if len_of(own) else {}, done.reference, encoder._statistics)
 
 
-def _trained(encoder: PrefixEncoder, pieces: Pieces, parts: Draw, progress: Callable[[int], object]) -> Gathered:
+def _trained(encoder: PrefixEncoder, chunks: Chunks, parts: HoldOut, progress: Callable[[int], object]) -> Accumulated:
     """Hold all rows in memory and train on them; a training that was interrupted is no result."""
-    done, waiting = Gathered(), []
-    for piece in pieces.after(0):
-        share = parts.share(piece.columns, done.read)
+    done, waiting = Accumulated(), []
+    for chunk in chunks.after(0):
+        share = parts.share(chunk.columns, done.read)
         rows, held = len_of(share.rest), len_of(share.held)
-        done.take(Gathered(None, share.held, share.reference, piece.end, rows + held, rows))
+        done.take(Accumulated(None, share.held, share.reference, chunk.end, rows + held, rows))
         if rows:
             waiting.append({name: half_as_single(part) for name, part in share.rest.items()})
         progress(rows + held)
@@ -160,7 +160,7 @@ def _trained(encoder: PrefixEncoder, pieces: Pieces, parts: Draw, progress: Call
         raise no_row()
     whole = {name: np.concatenate([batch[name] for batch in waiting]) for name in waiting[0]}
     waiting.clear()
-    if pieces.pairs:
+    if chunks.pairs:
         encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
     else:
         encoder.fit(whole["X"], whole.get("y"))
@@ -174,9 +174,9 @@ def raise_if_interrupted(encoder: PrefixEncoder) -> None:
         raise KeyboardInterrupt
 
 
-def pieces_of(
+def chunks_of(
     table: VectorTable, target: Callable[[Batch], np.ndarray | None] | None = None, columns: Any = ()
-) -> Pieces:
+) -> Chunks:
     """Return the rows of a table as a stream that can be taken up again without reading what came before.
 
     Parameters
@@ -188,27 +188,27 @@ def pieces_of(
     columns : sequence of str
         Columns that `target` looks at.
     """
-    size = piece_rows(table.width)
+    size = chunk_rows(table.width)
 
-    def reading(part: VectorTable) -> Callable[[int], Iterator[Piece]]:
-        def after(end: int) -> Iterator[Piece]:
+    def reading(part: VectorTable) -> Callable[[int], Iterator[Chunk]]:
+        def after(end: int) -> Iterator[Chunk]:
             for batch in part.batches(size, columns, start=end):
                 end += len(batch) + batch.dropped
                 if len(batch):
                     y = None if target is None else target(batch)
-                    yield Piece({"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}, end)
+                    yield Chunk({"X": batch.vectors} if y is None else {"X": batch.vectors, "y": y}, end)
 
         return after
 
-    def apart() -> list[tuple[int, Pieces]]:
+    def apart() -> list[tuple[int, Chunks]]:
         parts = [part for _, part in table.parts()]
         firsts = np.cumsum([0, *(part.rows for part in parts[:-1])])
-        return [(int(first), Pieces(reading(part))) for first, part in zip(firsts, parts, strict=True)]
+        return [(int(first), Chunks(reading(part))) for first, part in zip(firsts, parts, strict=True)]
 
     stamps = [(0, 0) if shard.stamp is None else (shard.stamp.size, shard.stamp.modified) for shard in table.shards]
     files = [[str(shard.path), *stamp] for shard, stamp in zip(table.shards, stamps, strict=True)]
-    job = {"files": files, "vectors": table.vectors, "columns": list(columns), "nan": table.nan, "rows a piece": size}
-    return Pieces(reading(table), job=job, files=apart)
+    job = {"files": files, "vectors": table.vectors, "columns": list(columns), "nan": table.nan, "rows a chunk": size}
+    return Chunks(reading(table), job=job, files=apart)
 
 
 def fit_files(
@@ -246,5 +246,5 @@ def fit_files(
     table = open_vectors(path, vectors, beside=names, nan=nan)
     target = None if label is None else (lambda batch: np.asarray(batch.columns[label]))
     kept = None if checkpoint is None else Checkpoint(checkpoint, resume=resume, every=every)
-    fit_stream(encoder, pieces_of(table, target, names), workers=workers, checkpoint=kept, progress=progress)
+    fit_stream(encoder, chunks_of(table, target, names), workers=workers, checkpoint=kept, progress=progress)
     return encoder

@@ -222,8 +222,8 @@ class PrefixEncoder(
             raise InvalidInputError(
                 f"merge takes encoders of one objective. Got {self.objective!r} and {other.objective!r}."
             )
-        if self._statistics.ambient != other._statistics.ambient:
-            widths = f"{self._statistics.ambient} and {other._statistics.ambient}"
+        if self._statistics.n_features != other._statistics.n_features:
+            widths = f"{self._statistics.n_features} and {other._statistics.n_features}"
             raise InvalidInputError(f"merge takes encoders of one width. Got {widths} columns.")
         self._posed(pairs=_of_pairs(self._statistics)).check_streamable("merge")
         self._take_in(other._statistics)
@@ -278,12 +278,12 @@ class PrefixEncoder(
         if engine is None:
             return None
         statistics = engine.measure(problem, columns)
-        self._note_width(engine.like(next(iter(columns.values())), statistics.ambient), reset=reset)
+        self._note_width(engine.like(next(iter(columns.values())), statistics.n_features), reset=reset)
         return statistics
 
     def _learn(self, statistics: Statistics) -> PrefixEncoder:
         """Take in statistics that were measured by others, of columns without names."""
-        self._note_width(np.empty((0, statistics.ambient)), reset=not self._started())
+        self._note_width(np.empty((0, statistics.n_features)), reset=not self._started())
         self._take_in(statistics)
         return self
 
@@ -316,7 +316,7 @@ class PrefixEncoder(
         X = self._checked_input(X, reset=reset)
         self._check_width(X.shape[1])
         rows: dict[str, Any] = {"X": X, "weight": check_weights(weight, X.shape[0], name)}
-        if problem.objective.takes != "rows":
+        if problem.objective.supervision != "rows":
             rows["y"] = check_target(y, problem.objective, X.shape[0])
         return rows
 
@@ -417,8 +417,8 @@ class PrefixEncoder(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        takes = getattr(self.objective, "takes", None) or getattr(
-            objectives.PUBLIC.get(self.objective), "takes", "rows"
+        takes = getattr(self.objective, "supervision", None) or getattr(
+            objectives.PUBLIC.get(self.objective), "supervision", "rows"
         )
         tags.target_tags.required = takes not in ("rows", "pairs")
         tags.target_tags.multi_output = takes in ("targets", "labels or targets")

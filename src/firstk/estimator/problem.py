@@ -47,11 +47,11 @@ class Problem:
 
     # -- from data to statistics -----------------------------------------------------------------------------
 
-    def empty(self, ambient: int) -> Statistics:
-        """Return statistics of no data yet, for vectors of width `ambient`."""
-        pairs = self.objective.takes == "pairs"
+    def empty(self, n_features: int) -> Statistics:
+        """Return statistics of no data yet, for vectors of width `n_features`."""
+        pairs = self.objective.supervision == "pairs"
         moments = PairMoments(self._precision) if pairs else Moments(self._precision, owner="fit")
-        return Statistics(moments, RowSample(self.objective.sample_size), ambient)
+        return Statistics(moments, RowSample(self.objective.sample_size), n_features)
 
     def check_streamable(self, what: str) -> None:
         """Refuse data that are never at hand as a whole, where training needs them so."""
@@ -67,10 +67,10 @@ class Problem:
         rows = checked(self.objective, batch)
         return None if rows is None else self.measure(rows)
 
-    def measure(self, rows: dict[str, Any], ambient: int | None = None) -> Statistics:
+    def measure(self, rows: dict[str, Any], n_features: int | None = None) -> Statistics:
         """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
-        vectors = rows["left"] if self.objective.takes == "pairs" else rows["X"]
-        statistics = self.empty(ambient or vectors.shape[1])
+        vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
+        statistics = self.empty(n_features or vectors.shape[1])
         self._accumulate(statistics, rows)
         statistics.sample.update(_weighty(rows))
         statistics.fingerprint = Fingerprint.of(rows)
@@ -86,7 +86,7 @@ class Problem:
 
     def _beside(self, rows: dict[str, Any]) -> dict[str, Any]:
         """Name what stands beside the vectors as the moments know it: labels, targets, weights."""
-        y, takes = rows.get("y"), self.objective.takes
+        y, takes = rows.get("y"), self.objective.supervision
         labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
         beside = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
         return beside | {"sample_weight": rows.get("weight")}
@@ -115,9 +115,9 @@ class Problem:
         inside = rows | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         statistics.fingerprint = Fingerprint.of(rows)
-        statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).written_in(basis)
+        statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).in_basis(basis)
         statistics.basis = basis
-        return self.solve(statistics, inside).lifted(basis), statistics
+        return self.solve(statistics, inside).from_basis(basis), statistics
 
     def _row_basis(self, rows: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
         """Return a basis of the row space and the mean of the rows; None where the columns are used as they are."""
@@ -135,14 +135,14 @@ class Problem:
         """Settle what is "auto", solve the pencil or train from it, and build the encoder."""
         objective, choice = self.objective, None
         moments = statistics.moments
-        if isinstance(moments, Moments) and objective.line.centring != "none":
+        if isinstance(moments, Moments) and objective.conventions.centring != "none":
             moments.check_digits(moments.variances())
         if objective.candidates():
             objective.check_data(statistics)  # before folds are cut: a refusal speaks of the rows that were given
             choice = selection.choose(
                 objective,
                 statistics.sample,
-                lambda rows: self.measure(rows, statistics.ambient),
+                lambda rows: self.measure(rows, statistics.n_features),
                 self._solve_settled,
                 getattr(self.ordering, "omega", None),
                 self.progress,
@@ -167,7 +167,7 @@ class Problem:
             query_mean=query_mean,
             decoder=objective.decoder(statistics, solution.components),
             head=objective.head(statistics, solution.components),
-            normalized=objective.line.normalized,
+            normalized=objective.conventions.normalized,
             pinned=solution.pinned,
             config=self._config(objective, statistics, choice, len(solution.components)),
         )
@@ -227,9 +227,9 @@ class Problem:
             "settings": settings_of(objective),
             "ordering": self.ordering.name,
             "ordering_settings": settings_of(self.ordering),
-            "omega": self.ordering.measure(d, objective.line.omega).described(),
+            "omega": self.ordering.measure(d, objective.conventions.omega).described(),
             "solver": self.solver.name,
-            "metric": objective.line.metric,
+            "metric": objective.conventions.metric,
             "rows": statistics.moments.rows,
         }
         if statistics.fingerprint.rows == statistics.moments.rows:
@@ -252,20 +252,20 @@ def pose(
     goal = objectives.resolve(objective)
     if isinstance(goal, Similarity):
         goal = goal.for_pairs() if pairs else goal.for_rows()
-    if pairs and goal.takes != "pairs":
+    if pairs and goal.supervision != "pairs":
         raise IllegalCombinationError(
             f"Fitting objective '{goal.name}' on pairs",
-            f"it learns from {'rows with labels' if goal.takes == 'labels' else 'rows'}, not from pairs",
+            f"it learns from {'rows with labels' if goal.supervision == 'labels' else 'rows'}, not from pairs",
             "objective='similarity' with fit_pairs, or fit(X, y) with this one",
         )
-    if not pairs and goal.takes == "pairs":
+    if not pairs and goal.supervision == "pairs":
         raise IllegalCombinationError(
             "Fitting pairs with fit(X)",
             "no pairs were given",
             "fit_pairs(left, right, scores), or objective='similarity'",
         )
     order, net = orderings.resolve(ordering), _resolved_network(network)
-    closed = goal.exact and order.by_pencil and net == "linear"
+    closed = goal.exact and order.has_closed_form and net == "linear"
     chosen = solvers.resolve(solver, closed)
     _check_triple(goal, order, chosen, net)
     return Problem(goal, order, chosen, n_components, network=net)
@@ -296,7 +296,7 @@ def _check_triple(goal: Objective, order: Any, solver: Any, network: Any) -> Non
             "it acts on the rows of an encoder that is a matrix",
             "network='linear', or ordering='full_prefix'",
         )
-    if "decoder" in order.traits and goal.line.scaling != "orthonormal":
+    if "decoder" in order.traits and goal.conventions.scaling != "orthonormal":
         raise IllegalCombinationError(
             pair, "it is defined for a decoder that rebuilds the vectors", "objective='reconstruction'"
         )
@@ -315,7 +315,7 @@ def _check_closed(goal: Objective, order: Any, network: Any) -> None:
             "closed forms exist for linear encoders only",
             "network='linear', or solver='gradient'",
         )
-    if not goal.exact or not order.by_pencil:
+    if not goal.exact or not order.has_closed_form:
         what = f"objective '{goal.name}'" if not goal.exact else f"ordering '{order.name}'"
         raise IllegalCombinationError(
             f"{what} with solver 'closed_form'", "no pencil has it as its answer", "solver='gradient' or 'auto'"
@@ -335,5 +335,5 @@ def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.nda
     """Return what is subtracted from documents and from queries, by the objective's line of the table."""
     if isinstance(moments, PairMoments):
         return moments.right_mean, moments.left_mean
-    mean = np.zeros(moments.p) if objective.line.centring == "none" else moments.mean
+    mean = np.zeros(moments.p) if objective.conventions.centring == "none" else moments.mean
     return mean, mean

@@ -20,7 +20,7 @@ import numpy as np
 
 from firstk import __version__
 from firstk._base.checks import check_choice, check_prefix
-from firstk._base.concurrency import ahead
+from firstk._base.concurrency import prefetch
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch, Layout
 from firstk.data.files.formats import FORMATS, format_of
@@ -199,7 +199,7 @@ class _Work:
     def write(self, table: VectorTable, target: Path) -> int:
         """Encode one table into one file; return the number of rows, without which there is no file."""
         size = max(1, _BATCH_NUMBERS // table.width)
-        with closing(ahead(table.batches(size, self.columns))) as batches:
+        with closing(prefetch(table.batches(size, self.columns))) as batches:
             first = next(batches, None)
             if first is None:
                 return 0
@@ -307,15 +307,15 @@ def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:
 
 
 class _Behind:
-    """Let another thread do the last piece of work while the next is made; its errors come up with the next call."""
+    """Let another thread do the last chunk of work while the next is made; its errors come up with the next call."""
 
     def __init__(self, work: Callable[..., None]):
         self._work, self._pool = work, ThreadPoolExecutor(1)
         self._last: Future[None] | None = None
 
-    def __call__(self, *piece: Any) -> None:
+    def __call__(self, *chunk: Any) -> None:
         self._wait()
-        self._last = self._pool.submit(self._work, *piece)
+        self._last = self._pool.submit(self._work, *chunk)
 
     def _wait(self) -> None:
         if self._last is not None:

@@ -60,7 +60,7 @@ def baselines_of(X: Any, statistics: Statistics | None = None) -> dict[str, Fitt
     if statistics is None or not isinstance(statistics.moments, Moments):
         return {name: make(X) for name, make in BASELINES.items()}
     solved = {principal_components: "reconstruction", uncentred_svd: Similarity(keep="dot_products")}
-    whole = statistics.expanded()
+    whole = statistics.in_full_coordinates()
     return {name: _posed(solved[make]).solve(whole) if make in solved else make(X) for name, make in BASELINES.items()}
 
 

@@ -19,9 +19,9 @@ from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import precision_table
-from firstk.evaluation.records import AxisStatistics, Comparison, ImageSamples, Packed, Study
+from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import Evidence, prefix_curve, settled_metric
+from firstk.metrics.curve import EvaluationData, prefix_curve, settled_metric
 from firstk.metrics.task import fit_readout
 
 # All prefixes up to here; beyond, sixteen an octave: no eye and no decision needs more.
@@ -59,7 +59,7 @@ class Source:
     image_shape: tuple[int, ...] | None = None
 
 
-def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: None) -> Study:
+def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: None) -> HeldOutReport:
     """Judge a fit that has a held-out part.
 
     Parameters
@@ -80,7 +80,7 @@ def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: No
     progress("single coordinates")
     axes = _axes(encoder, evidence, notes)
     images = None if source.image_shape is None else _images(encoder, fit, source.image_shape, notes)
-    return Study(
+    return HeldOutReport(
         facts=source.facts,
         rows=source.rows,
         columns=encoder.p,
@@ -119,7 +119,7 @@ def prefix_grid(d: int) -> np.ndarray:
 # -- curves ----------------------------------------------------------------------------------------------------
 
 
-def metrics_for(encoder: FittedEncoder, evidence: Evidence) -> tuple[str, ...]:
+def metrics_for(encoder: FittedEncoder, evidence: EvaluationData) -> tuple[str, ...]:
     """Return the metrics of a study, the one it is about first: the objective's own, or the nearest to it that
     baselines have too; then others that the evidence allows.
     """  # noqa: D205
@@ -141,7 +141,7 @@ def _metric_of(y: Any) -> str:
 
 
 def _comparisons(
-    fit: StreamedFit, encoder: FittedEncoder, evidence: Evidence, notes: list[str], progress: Progress
+    fit: StreamedFit, encoder: FittedEncoder, evidence: EvaluationData, notes: list[str], progress: Progress
 ) -> Iterator[Comparison]:
     baselines = baselines_of(_rows_of(fit.reference), fit.statistics)
     names = metrics_for(encoder, evidence)
@@ -157,7 +157,11 @@ def _comparisons(
 
 
 def _comparison(
-    metric: str, encoder: FittedEncoder, baselines: Mapping[str, FittedEncoder], evidence: Evidence, progress: Progress
+    metric: str,
+    encoder: FittedEncoder,
+    baselines: Mapping[str, FittedEncoder],
+    evidence: EvaluationData,
+    progress: Progress,
 ) -> Comparison:
     ks = prefix_grid(encoder.d)
     progress(f"{metric}, ours")
@@ -168,7 +172,7 @@ def _comparison(
 
 
 def _judged(
-    baselines: Mapping[str, FittedEncoder], metric: str, evidence: Evidence, ks: np.ndarray, progress: Progress
+    baselines: Mapping[str, FittedEncoder], metric: str, evidence: EvaluationData, ks: np.ndarray, progress: Progress
 ) -> Iterator[PrefixCurve]:
     for name, baseline in baselines.items():
         progress(f"{metric}, {name}")
@@ -190,7 +194,7 @@ def _seen_documents(fit: StreamedFit) -> str:
 
 
 def _precisions(
-    encoder: FittedEncoder, evidence: Evidence, comparisons: tuple[Comparison, ...], progress: Progress
+    encoder: FittedEncoder, evidence: EvaluationData, comparisons: tuple[Comparison, ...], progress: Progress
 ) -> PrecisionTable | None:
     """Judge prefixes stored in fewer bits by the metric that the study is about."""
     if not comparisons:
@@ -202,7 +206,7 @@ def _precisions(
 # -- single coordinates ----------------------------------------------------------------------------------------
 
 
-def _axes(encoder: FittedEncoder, evidence: Evidence, notes: list[str]) -> AxisStatistics:
+def _axes(encoder: FittedEncoder, evidence: EvaluationData, notes: list[str]) -> AxisStatistics:
     """Statistics of each coordinate over the held-out rows."""
     X = evidence.X if evidence.left is None else evidence.right
     Z = encoder.coordinates(X).astype(np.float64)
@@ -222,7 +226,9 @@ def _axes(encoder: FittedEncoder, evidence: Evidence, notes: list[str]) -> AxisS
     )
 
 
-def _usefulness(encoder: FittedEncoder, Z: np.ndarray, evidence: Evidence) -> tuple[np.ndarray, str, float | None]:
+def _usefulness(
+    encoder: FittedEncoder, Z: np.ndarray, evidence: EvaluationData
+) -> tuple[np.ndarray, str, float | None]:
     if evidence.y is None or evidence.X_ref is None or evidence.y_ref is None:
         return np.empty(0), "", None
     y, Z_ref = np.asarray(evidence.y)[:PROBED_ROWS], encoder.coordinates(evidence.X_ref)

@@ -21,7 +21,7 @@ _FIELDS = Fields("PrecisionTable")
 
 
 @dataclass(frozen=True)
-class Offer:
+class OperatingPoint:
     """A prefix length with a precision: what one vector costs, and what the stored codes are worth.
 
     Attributes
@@ -43,11 +43,11 @@ class Offer:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        check = Fields("Offer")
+        check = Fields("OperatingPoint")
         for name in ("k", "bytes"):
             if not is_int(getattr(self, name)) or not 1 <= getattr(self, name) < LIMIT:
                 raise check.wrong(name, "an int of at least 1", getattr(self, name))
-        check_choice(self.precision, PRECISIONS, "precision", "Offer")
+        check_choice(self.precision, PRECISIONS, "precision", "OperatingPoint")
         object.__setattr__(self, "score", check.number(self.score, "score", "a finite number"))
         if self.seconds is not None and (not is_real(self.seconds) or self.seconds < 0):
             raise check.wrong("seconds", "a number that is not negative, or None", self.seconds)
@@ -59,7 +59,7 @@ class PrecisionTable:
 
     Parameters
     ----------
-    offers : sequence of Offer
+    offers : sequence of OperatingPoint
         At least one, no k twice in one precision.
     metric : str
         What the scores are.
@@ -80,11 +80,12 @@ class PrecisionTable:
 
     Examples
     --------
-    >>> offers = [Offer(8, "float32", 32, 0.80), Offer(8, "int8", 8, 0.79), Offer(16, "int8", 16, 0.90)]
-    >>> table = PrecisionTable(offers, "accuracy", input_score=0.91, input_bytes=256)
+    >>> points = [(8, "float32", 32, 0.80), (8, "int8", 8, 0.79), (16, "int8", 16, 0.90)]
+    >>> points = [OperatingPoint(*point) for point in points]
+    >>> table = PrecisionTable(points, "accuracy", input_score=0.91, input_bytes=256)
     >>> table.choose(keep=0.95, relative_to="input")
-    Offer(k=16, precision='int8', bytes=16, score=0.9, seconds=None)
-    >>> [(offer.k, offer.precision) for offer in table.front]
+    OperatingPoint(k=16, precision='int8', bytes=16, score=0.9, seconds=None)
+    >>> [(offer.k, offer.precision) for offer in table.pareto_front]
     [(8, 'int8'), (16, 'int8')]
     >>> print(table)
     accuracy (bytes per vector)
@@ -95,7 +96,7 @@ class PrecisionTable:
     input: 0.9100 (256)
     """
 
-    offers: tuple[Offer, ...]
+    offers: tuple[OperatingPoint, ...]
     metric: str
     input_score: float | None = None
     input_bytes: int | None = None
@@ -127,16 +128,16 @@ class PrecisionTable:
         return tuple(name for name in PRECISIONS if any(offer.precision == name for offer in self.offers))
 
     @property
-    def front(self) -> tuple[Offer, ...]:
+    def pareto_front(self) -> tuple[OperatingPoint, ...]:
         """The offers that no other beats: as few bytes and a better score, or fewer bytes and as good a score."""
-        best: list[Offer] = []
+        best: list[OperatingPoint] = []
         for offer in sorted(self.offers, key=lambda o: (o.bytes, -self._merit(o), o.k)):
             if not best or self._merit(offer) > self._merit(best[-1]) + slack(best[-1].score):
                 best.append(offer)
         return tuple(best)
 
     @property
-    def full(self) -> Offer:
+    def full(self) -> OperatingPoint:
         """The longest code in the finest precision: what "full" in `choose` means."""
         return max(self.offers, key=lambda o: (o.k, o.bytes))
 
@@ -164,7 +165,7 @@ class PrecisionTable:
         seconds: float | None = None,
         k: int | None = None,
         precision: str | Collection[str] | None = None,
-    ) -> Offer:
+    ) -> OperatingPoint:
         """Pick an offer: of those within all limits, the cheapest where a share is to be kept, else the best.
 
         Parameters
@@ -208,10 +209,10 @@ class PrecisionTable:
             )
         return min(good, key=lambda o: (o.bytes, -self._merit(o), o.k))
 
-    def _merit(self, offer: Offer) -> float:
+    def _merit(self, offer: OperatingPoint) -> float:
         return offer.score if self.higher_is_better else -offer.score
 
-    def _of(self, k: int | None, precision: str | Collection[str] | None) -> list[Offer]:
+    def _of(self, k: int | None, precision: str | Collection[str] | None) -> list[OperatingPoint]:
         names = PRECISIONS if precision is None else (precision,) if isinstance(precision, str) else precision
         left = [o for o in self.offers if k in (None, o.k) and o.precision in names]
         if not left:
@@ -222,7 +223,7 @@ class PrecisionTable:
             )
         return left
 
-    def _within(self, offers: list[Offer], name: str, limit: Any, cost: str) -> list[Offer]:
+    def _within(self, offers: list[OperatingPoint], name: str, limit: Any, cost: str) -> list[OperatingPoint]:
         if not is_real(limit) or limit <= 0:
             raise bad_parameter(name, "PrecisionTable.choose", "a positive number", limit)
         costs = [getattr(offer, cost) for offer in offers]
@@ -268,7 +269,7 @@ class PrecisionTable:
     def __len__(self) -> int:
         return len(self.offers)
 
-    def __iter__(self) -> Iterator[Offer]:
+    def __iter__(self) -> Iterator[OperatingPoint]:
         return iter(self.offers)
 
     def __reduce__(self) -> Any:
@@ -281,7 +282,7 @@ class PrecisionTable:
     def __str__(self) -> str:
         cells = {(o.k, o.precision): f"{o.score:.4f} ({o.bytes})" for o in self.offers}
         width = max(len(name) for name in (*cells.values(), *self.precisions))
-        stars = {(o.k, o.precision): "*" for o in self.front}
+        stars = {(o.k, o.precision): "*" for o in self.pareto_front}
         places = [[(k, name) for name in self.precisions] for k in sorted({o.k for o in self.offers})]
         rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in self.precisions)]
         for row in places:
@@ -293,12 +294,12 @@ class PrecisionTable:
         return "\n".join([f"{title} (bytes per vector)", *rows, "* no other is better for as few bytes", *raw])
 
 
-_MANY = ("offers", "a sequence of Offer, at least one, no k twice in one precision")
+_MANY = ("offers", "a sequence of OperatingPoint, at least one, no k twice in one precision")
 
 
-def _offers(values: Any) -> tuple[Offer, ...]:
+def _offers(values: Any) -> tuple[OperatingPoint, ...]:
     offers = _FIELDS.items(values, *_MANY)
-    if not offers or not all(isinstance(offer, Offer) for offer in offers):
+    if not offers or not all(isinstance(offer, OperatingPoint) for offer in offers):
         raise _FIELDS.wrong(*_MANY, values)
     if len({(offer.k, offer.precision) for offer in offers}) < len(offers):
         raise _FIELDS.wrong(*_MANY, f"{len(offers)} with repetitions")
@@ -306,9 +307,9 @@ def _offers(values: Any) -> tuple[Offer, ...]:
     return tuple(sorted(offers, key=lambda o: (order.index(o.precision), o.k)))
 
 
-def _offer(values: Any) -> Offer:
-    check = Fields("Offer")
+def _offer(values: Any) -> OperatingPoint:
+    check = Fields("OperatingPoint")
     if not isinstance(values, Mapping):
         raise check.wrong("values", "a mapping of its fields", values)
-    check.complete(values, (f.name for f in fields(Offer)))
-    return Offer(**values)
+    check.complete(values, (f.name for f in fields(OperatingPoint)))
+    return OperatingPoint(**values)

@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
     from firstk.cli._streams import Stream
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.moments.stream import Draw
+    from firstk.moments.stream import HoldOut
 
 # Share and seed of the held-out part where nothing else is known: those of ``firstk fit``.
 HELD_OUT, SEED = 0.2, 0
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class TrainingOverlap:
     """A file that a model was fitted on.
 
     Attributes
     ----------
-    parts : Draw
+    parts : HoldOut
         Which of its rows were held out; none, perhaps.
     fitted : int
         How many it was fitted on.
     """
 
-    parts: Draw
+    parts: HoldOut
     fitted: int
 
     @property
@@ -39,7 +39,7 @@ class Seen:
         return len(self.parts.held)
 
 
-def seen_by(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") -> Seen | None:
+def seen_by(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") -> TrainingOverlap | None:
     """Return how a file was divided when the model was fitted on it; None where it is another file.
 
     The model holds the fingerprint of its rows, their number and the seed. So the draw is made again, and it was this
@@ -57,7 +57,7 @@ def seen_by(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") -> Seen
         if 0 <= count <= min(MOST_HELD, stream.rows - 1):
             parts = draw(stream.rows, count / stream.rows, seed_of(encoder.config))
             if told in _fingerprints(stream, parts):
-                return Seen(parts, rows)
+                return TrainingOverlap(parts, rows)
     return None
 
 
@@ -67,7 +67,7 @@ def seed_of(config: Mapping[str, Any]) -> int:
     return given if isinstance(given, int) else SEED
 
 
-def _fingerprints(stream: Stream, parts: Draw) -> set[str]:
+def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
     """Return the fingerprints of the rows that are not held out: with labels, and of the vectors alone."""
     from firstk.moments.batches import half_as_single
     from firstk.moments.fingerprint import Fingerprint

@@ -16,9 +16,9 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.fitted import FittedEncoder
-from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.metrics._sweep import largest as nearest
-from firstk.metrics.curve import METRICS, Evidence, check_metric, prefix_scores, settled_metric
+from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_scores, settled_metric
 from firstk.metrics.subspace import unit_rows
 
 # Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
@@ -41,7 +41,7 @@ def ladder(d: int) -> tuple[int, ...]:
 
 def precision_table(
     encoder: FittedEncoder,
-    evidence: Evidence,
+    evidence: EvaluationData,
     metric: str = "auto",
     *,
     ks: Sequence[int] | None = None,
@@ -55,7 +55,7 @@ def precision_table(
     Parameters
     ----------
     encoder : FittedEncoder
-    evidence : Evidence
+    evidence : EvaluationData
         What is stored in it (documents, right sides, references, else X) is rounded, what asks is not.
     metric : str
         A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
@@ -78,7 +78,7 @@ def precision_table(
     evidence = METRICS[name].prepare(encoder, evidence)
     seconds = dict(search_times(encoder, evidence.stored, lengths, searched)) if latency else {}
     offers = [
-        Offer(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k))
+        OperatingPoint(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k))
         for k, precision in progress([(k, precision) for k in lengths for precision in chosen])
         for score in [_score(encoder[:k], evidence, name, precision)]
     ]
@@ -115,7 +115,7 @@ def _timed(documents: np.ndarray, query: np.ndarray) -> float:
     return time.perf_counter() - start
 
 
-def _score(encoder: FittedEncoder, evidence: Evidence, metric: str, precision: Precision) -> float:
+def _score(encoder: FittedEncoder, evidence: EvaluationData, metric: str, precision: Precision) -> float:
     """Score of one prefix, the whole of `encoder`, stored in one precision."""
 
     def as_stored(Z: np.ndarray) -> np.ndarray:
@@ -126,7 +126,7 @@ def _score(encoder: FittedEncoder, evidence: Evidence, metric: str, precision: P
     return float(prefix_scores(encoder, rounded, metric, np.array([encoder.d]))[0])
 
 
-def _rows_to_search(rows: int | None, evidence: Evidence) -> int:
+def _rows_to_search(rows: int | None, evidence: EvaluationData) -> int:
     if rows is None:
         return int(np.shape(evidence.stored)[0])
     if not is_int(rows) or rows < 1:
@@ -134,7 +134,7 @@ def _rows_to_search(rows: int | None, evidence: Evidence) -> int:
     return int(rows)
 
 
-def _asked(evidence: Evidence) -> int:
+def _asked(evidence: EvaluationData) -> int:
     """How many rows, pairs or queries there are to judge by."""
     if evidence.relevance is not None:
         return len(np.unique(np.asarray(evidence.relevance)[:, 0]))

@@ -186,7 +186,7 @@ class ImageSamples:
 
 
 @dataclass(frozen=True)
-class Study:
+class HeldOutReport:
     """All that a report page needs to know of a fit.
 
     Attributes
@@ -239,7 +239,7 @@ class Study:
         return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Study:
+    def from_json(cls, text: str) -> HeldOutReport:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
         try:
             values = strict_json(text)

@@ -20,7 +20,7 @@ from firstk.estimator.problem import Problem
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.moments.batches import as_rows, merged
 from firstk.moments.statistics import Statistics
-from firstk.moments.stream import Draw, Gathered, Pieces, accumulate
+from firstk.moments.stream import Accumulated, Chunks, HoldOut, accumulate
 
 # Statistics that one task merges.
 _FAN = 8
@@ -61,31 +61,31 @@ def _leaf(problem: Problem, partition: int, batches: Any) -> Statistics | None:
         raise InvalidInputError(f"In partition {partition}: {error}") from None
 
 
-def gather(problem: Problem, pieces: Pieces, parts: Draw) -> Gathered:
+def gather(problem: Problem, chunks: Chunks, parts: HoldOut) -> Accumulated:
     """Return what a stream of files gives, each file read and measured by a worker that can see it.
 
     What :func:`firstk.moments.stream.accumulate` does on one machine, on the cluster of the current client.
     """
     dask = require("dask", "dask", "Fitting on a dask cluster")
-    if pieces.files is None:
+    if chunks.files is None:
         raise InvalidInputError(
             "A dask cluster reads rows from files. Pairs, and rows in memory, are fitted without it."
         )
     read, join = dask.delayed(_read, pure=False), dask.delayed(_gathered, pure=False)
     quiet = replace(problem, progress=iter)
-    found = [read(quiet, own, parts, first) for first, own in pieces.files()]
+    found = [read(quiet, own, parts, first) for first, own in chunks.files()]
     while len(found) > 1:
         found = [join(found[i : i + _FAN]) for i in range(0, len(found), _FAN)]
     return found[0].compute()
 
 
-def _read(problem: Problem, pieces: Pieces, parts: Draw, first: int) -> Gathered:
-    return accumulate(problem.statistics_of, pieces, parts, workers=1, first=first)
+def _read(problem: Problem, chunks: Chunks, parts: HoldOut, first: int) -> Accumulated:
+    return accumulate(problem.statistics_of, chunks, parts, workers=1, first=first)
 
 
-def _gathered(parts: list[Gathered]) -> Gathered:
+def _gathered(parts: list[Accumulated]) -> Accumulated:
     """Join what several files gave, in their order; the parts stay as they are."""
-    whole = Gathered()
+    whole = Accumulated()
     for part in copy.deepcopy(parts):
         whole.take(part)
     return whole

@@ -23,7 +23,7 @@ from firstk._base import arrays as _arrays
 from firstk.exceptions import InvalidInputError
 from firstk.moments.batches import merged
 from firstk.moments.statistics import Statistics
-from firstk.solvers.gradient.processes import Alone
+from firstk.solvers.gradient.processes import SingleProcess
 
 
 class _Joined(torch.autograd.Function):
@@ -31,7 +31,7 @@ class _Joined(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, part: Tensor, ranks: Ranks) -> Tensor:
-        parts = ranks.gathered(part)
+        parts = ranks.all_gather(part)
         ctx.ranks, ctx.start, ctx.count = ranks, sum(len(each) for each in parts[: ranks.rank]), len(part)
         return torch.cat(parts)
 
@@ -40,7 +40,7 @@ class _Joined(torch.autograd.Function):
         return ctx.ranks.sum(upstream.contiguous())[ctx.start : ctx.start + ctx.count], None
 
 
-class Ranks(Alone):
+class Ranks(SingleProcess):
     """The processes of torch's default group."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Ranks(Alone):
         on_gpu = dist.get_backend() == "nccl"
         self.device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
-    def joined(self, part: Tensor) -> Tensor:
+    def all_gather_rows(self, part: Tensor) -> Tensor:
         """Return the rows of all ranks, one after the other."""
         return _Joined.apply(part, self)
 
@@ -86,7 +86,7 @@ class Ranks(Alone):
         """Tell whether the flag is up on any rank."""
         return bool(self.sum(torch.tensor([float(flag)])) > 0)
 
-    def gathered(self, part: Tensor) -> list[Tensor]:
+    def all_gather(self, part: Tensor) -> list[Tensor]:
         """Return a tensor of each rank, of any length, without gradient; shorter ones travel padded."""
         counts = self._counts(len(part))
         own = part.detach().to(self.device)
@@ -96,14 +96,14 @@ class Ranks(Alone):
         dist.all_gather(parts, padded)
         return [each[:count].to(part.device) for each, count in zip(parts, counts, strict=True)]
 
-    def agree(self, model: Any) -> None:
+    def broadcast_parameters(self, model: Any) -> None:
         """Give every rank the parameters of the first: machines of another make round otherwise."""
         for part in model.state_dict().values():
             there = part.to(self.device)
             dist.broadcast(there, 0)
             part.copy_(there)
 
-    def first_says(self, thing: Any) -> Any:
+    def broadcast_object(self, thing: Any) -> Any:
         """Return what the first rank has."""
         box = [thing]
         dist.broadcast_object_list(box, 0, device=self.device)
@@ -120,7 +120,7 @@ class Ranks(Alone):
                 return None
             first = self.before(len(inputs[0]))
             own[layer] = slice(first, first + len(inputs[0]))
-            return (self.joined(inputs[0]), *inputs[1:])
+            return (self.all_gather_rows(inputs[0]), *inputs[1:])
 
         def after(layer: Any, inputs: Any, output: Tensor) -> Tensor:
             return output[own[layer]] if layer.training else output
@@ -136,7 +136,7 @@ class Ranks(Alone):
     def merged(self, statistics: Statistics) -> Statistics:
         """Return the statistics of the rows of all ranks, in the order of the ranks."""
         payload = bytearray(_arrays.to_bytes(statistics.to_arrays()))
-        sent = self.gathered(torch.frombuffer(payload, dtype=torch.uint8))
+        sent = self.all_gather(torch.frombuffer(payload, dtype=torch.uint8))
         parts = [_arrays.from_bytes(each.numpy().tobytes(), "What a rank sent")[0] for each in sent]
         found = merged([Statistics.from_arrays(part) for part in parts])
         assert found is not None
@@ -199,7 +199,7 @@ def _shared(encoder: Any, pairs: bool) -> Any:
     """Pose the problem for all ranks, with the seed of the first."""
     ranks, problem = Ranks(), encoder._pose(pairs=pairs)
     shown = problem.verbose and not ranks.rank
-    return replace(problem, ranks=ranks, seed=ranks.first_says(problem.seed), verbose=shown)
+    return replace(problem, ranks=ranks, seed=ranks.broadcast_object(problem.seed), verbose=shown)
 
 
 def save(encoder: Any, path: str | Path, **facts: Any) -> None:

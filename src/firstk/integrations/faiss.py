@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import bad_parameter, check_choice, check_prefix, check_same_length, require
 from firstk._base.input_file import check_regular
 from firstk.exceptions import CorruptModelError, InvalidInputError
@@ -131,13 +131,13 @@ def save(index: Any, path: str | Path) -> Path:
     Behind what faiss writes stands a checksum, which faiss does not look at and :func:`load` does.
     """
     faiss = require("faiss", "search", "A faiss index")
-    with whole_file(path, "A faiss index", kinds=(".faiss", ".index")) as draft:
+    with atomic_file(path, "A faiss index", kinds=(".faiss", ".index")) as temporary:
         try:
-            faiss.write_index(index, str(draft))
+            faiss.write_index(index, str(temporary))
         except RuntimeError as error:
             raise InvalidInputError(f"faiss could not write '{path}': {_reason(error)}. Nothing was changed.") from None
-        seal = _MARK + _digest(draft, draft.stat().st_size)
-        with draft.open("ab") as file:
+        seal = _MARK + _digest(temporary, temporary.stat().st_size)
+        with temporary.open("ab") as file:
             file.write(seal)
     return Path(path)
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice, check_matrix, check_prefix, require
 from firstk._base.input_file import check_regular
 from firstk.encoder.fitted import FittedEncoder
@@ -66,8 +66,8 @@ def export(encoder: Any, path: str | Path) -> Path:
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
     model = _model(onnx, fitted(encoder, "onnx.export"))
-    with whole_file(path, "An ONNX model", kinds=(".onnx",)) as draft:
-        draft.write_bytes(model.SerializeToString())
+    with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
+        temporary.write_bytes(model.SerializeToString())
     return Path(path)
 
 

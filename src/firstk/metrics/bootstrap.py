@@ -23,7 +23,7 @@ BLOCK_ENTRIES = 1 << 20
 BLOCK_COLUMNS = 64
 
 
-class Tally(Protocol):
+class PerRowScores(Protocol):
     """Scores by row and prefix length, and the statistic that they make."""
 
     @property
@@ -33,7 +33,7 @@ class Tally(Protocol):
     def score(self) -> np.ndarray:
         """Return the statistic of each prefix length, shape (K,)."""
 
-    def redrawn(self, counts: np.ndarray) -> np.ndarray:
+    def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the statistic, shape (B, K), of B draws in which row i occurs ``counts[i, b]`` times."""
 
 
@@ -61,8 +61,8 @@ class MeanScore:
         """Return the mean of each column."""
         return self.values.sum(axis=0, dtype=np.float64) / (self.n * self.out_of)
 
-    def redrawn(self, counts: np.ndarray) -> np.ndarray:
-        """Return the means of redrawn rows: one matrix product."""
+    def resampled(self, counts: np.ndarray) -> np.ndarray:
+        """Return the means of resampled rows: one matrix product."""
         return _weighted_sums(self.values, counts) / (self.n * self.out_of)
 
 
@@ -93,8 +93,8 @@ class ExplainedShare:
         """Return the share that each prefix explains."""
         return 1.0 - self.errors.sum(axis=0) / self._whole(np.ones((self.n, 1)))
 
-    def redrawn(self, counts: np.ndarray) -> np.ndarray:
-        """Return the shares of redrawn rows."""
+    def resampled(self, counts: np.ndarray) -> np.ndarray:
+        """Return the shares of resampled rows."""
         whole = self._whole(counts)
         # A draw of equal rows has nothing to explain; its share is 0, as in a constant target.
         left = _weighted_sums(self.errors, counts)
@@ -128,8 +128,8 @@ class RankAgreement:
         """Return the correlation of each prefix length."""
         return np.array([rank_correlation(column, self.scores) for column in self.values.T])
 
-    def redrawn(self, counts: np.ndarray) -> np.ndarray:
-        """Return the correlations of redrawn pairs, ranked anew.
+    def resampled(self, counts: np.ndarray) -> np.ndarray:
+        """Return the correlations of resampled pairs, ranked anew.
 
         A pair that is drawn c times counts c times and ties with itself, so ranks are cumulative counts.
         """
@@ -146,7 +146,7 @@ class RankAgreement:
 
 
 def bootstrap_interval(
-    tally: Tally, confidence: float = 0.95, *, resamples: int = 1000, random_state: int = 0
+    tally: PerRowScores, confidence: float = 0.95, *, resamples: int = 1000, random_state: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile intervals of a score at every prefix length, from rows drawn with replacement.
 
@@ -175,7 +175,7 @@ def bootstrap_interval(
     """
     confidence = check_confidence(confidence, "bootstrap_interval")
     resamples = check_count(resamples, "resamples", "bootstrap_interval")
-    draws = np.concatenate([tally.redrawn(counts) for counts in _draws(tally.n, resamples, random_state)])
+    draws = np.concatenate([tally.resampled(counts) for counts in _draws(tally.n, resamples, random_state)])
     edge = (1 - confidence) / 2
     low, high = np.quantile(draws, [edge, 1 - edge], axis=0)
     return low, high

@@ -17,12 +17,12 @@ from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import scorers as judges
-from firstk.metrics.bootstrap import Tally, bootstrap_interval, check_confidence
-from firstk.metrics.scorers import Evidence, Judge, scores_differ
+from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
+from firstk.metrics.scorers import EvaluationData, Judge, scores_differ
 
 __all__ = [
     "METRICS",
-    "Evidence",
+    "EvaluationData",
     "Metric",
     "check_metric",
     "pair_metric",
@@ -31,7 +31,7 @@ __all__ = [
     "settled_metric",
 ]
 
-Raw = Callable[[FittedEncoder, Evidence], float | None]
+Raw = Callable[[FittedEncoder, EvaluationData], float | None]
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,17 @@ class Metric:
     raw: Raw
     needs: tuple[str, ...]
     help: str
-    prepare: Callable[[FittedEncoder, Evidence], Evidence] = lambda _, evidence: evidence
+    prepare: Callable[[FittedEncoder, EvaluationData], EvaluationData] = lambda _, evidence: evidence
 
 
-def prefix_scores(encoder: FittedEncoder, evidence: Evidence, metric: str, ks: np.ndarray) -> np.ndarray:
+def prefix_scores(encoder: FittedEncoder, evidence: EvaluationData, metric: str, ks: np.ndarray) -> np.ndarray:
     """Score the prefixes `ks` of an encoder by the metric of that name."""
     return np.asarray(_tally(encoder, evidence, metric, ks).score(), dtype=float)
 
 
 def prefix_curve(
     encoder: FittedEncoder,
-    evidence: Evidence,
+    evidence: EvaluationData,
     metric: str = "auto",
     ks: Any = None,
     *,
@@ -77,7 +77,7 @@ def prefix_curve(
     Parameters
     ----------
     encoder : FittedEncoder
-    evidence : Evidence
+    evidence : EvaluationData
     metric : str
         A name in `METRICS`, or "auto" for the objective's own.
     ks : sequence of int, optional
@@ -108,29 +108,29 @@ def prefix_curve(
     )
 
 
-def settled_metric(encoder: FittedEncoder, evidence: Evidence) -> str:
+def settled_metric(encoder: FittedEncoder, evidence: EvaluationData) -> str:
     """Return the objective's own metric; of pairs, Spearman where scores differ, recall where all are positives."""
     name = str(encoder.config["metric"])
     return pair_metric(evidence) if name == "pair_agreement" else name
 
 
-def pair_metric(evidence: Evidence) -> str:
+def pair_metric(evidence: EvaluationData) -> str:
     """Return Spearman for scores that differ, recall of partners for positives."""
     return "spearman" if scores_differ(evidence) else "positive_recall@10"
 
 
-def check_metric(metric: Any, evidence: Evidence) -> str:
+def check_metric(metric: Any, evidence: EvaluationData) -> str:
     """Return the name of a metric for which the evidence suffices."""
     name = check_choice(metric, METRICS, "metric", "curve")
     _check_needs(evidence, METRICS[name].needs, name)
     return name
 
 
-def _tally(encoder: FittedEncoder, evidence: Evidence, metric: str, ks: np.ndarray) -> Tally:
+def _tally(encoder: FittedEncoder, evidence: EvaluationData, metric: str, ks: np.ndarray) -> PerRowScores:
     return METRICS[check_metric(metric, evidence)].judge(encoder, evidence, ks)
 
 
-def _parts(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> dict[str, list[float]]:
+def _parts(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> dict[str, list[float]]:
     of_y, of_x = judges.mixture_parts(encoder, evidence, ks)
     return {"explained_variance": of_x.score().tolist(), "r2": of_y.score().tolist()}
 
@@ -141,7 +141,7 @@ def _checked_lengths(ks: Any, d: int) -> np.ndarray:
     return np.unique([check_prefix(k, d, "curve") for k in np.atleast_1d(np.asarray(ks)).tolist()])
 
 
-def _check_needs(evidence: Evidence, needs: tuple[str, ...], name: str) -> None:
+def _check_needs(evidence: EvaluationData, needs: tuple[str, ...], name: str) -> None:
     """Refuse missing evidence with the argument that would bring it."""
     ways = {
         "y": "y, the labels or targets of X",
@@ -159,11 +159,11 @@ def _check_needs(evidence: Evidence, needs: tuple[str, ...], name: str) -> None:
         raise InvalidInputError(f"The metric '{name}' needs {' and '.join(missing)}.")
 
 
-def _one(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def _one(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     return 1.0
 
 
-def _none(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def _none(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     return None
 
 

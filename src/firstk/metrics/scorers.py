@@ -17,7 +17,7 @@ from firstk._base.checks import check_same_length
 from firstk._base.rows import distinct_rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, Tally
+from firstk.metrics.bootstrap import ExplainedShare, MeanScore, PerRowScores, RankAgreement
 from firstk.metrics.ranking import check_scores
 
 
@@ -26,7 +26,7 @@ def _as_it_is(Z: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class EvaluationData:
     """What an encoder is judged on: rows with a reference set, pairs with scores, or queries with judged documents.
 
     Attributes
@@ -68,7 +68,7 @@ class Evidence:
         return self.X
 
 
-Judge = Callable[[FittedEncoder, Evidence, np.ndarray], Tally]
+Judge = Callable[[FittedEncoder, EvaluationData, np.ndarray], PerRowScores]
 
 
 def _codes(encoder: FittedEncoder, X: Any, side: str = "document") -> np.ndarray:
@@ -80,7 +80,7 @@ def _codes(encoder: FittedEncoder, X: Any, side: str = "document") -> np.ndarray
     return encoder.coordinates(X, side=side, owner="curve", exact=True)
 
 
-def _kept(encoder: FittedEncoder, evidence: Evidence, X: Any) -> np.ndarray:
+def _kept(encoder: FittedEncoder, evidence: EvaluationData, X: Any) -> np.ndarray:
     """Codes as they come back from storage."""
     return evidence.store(_codes(encoder, X))
 
@@ -104,7 +104,7 @@ def _at(table: np.ndarray, ks: np.ndarray) -> np.ndarray:
     return table if len(ks) == table.shape[1] else np.take(table, ks - 1, axis=1)
 
 
-def explained_variance(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def explained_variance(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of the variance that the encoder's own decoder rebuilds."""
     if encoder.decoder is None:
         raise InvalidInputError(
@@ -118,14 +118,14 @@ def explained_variance(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarra
     return ExplainedShare(_at(errors, ks), _squares(X))
 
 
-def readback_variance(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def readback_variance(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of the variance that the best linear decoder rebuilds."""
     rows = evidence.X if evidence.X_ref is None else evidence.X_ref
     fit = _kept(encoder, evidence, rows), _centred(encoder, rows)
     return _readout(fit, (_kept(encoder, evidence, evidence.X), _centred(encoder, evidence.X)), ks)
 
 
-def r2(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def r2(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """R² of the best linear readout of the targets."""
     if encoder.head is not None and encoder.head.classes is not None:
         raise InvalidInputError(
@@ -134,13 +134,13 @@ def r2(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
     return _targets_read_out(evidence, lambda X: _kept(encoder, evidence, X), ks)
 
 
-def raw_r2(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def raw_r2(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     """R² of the best linear readout of the vectors."""
     tally = _targets_read_out(evidence, lambda X: _centred(encoder, X), np.array([encoder.p]))
     return float(tally.score()[0])
 
 
-def _targets_read_out(evidence: Evidence, code: Callable[[Any], np.ndarray], ks: np.ndarray) -> Tally:
+def _targets_read_out(evidence: EvaluationData, code: Callable[[Any], np.ndarray], ks: np.ndarray) -> PerRowScores:
     X_fit, y_fit = (evidence.X, evidence.y) if evidence.y_ref is None else (evidence.X_ref, evidence.y_ref)
     Y_fit, Y = (_numbers(part).reshape(len(part), -1) for part in (y_fit, evidence.y))
     return _readout((code(X_fit), Y_fit), (code(evidence.X), Y), ks)
@@ -155,7 +155,7 @@ def _numbers(y: Any) -> np.ndarray:
     return y.astype(float)
 
 
-def _readout(fit: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], ks: np.ndarray) -> Tally:
+def _readout(fit: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], ks: np.ndarray) -> PerRowScores:
     Y = new[1] - new[1].mean(axis=0, dtype=np.float64)
     errors = metrics.readout_errors(*fit, *new)
     _check_varies(Y, "linear_readout_r2")
@@ -167,34 +167,34 @@ def _check_varies(Y: np.ndarray, owner: str) -> None:
         raise InvalidInputError(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
 
 
-def neighbor_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def neighbor_accuracy(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the nearest reference row."""
     reference = _kept(encoder, evidence, evidence.X_ref), evidence.y_ref
     asking = _codes(encoder, evidence.X), evidence.y
     return MeanScore(metrics.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
-def raw_neighbor_accuracy(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def raw_neighbor_accuracy(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     """Accuracy of the nearest reference vector."""
     reference = _plain(encoder, evidence.X_ref), evidence.y_ref
     asking = _plain(encoder, evidence.X), evidence.y
     return float(metrics.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p])[0])
 
 
-def probe_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def probe_accuracy(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the best least-squares probe."""
     reference = _kept(encoder, evidence, evidence.X_ref), evidence.y_ref
     new = _kept(encoder, evidence, evidence.X), evidence.y
     return MeanScore(_at(metrics.linear_probe_accuracy(*reference, *new, per_row=True), ks))
 
 
-def raw_probe_accuracy(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def raw_probe_accuracy(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     """Accuracy of the best least-squares probe of the vectors."""
     reference = _centred(encoder, evidence.X_ref), evidence.y_ref
     return float(metrics.linear_probe_accuracy(*reference, _centred(encoder, evidence.X), evidence.y)[-1])
 
 
-def head_accuracy(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def head_accuracy(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the encoder's own head."""
     head = encoder.head
     if head is None or head.classes is None:
@@ -232,7 +232,7 @@ def _some(labels: Iterable[Any]) -> str:
     return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
 
 
-def with_neighbors(encoder: FittedEncoder, evidence: Evidence) -> Evidence:
+def with_neighbors(encoder: FittedEncoder, evidence: EvaluationData) -> EvaluationData:
     """Add the ten full-width neighbors of each row, which do not depend on the code."""
     if evidence.neighbors is not None:
         return evidence
@@ -244,7 +244,7 @@ def with_neighbors(encoder: FittedEncoder, evidence: Evidence) -> Evidence:
     return replace(evidence, neighbors=metrics.nearest_neighbors(*vectors, 10, exclude_self=alone))
 
 
-def recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def recall(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of the ten full-width neighbors that are found."""
     truth = with_neighbors(encoder, evidence).neighbors
     alone = evidence.X_ref is None
@@ -252,14 +252,16 @@ def recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
     return MeanScore(metrics.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 
 
-def mixture(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def mixture(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of |Y|² + lam |X|² that each prefix explains (Balestriero and LeCun 2024 (3))."""
     of_y, of_x = mixture_parts(encoder, evidence, ks)
     lam = float(encoder.config["settings"]["lam"])
     return ExplainedShare(of_y.errors + lam * of_x.errors, of_y.sizes + lam * of_x.sizes)
 
 
-def mixture_parts(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> tuple[ExplainedShare, ExplainedShare]:
+def mixture_parts(
+    encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray
+) -> tuple[ExplainedShare, ExplainedShare]:
     """Both parts of a mixture apart: of the targets, and of the vectors."""
     if encoder.head is None or encoder.decoder is None:
         raise InvalidInputError("The metric 'mixture' belongs to objective 'mixture'.")
@@ -281,12 +283,12 @@ def _targets(encoder: FittedEncoder, y: Any) -> np.ndarray:
     return (np.asarray(y)[:, None] == head.classes) - head.offset
 
 
-def scores_differ(evidence: Evidence) -> bool:
+def scores_differ(evidence: EvaluationData) -> bool:
     """Tell whether pairs are scored, and not all alike."""
     return evidence.scores is not None and len(np.unique(np.asarray(evidence.scores))) > 1
 
 
-def spearman(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def spearman(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Spearman's correlation of cosine and score."""
     if not scores_differ(evidence):
         raise InvalidInputError("The metric 'spearman' needs scores that differ: use curve_pairs(left, right, scores).")
@@ -295,13 +297,13 @@ def spearman(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tall
     return RankAgreement(cosines, check_scores(evidence.scores, len(cosines), "pair_spearman"))
 
 
-def raw_spearman(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def raw_spearman(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     """Spearman's correlation of the cosine of the vectors and the score."""
     left, right = _plain(encoder, evidence.left), _plain(encoder, evidence.right)
     return float(metrics.pair_spearman(left, right, evidence.scores, ks=[encoder.p])[0])
 
 
-def positive_recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def positive_recall(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of partners among the ten nearest."""
     left, right = _codes(encoder, evidence.left, "query"), _plain(encoder, evidence.right)
     first, which = distinct_rows(right)  # of the vectors: copies of a document are one candidate, as a store has them
@@ -309,7 +311,7 @@ def positive_recall(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) 
     return MeanScore(metrics.positive_recall(left, stored, ks=ks, per_row=True))
 
 
-def raw_positive_recall(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def raw_positive_recall(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     """Share of partners among the ten nearest vectors."""
     left, right = _plain(encoder, evidence.left), _plain(encoder, evidence.right)
     if (among := len(distinct_rows(right)[0])) <= 10:
@@ -319,13 +321,13 @@ def raw_positive_recall(encoder: FittedEncoder, evidence: Evidence) -> float | N
     return float(metrics.positive_recall(left, right, ks=[encoder.p])[0])
 
 
-def ndcg(encoder: FittedEncoder, evidence: Evidence, ks: np.ndarray) -> Tally:
+def ndcg(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Gain of the ten nearest documents over the largest possible."""
     codes = _kept(encoder, evidence, evidence.documents), _codes(encoder, evidence.queries, "query")
     return MeanScore(metrics.ndcg_per_query(*codes, evidence.relevance, ks=ks)[1])
 
 
-def raw_ndcg(encoder: FittedEncoder, evidence: Evidence) -> float | None:
+def raw_ndcg(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
     """Gain of the ten nearest documents by the vectors as they came."""
     vectors = _plain(encoder, evidence.documents), _plain(encoder, evidence.queries)
     return float(metrics.ndcg(*vectors, evidence.relevance, ks=[encoder.p])[0])

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from firstk._base.checks import check_weights
-from firstk._base.scratch import room
+from firstk._base.scratch import scratch_array
 from firstk.data.files.frames import rows_of
 from firstk.exceptions import InvalidInputError
 from firstk.moments.pairs import check_pairs
@@ -37,7 +37,7 @@ def checked(objective: Objective, batch: Any) -> dict[str, Any] | None:
         Rows X; or (X, y), or (X, y, weight), or a mapping of those names; or, for pairs, (left, right),
         (left, right, scores), or a mapping.
     """
-    pairs = objective.takes == "pairs"
+    pairs = objective.supervision == "pairs"
     columns = named(batch, PAIRS if pairs else ROWS)
     if pairs:
         left, right = (as_rows(columns[side]) for side in ("left", "right"))
@@ -50,7 +50,7 @@ def checked(objective: Objective, batch: Any) -> dict[str, Any] | None:
     if not n or (weight is not None and len(weight) == n and not np.any(weight)):
         return None
     rows = {"X": X, "weight": check_weights(weight, n, "Fitting")}
-    if objective.takes != "rows":
+    if objective.supervision != "rows":
         rows["y"] = check_target(y, objective, n)
     return rows
 
@@ -90,7 +90,7 @@ def half_as_single(part: Any) -> np.ndarray:
     part = np.asarray(part)
     if part.dtype != np.float16:
         return part
-    single = room(part.shape, np.float32)
+    single = scratch_array(part.shape, np.float32)
     single[...] = part
     return single
 
@@ -102,7 +102,7 @@ def merged(parts: list[Statistics | None]) -> Statistics | None:
         return found[0] if found else None
     whole = copy.deepcopy(found[0])
     for part in found[1:]:
-        if part.ambient != whole.ambient:
-            raise InvalidInputError(f"Vectors have one width. Got {whole.ambient} and {part.ambient} numbers.")
+        if part.n_features != whole.n_features:
+            raise InvalidInputError(f"Vectors have one width. Got {whole.n_features} and {part.n_features} numbers.")
         whole = whole.merge(part)
     return whole

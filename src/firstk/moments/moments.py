@@ -118,7 +118,7 @@ class Moments:
         """Add `offset`, shape (p,), to every row that was seen."""
         self.group_mean[:, : self.p] += offset
 
-    def lifted(self, basis: np.ndarray) -> Moments:
+    def from_basis(self, basis: np.ndarray) -> Moments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
         joint = block_diag(basis, np.eye(self.q))
         full = copy.copy(self)

@@ -84,11 +84,11 @@ class PairMoments:
         """Add `offset`, shape (p,), to both sides of every pair that was seen."""
         self.joint.shift(np.concatenate([offset, offset]))
 
-    def lifted(self, basis: np.ndarray) -> PairMoments:
+    def from_basis(self, basis: np.ndarray) -> PairMoments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
         full = PairMoments(self.joint.precision)
         full.with_scores = self.with_scores
-        full.joint = self.joint.lifted(block_diag(basis, basis))
+        full.joint = self.joint.from_basis(block_diag(basis, basis))
         full.third = basis @ self.third @ basis.T
         return full
 

@@ -98,11 +98,11 @@ class RowSample:
         """Return the given rows of every column."""
         return {name: part[rows] for name, part in self.columns.items()}
 
-    def lifted(self, basis: np.ndarray) -> RowSample:
+    def from_basis(self, basis: np.ndarray) -> RowSample:
         """Return the sample in full coordinates, when it was taken in those of an orthonormal basis."""
-        return self.written_in(basis.T)
+        return self.in_basis(basis.T)
 
-    def written_in(self, basis: np.ndarray) -> RowSample:
+    def in_basis(self, basis: np.ndarray) -> RowSample:
         """Return the sample with its vectors in the coordinates of a basis, in the order that it has."""
         turned = RowSample(self.capacity)
         turned.priority = self.priority

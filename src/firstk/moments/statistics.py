@@ -24,7 +24,7 @@ class Statistics:
     ----------
     moments : Moments or PairMoments
     sample : RowSample
-    ambient : int
+    n_features : int
         p, the width of the vectors.
     basis : ndarray of shape (p, r), optional
         Orthonormal; when it is there, moments and sample are written in its coordinates.
@@ -36,30 +36,30 @@ class Statistics:
 
     moments: Moments | PairMoments
     sample: RowSample
-    ambient: int
+    n_features: int
     basis: np.ndarray | None = None
     derived: dict[str, Any] = field(default_factory=dict)
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
 
     def merge(self, other: Statistics) -> Statistics:
         """Take in the statistics of other data."""
-        mine, theirs = self.expanded(), other.expanded()
+        mine, theirs = self.in_full_coordinates(), other.in_full_coordinates()
         mine.moments.merge(theirs.moments)  # type: ignore[arg-type]
         mine.sample.merge(theirs.sample)
         mine.fingerprint += theirs.fingerprint
         return mine
 
-    def expanded(self) -> Statistics:
+    def in_full_coordinates(self) -> Statistics:
         """Return the statistics in full coordinates."""
         if self.basis is None:
-            return Statistics(self.moments, self.sample, self.ambient, fingerprint=self.fingerprint)
-        moments, sample = self.moments.lifted(self.basis), self.sample.lifted(self.basis)
-        return Statistics(moments, sample, self.ambient, fingerprint=self.fingerprint)
+            return Statistics(self.moments, self.sample, self.n_features, fingerprint=self.fingerprint)
+        moments, sample = self.moments.from_basis(self.basis), self.sample.from_basis(self.basis)
+        return Statistics(moments, sample, self.n_features, fingerprint=self.fingerprint)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return what is kept of the data as arrays of numbers and text: to be stored or sent, without pickle."""
-        full = self.expanded()
-        counts = np.array([full.ambient, full.fingerprint.rows, full.fingerprint.total], dtype=np.uint64)
+        full = self.in_full_coordinates()
+        counts = np.array([full.n_features, full.fingerprint.rows, full.fingerprint.total], dtype=np.uint64)
         return (
             {"counts": counts} | under("moments", full.moments.to_arrays()) | under("sample", full.sample.to_arrays())
         )
@@ -68,10 +68,10 @@ class Statistics:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Statistics:
         """Undo ``to_arrays``."""
         try:
-            ambient, rows, total = (int(count) for count in arrays["counts"])
+            n_features, rows, total = (int(count) for count in arrays["counts"])
             moments = within(arrays, "moments")
             kind: Any = PairMoments if "third" in moments else Moments
-            made = cls(kind.from_arrays(moments), RowSample.from_arrays(within(arrays, "sample")), ambient)
+            made = cls(kind.from_arrays(moments), RowSample.from_arrays(within(arrays, "sample")), n_features)
             made.fingerprint = Fingerprint(rows, total)
             wrong = _nonsense(arrays) or _misfit(made)
         except CorruptModelError:
@@ -122,8 +122,8 @@ def _nonsense(arrays: Mapping[str, np.ndarray]) -> str:
 def _misfit(made: Statistics) -> str:
     """Say which parts of statistics do not fit together; nothing where all do."""
     moments, sample = made.moments, made.sample
-    if made.ambient < 1 or moments.rows < 0 or (moments.rows and moments.p != made.ambient):
-        return f"{moments.rows} rows of width {moments.p} in a space of {made.ambient} dimensions"
+    if made.n_features < 1 or moments.rows < 0 or (moments.rows and moments.p != made.n_features):
+        return f"{moments.rows} rows of width {moments.p} in a space of {made.n_features} dimensions"
     if made.fingerprint.rows < 0 or made.fingerprint.total < 0:
         return f"a fingerprint of {made.fingerprint.rows} rows"
     if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:

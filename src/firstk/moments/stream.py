@@ -1,6 +1,6 @@
 """Statistics of a stream larger than memory: read ahead, measured on all cores, merged in order, kept in a checkpoint.
 
-The pieces of a stream and the order in which they are merged are fixed, and each is measured on one core. So the result
+The chunks of a stream and the order in which they are merged are fixed, and each is measured on one core. So the result
 has the same bytes whatever the number of cores, and also when the work was stopped and taken up again.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from firstk._base.arrays import under, within
 from firstk._base.checks import is_int
-from firstk._base.concurrency import cores, mapped
+from firstk._base.concurrency import cores, ordered_map
 from firstk._base.interrupts import interruptible
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.batches import half_as_single
@@ -26,20 +26,20 @@ from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 
 Columns = Mapping[str, np.ndarray]
-# Numbers of a piece, of which a few are in memory at a time.
-_PIECE_NUMBERS = 8_000_000
+# Numbers of a chunk, of which a few are in memory at a time.
+_CHUNK_NUMBERS = 8_000_000
 
 
-def piece_rows(width: int) -> int:
-    """Return the rows of a piece: some tens of megabytes, and enough that merging costs little beside measuring."""
-    return max(_PIECE_NUMBERS // width, 4 * width, 1)
+def chunk_rows(width: int) -> int:
+    """Return the rows of a chunk: some tens of megabytes, and enough that merging costs little beside measuring."""
+    return max(_CHUNK_NUMBERS // width, 4 * width, 1)
 
 
 # -- the stream --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Chunk:
     """Some rows, and where the stream stands after them, in the stream's own count."""
 
     columns: Columns
@@ -47,44 +47,44 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class Chunks:
     """A stream that can be taken up where it was left.
 
     Attributes
     ----------
-    after : callable (end) -> iterator of Piece
-        The pieces after the one that ended there, from 0. The same cuts every time.
+    after : callable (end) -> iterator of Chunk
+        The chunks after the one that ended there, from 0. The same cuts every time.
     pairs : bool
         Whether they hold pairs.
     job : mapping
         What is read, in facts that JSON can hold: another stream must have other facts.
-    files : callable () -> list of (int, Pieces), optional
+    files : callable () -> list of (int, Chunks), optional
         The same rows file by file, each with the number of its first row, where they may be read apart.
     """
 
-    after: Callable[[int], Iterator[Piece]]
+    after: Callable[[int], Iterator[Chunk]]
     pairs: bool = False
     job: Mapping[str, Any] = field(default_factory=dict)
-    files: Callable[[], list[tuple[int, Pieces]]] | None = None
+    files: Callable[[], list[tuple[int, Chunks]]] | None = None
 
     @classmethod
-    def of(cls, batches: Iterable[Columns]) -> Pieces:
-        """Return an iterable of batches as pieces; to take it up again, it is read from its beginning."""
+    def of(cls, batches: Iterable[Columns]) -> Chunks:
+        """Return an iterable of batches as chunks; to take it up again, it is read from its beginning."""
         stream = iter(batches)
         first = next(stream, None)
         if first is None:
             raise no_row()
 
-        def after(end: int) -> Iterator[Piece]:
+        def after(end: int) -> Iterator[Chunk]:
             for number, batch in enumerate(chain([first], stream), start=1):
                 if number > end:
-                    yield Piece(batch, number)
+                    yield Chunk(batch, number)
 
         return cls(after, "left" in first)
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class HoldOut:
     """Which rows of a stream are kept apart, and which of the others are remembered as well.
 
     Attributes
@@ -99,16 +99,16 @@ class Draw:
     reference: np.ndarray
 
     @classmethod
-    def nothing(cls) -> Draw:
+    def nothing(cls) -> HoldOut:
         """Keep no row apart."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def share(self, columns: Columns, start: int) -> Share:
+    def share(self, columns: Columns, start: int) -> Split:
         """Divide a batch whose first row has the number `start`."""
         count = len(next(iter(columns.values())))
         held, reference = (_among(wanted, start, count) for wanted in (self.held, self.reference))
         rest = np.delete(np.arange(count), held) if len(held) else slice(None)
-        return Share(
+        return Split(
             {name: part[rest] for name, part in columns.items()},
             {name: half_as_single(part[held]) for name, part in columns.items()},
             {name: half_as_single(part[reference]) for name, part in columns.items()},
@@ -121,7 +121,7 @@ def _among(wanted: np.ndarray, start: int, count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class Split:
     """A batch divided: rows to fit on, rows held out, and rows to look neighbors up among."""
 
     rest: Columns
@@ -133,7 +133,7 @@ class Share:
 
 
 @dataclass
-class Gathered:
+class Accumulated:
     """What a stream has given so far.
 
     Attributes
@@ -153,8 +153,8 @@ class Gathered:
     read: int = 0
     rows: int = 0
 
-    def take(self, part: Gathered) -> None:
-        """Take in what the next piece gave."""
+    def take(self, part: Accumulated) -> None:
+        """Take in what the next chunk gave."""
         if self.statistics is None:
             self.statistics = part.statistics
         elif part.statistics is not None:
@@ -173,7 +173,7 @@ class Gathered:
         return {"end": self.end, "read": self.read, "rows": self.rows}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> Gathered:
+    def restored(cls, arrays: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> Accumulated:
         """Undo `to_arrays` and `counts`."""
         statistics = within(arrays, "statistics")
         try:
@@ -200,28 +200,28 @@ def joined(first: Columns, second: Columns) -> Columns:
 
 def accumulate(
     statistics_of: Callable[[Columns], Statistics | None],
-    pieces: Pieces,
-    parts: Draw,
+    chunks: Chunks,
+    parts: HoldOut,
     *,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
     job: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] = lambda rows: None,
     first: int = 0,
-) -> Gathered:
+) -> Accumulated:
     """Gather the statistics of a stream, and the rows that are kept apart.
 
-    The first SIGINT, or SIGTERM with a checkpoint, ends the work after the piece it is at: the checkpoint is written,
+    The first SIGINT, or SIGTERM with a checkpoint, ends the work after the chunk it is at: the checkpoint is written,
     and KeyboardInterrupt raised.
 
     Parameters
     ----------
     statistics_of : callable (columns) -> Statistics or None
-        Statistics of the rows of a piece, which it checks; None of rows that count for nothing.
-    pieces : Pieces
-    parts : Draw
+        Statistics of the rows of a chunk, which it checks; None of rows that count for nothing.
+    chunks : Chunks
+    parts : HoldOut
     workers : int, optional
-        Pieces that are measured at the same time; the number of cores if not given.
+        Chunks that are measured at the same time; the number of cores if not given.
     checkpoint : Checkpoint, optional
     job : mapping, optional
         Facts about the fit, beside those of the stream, that a checkpoint must agree with.
@@ -230,24 +230,24 @@ def accumulate(
     first : int
         Number of the first row, by which `parts` counts.
     """
-    about = {"stream": dict(pieces.job), "held_out": _digest(parts)} | dict(job or {})
-    so_far = Gathered()
+    about = {"stream": dict(chunks.job), "held_out": _digest(parts)} | dict(job or {})
+    so_far = Accumulated()
     if checkpoint is not None and (found := checkpoint.read(about)) is not None:
-        so_far = Gathered.restored(*found)
+        so_far = Accumulated.restored(*found)
         progress(so_far.read)
 
-    def measure(item: tuple[int, Piece]) -> Gathered:
-        start, piece = item
-        share = parts.share(piece.columns, start)
+    def measure(item: tuple[int, Chunk]) -> Accumulated:
+        start, chunk = item
+        share = parts.share(chunk.columns, start)
         rest = len(next(iter(share.rest.values())))
         statistics = statistics_of(share.rest) if rest else None
-        return Gathered(statistics, share.held, share.reference, piece.end, rest + len_of(share.held), rest)
+        return Accumulated(statistics, share.held, share.reference, chunk.end, rest + len_of(share.held), rest)
 
     written, signals = time.monotonic(), (signal.SIGINT, *(() if checkpoint is None else (signal.SIGTERM,)))
     with (
         interruptible(*signals) as interrupted,
         closing(
-            mapped(measure, _numbered(pieces.after(so_far.end), first + so_far.read), workers or cores())
+            ordered_map(measure, _numbered(chunks.after(so_far.end), first + so_far.read), workers or cores())
         ) as coming,
     ):
         for part in coming:
@@ -266,14 +266,14 @@ def len_of(columns: Columns) -> int:
     return len(next(iter(columns.values()))) if columns else 0
 
 
-def _numbered(pieces: Iterable[Piece], read: int) -> Iterator[tuple[int, Piece]]:
-    """Give each piece the number of its first row."""
-    for piece in pieces:
-        yield read, piece
-        read += len_of(piece.columns)
+def _numbered(chunks: Iterable[Chunk], read: int) -> Iterator[tuple[int, Chunk]]:
+    """Give each chunk the number of its first row."""
+    for chunk in chunks:
+        yield read, chunk
+        read += len_of(chunk.columns)
 
 
-def _digest(parts: Draw) -> list[int]:
+def _digest(parts: HoldOut) -> list[int]:
     """Return a short description of a draw that another one is unlikely to share."""
     return [len(parts.held), int(parts.held.sum()), len(parts.reference), int(parts.reference.sum())]
 

@@ -21,10 +21,10 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     owner = f"PrefixEncoder with objective '{objective.name}'"
     if y is None:
         raise InvalidInputError(
-            f"{owner} requires y to be passed, but the target y is None: it learns from {objective.takes}."
+            f"{owner} requires y to be passed, but the target y is None: it learns from {objective.supervision}."
         )
     y = as_labels(y, owner)
-    if objective.takes == "labels" or (objective.takes == "labels or targets" and y.dtype.kind != "f"):
+    if objective.supervision == "labels" or (objective.supervision == "labels or targets" and y.dtype.kind != "f"):
         y = _checked_labels(y, owner)
     else:
         y = _checked_numbers(y, owner)

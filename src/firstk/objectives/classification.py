@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
-from firstk.contracts import Form, NormativeLine, Pencil, Takes
+from firstk.contracts import Conventions, Form, Pencil, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -60,10 +60,10 @@ class Classification(ClosedFormObjective):
     own_heads: int | str = "auto"
 
     name: ClassVar[str] = "classification"
-    takes: ClassVar[Takes] = "labels"
+    supervision: ClassVar[Supervision] = "labels"
     probabilities: ClassVar[bool] = True
     form: ClassVar[Form] = "cross_entropy"
-    line: ClassVar[NormativeLine] = NormativeLine("noise", "mean", False, "harmonic", "head_accuracy")
+    conventions: ClassVar[Conventions] = Conventions("noise", "mean", False, "harmonic", "head_accuracy")
 
     @property
     def exact(self) -> bool:

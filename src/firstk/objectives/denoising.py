@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import ClosedFormObjective, rows_of
 from firstk.objectives.noise import GaussianNoise, Masking
@@ -31,9 +31,9 @@ class Denoising(ClosedFormObjective):
     noise: GaussianNoise | Masking = field(default_factory=Masking)
 
     name: ClassVar[str] = "denoising"
-    takes: ClassVar[Takes] = "rows"
+    supervision: ClassVar[Supervision] = "rows"
     form: ClassVar[Form] = "least_squares"
-    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "readback_variance")
+    conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "readback_variance")
 
     @property
     def rotation_free(self) -> bool:

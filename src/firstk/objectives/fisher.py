@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import check_non_negative
 from firstk._base.linalg import shrunk
-from firstk.contracts import Form, NormativeLine, Pencil, Takes
+from firstk.contracts import Conventions, Form, Pencil, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -43,10 +43,10 @@ class Fisher(ClosedFormObjective):
     code_eps: float = 0.0
 
     name: ClassVar[str] = "fisher"
-    takes: ClassVar[Takes] = "labels"
+    supervision: ClassVar[Supervision] = "labels"
     probabilities: ClassVar[bool] = True
     form: ClassVar[Form] = "ratio_trace"
-    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "1nn_accuracy")
+    conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "1nn_accuracy")
 
     def check(self) -> None:
         """Refuse a shrinkage outside [0, 1]."""
@@ -66,7 +66,7 @@ class Fisher(ClosedFormObjective):
         """Return (Sb, Sw), Sb by its factor of class means."""
         moments = rows_of(statistics)
         classes = check_spread_classes(moments, "Fisher")
-        N = shrunk(moments.Sw, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        N = shrunk(moments.Sw, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(factor=moments.between_factor[: moments.p], N=N, most=len(classes) - 1)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import check_non_negative
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -41,9 +41,9 @@ class Mixture(ClosedFormObjective):
     lam: float = 1.0
 
     name: ClassVar[str] = "mixture"
-    takes: ClassVar[Takes] = "labels or targets"
+    supervision: ClassVar[Supervision] = "labels or targets"
     form: ClassVar[Form] = "least_squares"
-    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "uniform", "mixture")
+    conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "mixture")
 
     def check(self) -> None:
         """Refuse a negative weight."""

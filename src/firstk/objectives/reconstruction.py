@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import ClosedFormObjective, dense, rows_of
 
@@ -21,9 +21,9 @@ class Reconstruction(ClosedFormObjective):
     """
 
     name: ClassVar[str] = "reconstruction"
-    takes: ClassVar[Takes] = "rows"
+    supervision: ClassVar[Supervision] = "rows"
     form: ClassVar[Form] = "least_squares"
-    line: ClassVar[NormativeLine] = NormativeLine("orthonormal", "mean", False, "uniform", "explained_variance")
+    conventions: ClassVar[Conventions] = Conventions("orthonormal", "mean", False, "uniform", "explained_variance")
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (St, I)."""

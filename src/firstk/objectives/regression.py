@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.linalg import shrunk
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -35,9 +35,9 @@ class Regression(ClosedFormObjective):
     shrinkage: float | str | None = None
 
     name: ClassVar[str] = "regression"
-    takes: ClassVar[Takes] = "targets"
+    supervision: ClassVar[Supervision] = "targets"
     form: ClassVar[Form] = "least_squares"
-    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", False, "harmonic", "r2")
+    conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "harmonic", "r2")
 
     def check(self) -> None:
         """Refuse a shrinkage outside [0, 1]."""
@@ -46,7 +46,7 @@ class Regression(ClosedFormObjective):
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (Sxy Syx, St), the first by its factor Sxy."""
         moments = rows_of(statistics)
-        N = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        N = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(factor=moments.Sxy, N=N)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
@@ -56,7 +56,7 @@ class Regression(ClosedFormObjective):
     def quadratic(self, statistics: Statistics) -> Quadratic:
         """Return (tr Syy, Sxy, St)."""
         moments = rows_of(statistics)
-        gram = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        gram = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Quadratic(float(np.trace(moments.Syy)), moments.Sxy, gram)
 
     def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk._base.linalg import shrunk, symmetrised
 from firstk._base.rows import distinct_rows
-from firstk.contracts import Form, NormativeLine, Pencil, Quadratic, Takes
+from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import nearest_neighbors
 from firstk.moments.pairs import PairMoments
@@ -71,9 +71,9 @@ class Similarity(ClosedFormObjective):
     temperature: float = TEMPERATURE
 
     name: ClassVar[str] = "similarity"
-    takes: ClassVar[Takes] = "rows"
+    supervision: ClassVar[Supervision] = "rows"
     form: ClassVar[Form] = "ratio_trace"
-    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", True, "harmonic", "recall@10")
+    conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
 
     def check(self) -> None:
         """Refuse settings that mean nothing."""
@@ -105,9 +105,9 @@ class DotProducts(ClosedFormObjective):
     """Keep all dot products: pencil (X^T X / n, I), the uncentred singular vectors; best at every k."""
 
     name: ClassVar[str] = "dot_products"
-    takes: ClassVar[Takes] = "rows"
+    supervision: ClassVar[Supervision] = "rows"
     form: ClassVar[Form] = "least_squares"
-    line: ClassVar[NormativeLine] = NormativeLine("orthonormal", "none", False, "uniform", "recall@10")
+    conventions: ClassVar[Conventions] = Conventions("orthonormal", "none", False, "uniform", "recall@10")
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (St + mean mean^T, I)."""
@@ -136,9 +136,9 @@ class Neighbors(ClosedFormObjective):
     shrinkage: float | str | None = 0.5
 
     name: ClassVar[str] = "neighbors"
-    takes: ClassVar[Takes] = "rows"
+    supervision: ClassVar[Supervision] = "rows"
     form: ClassVar[Form] = "ratio_trace"
-    line: ClassVar[NormativeLine] = NormativeLine("metric", "mean", True, "harmonic", "recall@10")
+    conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
 
     @property
     def sample_size(self) -> int:
@@ -148,7 +148,7 @@ class Neighbors(ClosedFormObjective):
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (sym E[x x'^T] of mined pairs, St of all rows)."""
         M = statistics.once("mined", lambda: mined_agreement(statistics.sample["X"]))
-        N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
 
     def candidates(self) -> tuple[Neighbors, ...]:
@@ -172,9 +172,9 @@ class Pairs(ClosedFormObjective):
     temperature: float = TEMPERATURE
 
     name: ClassVar[str] = "pairs"
-    takes: ClassVar[Takes] = "pairs"
+    supervision: ClassVar[Supervision] = "pairs"
     form: ClassVar[Form] = "pairs"
-    line: ClassVar[NormativeLine] = NormativeLine("metric", "sides", True, "harmonic", "pair_agreement")
+    conventions: ClassVar[Conventions] = Conventions("metric", "sides", True, "harmonic", "pair_agreement")
 
     @property
     def sample_size(self) -> int:
@@ -190,7 +190,7 @@ class Pairs(ClosedFormObjective):
         if self.neighbor_weight:
             mined = statistics.once("mined", lambda: _unit(mined_agreement(_both_sides(statistics))))
             M = (1 - self.neighbor_weight) * _unit(M) + self.neighbor_weight * mined  # type: ignore[operator]
-        N = shrunk(moments.St, self.shrinkage, statistics.ambient)  # type: ignore[arg-type]
+        N = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
 
     def candidates(self) -> tuple[Pairs, ...]:

@@ -26,7 +26,7 @@ class Hooks:
     residual: ClassVar[Residual] = "none"
     traits: ClassVar[frozenset[str]] = frozenset()
     # Whether the axes of a pencil answer this ordering, so that nothing need be trained.
-    by_pencil: ClassVar[bool] = False
+    has_closed_form: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         # Tuples, whatever came: equal settings make equal orderings, also after saving and loading.

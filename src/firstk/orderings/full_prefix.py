@@ -38,7 +38,7 @@ class FullPrefix(Hooks):
 
     name: ClassVar[str] = "full_prefix"
     residual: ClassVar[Residual] = "axes"
-    by_pencil: ClassVar[bool] = True
+    has_closed_form: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
         """Refuse weights that do not fit a code of width d."""

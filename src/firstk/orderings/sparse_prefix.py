@@ -31,7 +31,7 @@ class SparsePrefix(Hooks):
 
     name: ClassVar[str] = "sparse_prefix"
     residual: ClassVar[Residual] = "blocks"
-    by_pencil: ClassVar[bool] = True
+    has_closed_form: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
         """Refuse lengths outside [1, d]."""

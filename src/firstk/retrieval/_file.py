@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base import tensors as _tensors
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.input_file import check_regular
 from firstk._base.json_fields import strict_json
 from firstk.encoder.fitted import FittedEncoder
@@ -29,7 +29,7 @@ def write_index(path: str | Path, facts: Mapping[str, Any], arrays: Mapping[str,
     """Write a file in one atomic step."""
     text = json.dumps(dict(facts), sort_keys=True, allow_nan=False)
     header = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "facts": text, "sha256": _digest(text, arrays)}
-    with whole_file(path, "An index", durable=True) as temporary, temporary.open("wb") as file:
+    with atomic_file(path, "An index", durable=True) as temporary, temporary.open("wb") as file:
         file.writelines(_tensors.pieces(arrays, header))
     return Path(path).resolve()
 

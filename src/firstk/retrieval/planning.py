@@ -37,7 +37,7 @@ _HELP = 0.7
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class CalibrationSample:
     """What the sampled queries say.
 
     Attributes
@@ -74,7 +74,7 @@ def choose_schedule(
         return everything
     rng = np.random.default_rng(seed)
     rows = codes if n <= _ROWS else codes[np.sort(rng.choice(n, _ROWS, replace=False))]
-    evidence = gather_evidence(rows, euclidean, first_stage, n_neighbors, rng)
+    evidence = calibration_sample(rows, euclidean, first_stage, n_neighbors, rng)
     schedule = _cheapest(evidence, len(rows), d, recall, n_neighbors)
     share = 1.0 if schedule is None else _multiply_adds(schedule, d, first_stage) / (len(rows) * d)
     trouble = _check_order(evidence, recall, n_neighbors, schedule, min(share, 1.0))
@@ -96,9 +96,9 @@ def choose_schedule(
 # -- evidence ------------------------------------------------------------------------------------------------------
 
 
-def gather_evidence(
+def calibration_sample(
     codes: np.ndarray, euclidean: bool, first_stage: str, n_neighbors: int, rng: np.random.Generator
-) -> Evidence:
+) -> CalibrationSample:
     """Rank the true neighbors of sampled rows by every prefix of a grid."""
     n, d = codes.shape
     centre = codes.mean(axis=0, dtype=np.float64).astype(np.float32) if euclidean else np.zeros(d, np.float32)
@@ -109,7 +109,7 @@ def gather_evidence(
     sample = _Sample(Y, asked, _true_neighbors(Y, asked, euclidean, n_neighbors), ks, euclidean)
     prefixes, first_ks = _first_stage(Y, ks, first_stage)
     ranks, kept = sample.ranks_and_kept()
-    return Evidence(
+    return CalibrationSample(
         ks,
         ranks,
         kept,
@@ -250,7 +250,7 @@ def _form_ranks(prefixes: Prefixes, sample: _Sample, ks: tuple[int, ...]) -> np.
 # -- the choice ----------------------------------------------------------------------------------------------------
 
 
-def _cheapest(evidence: Evidence, n: int, d: int, recall: float, n_neighbors: int) -> Schedule | None:
+def _cheapest(evidence: CalibrationSample, n: int, d: int, recall: float, n_neighbors: int) -> Schedule | None:
     """Search schedules of one and two shortlists."""
     look_up = _LOOK_UP if 4 * n * d > _CACHE_BYTES else d
     binary = evidence.first_ks != evidence.ks
@@ -279,7 +279,7 @@ def _cheapest(evidence: Evidence, n: int, d: int, recall: float, n_neighbors: in
 
 
 def _candidates(
-    evidence: Evidence, i: int, recall: float, n_neighbors: int
+    evidence: CalibrationSample, i: int, recall: float, n_neighbors: int
 ) -> Iterator[tuple[list[tuple[int, int]], np.ndarray]]:
     """Yield schedules that start at the i-th prefix and reach the recall, with the neighbors they hold."""
     k, ranks = evidence.first_ks[i], evidence.first_ranks[i]
@@ -330,7 +330,9 @@ def _multiply_adds(schedule: Schedule, d: int, first_stage: str) -> float:
     return total
 
 
-def _check_order(evidence: Evidence, recall: float, n_neighbors: int, schedule: Schedule | None, share: float) -> str:
+def _check_order(
+    evidence: CalibrationSample, recall: float, n_neighbors: int, schedule: Schedule | None, share: float
+) -> str:
     """Return a sentence where random coordinates do as well as the first ones; nothing where they do not."""
     k = evidence.ks[len(evidence.ks) // 2] if schedule is None else schedule.stages[-1].k
     i = evidence.ks.index(k) if k in evidence.ks else len(evidence.ks) // 2

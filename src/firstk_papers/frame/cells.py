@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError, MissingExtraError
 from firstk_papers.frame.specs import PAPERS
 
@@ -100,8 +100,8 @@ def save(folder: Path, job: Job, result: Mapping[str, Any], seconds: float) -> d
         raise InvalidInputError(
             f"A cell of '{job.study}' gives finite numbers, texts, lists and dicts: {error}"
         ) from None
-    with whole_file(folder / FOLDER / f"{job.key}.json", "A kept result") as draft:
-        draft.write_text(text, encoding="utf-8")
+    with atomic_file(folder / FOLDER / f"{job.key}.json", "A kept result") as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return json.loads(text)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
 from firstk.evaluation.report.palette import OUR_DASHES, OURS
 from firstk_papers.frame.panels import Chart, Heatmap, Panel, Pictures, Series, Table
@@ -39,10 +39,10 @@ def draw(panels: Sequence[Panel], stem: Path) -> None:
         # Placed once for both files; `savefig` would place the panels, and draw them in vain, for each.
         figure.get_layout_engine().execute(figure)
         figure.set_layout_engine("none")
-        with whole_file(stem.parent / f"{stem.name}.png", "A figure") as draft:
-            FigureCanvasAgg(figure).print_png(draft)
-        with whole_file(stem.parent / f"{stem.name}.svg", "A figure") as draft:
-            FigureCanvasSVG(figure).print_svg(draft, metadata={"Date": None})
+        with atomic_file(stem.parent / f"{stem.name}.png", "A figure") as temporary:
+            FigureCanvasAgg(figure).print_png(temporary)
+        with atomic_file(stem.parent / f"{stem.name}.svg", "A figure") as temporary:
+            FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
 
 
 def _figure(shown: Sequence[Panel]) -> Any:

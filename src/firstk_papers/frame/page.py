@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk_papers.frame.claims import SOURCES, WORDS, Verdict
 from firstk_papers.frame.drawing import cell_text
 from firstk_papers.frame.panels import Chart, Heatmap, Pictures, Table
@@ -55,8 +55,8 @@ def write_results_page(folder: Path, results: Sequence[Result], specs: Mapping[s
         papers="\n".join(_paper(p, results, folder) for p in dict.fromkeys(result.paper for result in results)),
     )
     path = folder / "index.html"
-    with whole_file(path, "The page of results", kinds=(".html",)) as draft:
-        draft.write_text(page, encoding="utf-8")
+    with atomic_file(path, "The page of results", kinds=(".html",)) as temporary:
+        temporary.write_text(page, encoding="utf-8")
     return path
 
 

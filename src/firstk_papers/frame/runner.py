@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from firstk._base.atomic_file import check_folder, whole_file
+from firstk._base.atomic_file import atomic_file, check_folder
 from firstk._base.checks import require
 from firstk._base.json_records import from_plain, to_plain
 from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError, MissingExtraError
@@ -188,8 +188,8 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
 
 def write(result: Result, folder: Path) -> None:
     """Write the record."""
-    with whole_file(folder / f"{result.stem}.json", "A result") as draft:
-        draft.write_text(result.to_json(), encoding="utf-8")
+    with atomic_file(folder / f"{result.stem}.json", "A result") as temporary:
+        temporary.write_text(result.to_json(), encoding="utf-8")
 
 
 def draw_all(records: list[Path], workers: int) -> None:

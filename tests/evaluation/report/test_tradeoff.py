@@ -8,16 +8,16 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.report import draw_tradeoff, plot_tradeoff
 from firstk.exceptions import InvalidInputError
 
 mpl.use("Agg")
 OFFERS = [
-    Offer(8, "float32", 32, 0.8),
-    Offer(16, "float32", 64, 0.9),
-    Offer(8, "int8", 8, 0.79),
-    Offer(16, "int8", 16, 0.85),
+    OperatingPoint(8, "float32", 32, 0.8),
+    OperatingPoint(16, "float32", 64, 0.9),
+    OperatingPoint(8, "int8", 8, 0.79),
+    OperatingPoint(16, "int8", 16, 0.85),
 ]
 
 
@@ -60,4 +60,4 @@ def test_bad_input_is_a_sentence(draw, table):
     with pytest.raises(InvalidInputError, match="a PrecisionTable"):
         draw(OFFERS)
     with pytest.raises(InvalidInputError, match="one of the table's offers"):
-        draw(table, Offer(1, "int8", 1, 0.1))
+        draw(table, OperatingPoint(1, "int8", 1, 0.1))

@@ -9,7 +9,7 @@ import torch
 
 from firstk._base.prefix_weights import resolve_omega
 from firstk.solvers.gradient.losses import least_squares
-from firstk.solvers.gradient.losses.base import Measure
+from firstk.solvers.gradient.losses.base import PrefixSum
 from firstk.solvers.gradient.losses.pairs import _info_nce
 from firstk.solvers.gradient.losses.ratio_trace import RatioTrace
 
@@ -28,7 +28,7 @@ def scatters(p=5):
 def test_regauging_makes_rows_orthonormal_and_keeps_the_loss():
     N, M = scatters()
     half = RatioTrace({"N": N, "M": M, "code_eps": 0.0})
-    model, measure = linear(torch.randn(3, 5, dtype=D)), Measure(resolve_omega("uniform", 3))
+    model, measure = linear(torch.randn(3, 5, dtype=D)), PrefixSum(resolve_omega("uniform", 3))
     before = half.moment_loss(model, measure)
     half.regauge(model)
     C = model.encoder.C
@@ -50,7 +50,7 @@ def test_gradients_of_the_ratio_trace_are_divided_by_their_quotients():
     N, M = torch.eye(3, dtype=D), torch.diag(torch.tensor([4.0, -2.0, 0.0], dtype=D))
     C = torch.nn.Parameter(torch.diag(torch.tensor([1.0, 3.0, 1.0], dtype=D)))
     C.grad = torch.ones(3, 3, dtype=D)
-    RatioTrace({"N": N, "M": M, "code_eps": 0.0}).precondition(linear(C), Measure(resolve_omega("uniform", 3)))
+    RatioTrace({"N": N, "M": M, "code_eps": 0.0}).precondition(linear(C), PrefixSum(resolve_omega("uniform", 3)))
     # 2 cum gamma over the row's own size; the last quotient is zero, and 1e-12 of the largest stands in for it.
     expected = torch.tensor([1 / (2 * 4.0), 9 / (2 * (2 / 3) * 2.0), 1 / (2 * 4e-12)], dtype=D)
     torch.testing.assert_close(C.grad, expected[:, None].expand(3, 3))
@@ -62,7 +62,7 @@ def test_gradients_stay_finite_where_no_quotient_is_positive():
     half = RatioTrace(
         {"N": torch.eye(2, dtype=D), "M": torch.diag(torch.tensor([-1.0, 0.0], dtype=D)), "code_eps": 0.0}
     )
-    half.precondition(linear(C), Measure(resolve_omega("uniform", 2)))
+    half.precondition(linear(C), PrefixSum(resolve_omega("uniform", 2)))
     assert C.grad.isfinite().all()
 
 
@@ -75,7 +75,7 @@ def test_a_coordinate_without_curvature_is_divided_by_a_share_of_the_others(scal
 
 def test_a_process_without_queries_adds_nothing():
     positives = torch.randn(4, 3, requires_grad=True)
-    loss = _info_nce(torch.zeros(0, 3), positives, Measure(resolve_omega("uniform", 3)), 0.1)
+    loss = _info_nce(torch.zeros(0, 3), positives, PrefixSum(resolve_omega("uniform", 3)), 0.1)
     loss.backward()
     assert loss.item() == 0.0
     assert not positives.grad.any()

@@ -12,7 +12,7 @@ from firstk import Classification, FullPrefix, Gradient, PrefixEncoder, Similari
 from firstk.data import load_banking77, load_digits, load_fashion_mnist, load_stsb, split, two_blocks
 from firstk.evaluation.baselines import BASELINES
 from firstk.metrics import paired_cosines
-from firstk.metrics.curve import Evidence, prefix_curve
+from firstk.metrics.curve import EvaluationData, prefix_curve
 
 pytest.importorskip("torch")
 KS = [4, 8, 16, 32]
@@ -196,7 +196,7 @@ def test_sts_benchmark_from_scored_pairs(data_folder, capsys, d, objective, solv
     rows = np.concatenate(sts.part("train")[:2])
     lines = [f"share of the full score kept at {ks}", shares("firstk", curve, curve.input_score)]
     for name, make in BASELINES.items():
-        base = prefix_curve(make(rows), Evidence(left=left, right=right, scores=scores), "spearman", ks)
+        base = prefix_curve(make(rows), EvaluationData(left=left, right=right, scores=scores), "spearman", ks)
         lines.append(shares(name, base, curve.input_score))
         assert (np.array(curve.score) > np.array(base.score)).all()
     with capsys.disabled():

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from firstk._base.input_file import Stamp
-from firstk._base.scratch import room
+from firstk._base.scratch import scratch_array
 from firstk.data.files.contract import reading
 
 
@@ -70,14 +70,14 @@ class FileArray:
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def _rows(self, file: BinaryIO, start: int, shape: tuple[int, ...]) -> np.ndarray:
-        out = room(shape, self.dtype)
+        out = scratch_array(shape, self.dtype)
         _fill(file, self.offset + start * self._row_bytes, out)
         return out
 
     def _columns(self, file: BinaryIO, start: int, shape: tuple[int, ...]) -> np.ndarray:
         """Read a piece of each column; columns of more than two dimensions are numbered through."""
         size, count = self.dtype.itemsize, math.prod(shape[1:])
-        out = room((count, shape[0]), self.dtype)
+        out = scratch_array((count, shape[0]), self.dtype)
         for j in range(count):
             _fill(file, self.offset + (j * len(self) + start) * size, out[j])
         return out.T.reshape(shape, order="F")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from firstk._base.atomic_file import saying, whole_file
+from firstk._base.atomic_file import atomic_file, saying
 from firstk._base.input_file import Stamp, check_regular
 from firstk._base.json_fields import strict_json
 from firstk.exceptions import InvalidInputError
@@ -48,7 +48,7 @@ class ShardLog:
     def begin(cls, target: Path, job: Mapping[str, Any], *, resume: bool) -> ShardLog:
         """Start a folder, or go on with one; refuse one that is of another job, or in the way."""
         log = cls(target, job)
-        for folder, complete in ((log.target, True), (log.draft, False)):
+        for folder, complete in ((log.target, True), (log.temporary, False)):
             if not folder.exists() or (folder.is_dir() and not _names(folder, hidden=complete)):
                 continue
             if not resume or not folder.is_dir():
@@ -60,14 +60,14 @@ class ShardLog:
         return log
 
     @property
-    def draft(self) -> Path:
+    def temporary(self) -> Path:
         """Return the name of the folder until it is complete."""
         return beside(self.target, _UNFINISHED)
 
     @property
     def folder(self) -> Path:
         """Return where the shards are."""
-        return self.target if self.complete else self.draft
+        return self.target if self.complete else self.temporary
 
     def _taken_up(self, folder: Path, complete: bool) -> ShardLog:
         try:
@@ -109,8 +109,8 @@ class ShardLog:
     def write(self) -> None:
         """Write the record, whole or not at all."""
         text = json.dumps({"job": self.job, "learned": self.learned, "done": self.done}, indent=1)
-        with whole_file(self.folder / RECORD, "The record of a folder") as draft:
-            draft.write_text(text, encoding="utf-8")
+        with atomic_file(self.folder / RECORD, "The record of a folder") as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
     def finish(self) -> None:
         """Give the folder its name."""
@@ -118,7 +118,7 @@ class ShardLog:
             with saying(self.target):
                 if self.target.exists():
                     self.target.rmdir()  # it was empty
-                os.replace(self.draft, self.target)
+                os.replace(self.temporary, self.target)
             self.complete = True
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_no_nul, check_same_length
 from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer, exactly
@@ -59,8 +59,8 @@ def creating(path: Any, layout: Layout) -> Iterator[Writer]:
     """Give a writer, and put the file in place when the block ends well; otherwise leave nothing."""
     target, form = Path(path).expanduser(), format_of(path)
     check_columns(form, target, layout)
-    with whole_file(target, f"A store of format {form.name}") as draft:
-        writer = form.create(draft, layout)
+    with atomic_file(target, f"A store of format {form.name}") as temporary:
+        writer = form.create(temporary, layout)
         try:
             yield writer
             writer.close()

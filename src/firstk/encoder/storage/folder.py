@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from firstk._base import tensors as _tensors
-from firstk._base.atomic_file import current, restore, whole_folder, write_new
+from firstk._base.atomic_file import atomic_folder, current, restore, write_new
 from firstk.encoder.storage.manifest import CARD, CONFIG, TENSORS, Manifest, check_extra_name, checksum, claims, parse
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
@@ -49,7 +49,7 @@ def write_model(
     check_target(target)
     files = model_files(config, arrays, card=card, extra=extra)
     try:
-        with whole_folder(target) as folder:
+        with atomic_folder(target) as folder:
             for name, payload in files.items():
                 write_new(folder / name, payload)  # the old model goes only when the new one is on the disk
     except OSError as error:

@@ -124,7 +124,7 @@ class Axes(Spectrum):
         """Return some of the axes, in another order."""
         return replace(self, P=self.P[:, order], spectrum=self.spectrum[order])
 
-    def lifted(self, basis: np.ndarray) -> Axes:
+    def from_basis(self, basis: np.ndarray) -> Axes:
         """Return the axes in full coordinates, when they are written in those of an orthonormal basis."""
         target = None if self.target is None else replace(self.target, cross=basis @ self.target.cross)
         return replace(self, mean=basis @ self.mean, P=basis @ self.P, target=target)

@@ -40,7 +40,7 @@ _NAMES = "look like names of rows, not like classes. Give another column, or tar
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class HeldOut:
     """Rows on which codes are judged, along principal axes.
 
     Attributes
@@ -101,11 +101,11 @@ class Gathered:
         alone.within = (self.moments.within + alone.n * (F @ F.T))[:p, :p]
         return alone if len(self.X_held) == 0 else Moments("float64").merge(alone).update(self.X_held)
 
-    def along(self, axes: Axes) -> Evidence:
+    def along(self, axes: Axes) -> HeldOut:
         """Return held-out and reference rows in the coordinates of principal axes."""
         P = axes.P.astype(np.float32)
         T_ref = (self.X_ref - axes.mean).astype(np.float32) @ P
-        return Evidence(axes.whitened(self.X_held), self.y_held, T_ref, self.y_ref, self.kind)
+        return HeldOut(axes.whitened(self.X_held), self.y_held, T_ref, self.y_ref, self.kind)
 
 
 class Gathering:

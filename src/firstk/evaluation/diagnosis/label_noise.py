@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk.evaluation.diagnosis.axes import Axes, Readout, mean_and_error
-from firstk.evaluation.diagnosis.gathering import Evidence
+from firstk.evaluation.diagnosis.gathering import HeldOut
 from firstk.metrics import nearest_neighbors
 
 # Directions past this share of the variance are the tail.
@@ -128,7 +128,7 @@ class LabelNoise:
         return [*lines, ("held-out gain by the tail", f"{self.tail_gain:+.4f} +- {self.tail_error:.4f}")]
 
 
-def look_for_noise(axes: Axes, evidence: Evidence) -> LabelNoise:
+def look_for_noise(axes: Axes, evidence: HeldOut) -> LabelNoise:
     """Judge labels by neighbors in the head of the spectrum, and the tail by what it fits and what it brings."""
     assert axes.target is not None
     head = axes.reaching(HEAD_VARIANCE)
@@ -163,7 +163,7 @@ def flip_variance(rate: float, classes: int) -> float:
     return 1.0 - (1.0 - rate) ** 2 - rate**2 / max(classes - 1, 1)
 
 
-def _disagreement(evidence: Evidence, head: int) -> tuple[float, float, float]:
+def _disagreement(evidence: HeldOut, head: int) -> tuple[float, float, float]:
     """Return the disagreement among the surest rows, its standard error, and the relative agreement of all rows.
 
     A row's own label has no part in how sure its neighbors are, so choosing the surest rows does not flatter it.

@@ -16,7 +16,7 @@ from firstk._base.json_records import from_plain, to_plain
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.diagnosis.alignment import Alignment, align
 from firstk.evaluation.diagnosis.axes import Axes, Spectrum, principal_axes, spectrum_of
-from firstk.evaluation.diagnosis.gathering import Evidence, Gathered, Kind, gather
+from firstk.evaluation.diagnosis.gathering import Gathered, HeldOut, Kind, gather
 from firstk.evaluation.diagnosis.label_noise import LabelNoise, look_for_noise
 from firstk.evaluation.diagnosis.noise import Denoising, effect_of, settings
 from firstk.evaluation.diagnosis.subspaces import Subspaces, compare_ends
@@ -244,12 +244,12 @@ def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
 
 
 def _denoising(
-    gathered: Gathered, axes: Axes, evidence: Callable[[], Evidence], shape: tuple[int, ...] | None
+    gathered: Gathered, axes: Axes, evidence: Callable[[], HeldOut], shape: tuple[int, ...] | None
 ) -> Denoising:
     """Try every noise in the coordinates in which the vectors came."""
     St, full = gathered.moments.St, axes
     if gathered.basis is not None:
-        St, full = gathered.basis @ St @ gathered.basis.T, axes.lifted(gathered.basis)
+        St, full = gathered.basis @ St @ gathered.basis.T, axes.from_basis(gathered.basis)
     held = None
     if axes.target is not None and axes.target.spread > 0 and len(gathered.X_held) >= FEWEST_HELD:
         held = (evidence().U, gathered.y_held)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from firstk.evaluation.diagnosis.axes import Axes, Readout, mean_and_error
-from firstk.evaluation.diagnosis.gathering import Evidence
+from firstk.evaluation.diagnosis.gathering import HeldOut
 from firstk.exceptions import InvalidInputError
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
@@ -84,7 +84,7 @@ class Subspaces:
         return [*lines, ("all directions", _side(self.whole))]
 
 
-def compare_ends(axes: Axes, evidence: Evidence) -> Subspaces:
+def compare_ends(axes: Axes, evidence: HeldOut) -> Subspaces:
     """Judge both ends of the spectrum on held-out rows.
 
     Principal coordinates are uncorrelated, so the best readout of any of them is known from the moments of the other
@@ -102,7 +102,7 @@ def compare_ends(axes: Axes, evidence: Evidence) -> Subspaces:
     return Subspaces(metric, SHARES, top[:-1], bottom, top[-1], len(evidence.U))
 
 
-def _sides(axes: Axes, evidence: Evidence, sizes: list[int]) -> tuple[Side, ...]:
+def _sides(axes: Axes, evidence: HeldOut, sizes: list[int]) -> tuple[Side, ...]:
     """Judge the first axes, as many as each of `sizes`."""
     ks = np.unique(sizes)
     U, y, variance = evidence.U, evidence.y, axes.variance_shares()

@@ -11,7 +11,7 @@ import numpy as np
 from firstk.encoder.curve import PrefixCurve
 from firstk.estimator.problem import pose
 from firstk.evaluation.diagnosis.axes import Axes, Readout, mean_and_error, octaves
-from firstk.evaluation.diagnosis.gathering import Evidence
+from firstk.evaluation.diagnosis.gathering import HeldOut
 from firstk.evaluation.diagnosis.subspaces import nearest_in, unit_rows
 from firstk.exceptions import FirstkError
 from firstk.moments.moments import Moments
@@ -77,14 +77,14 @@ class Suitability:
         return [head, *((curve.label, "  ".join(f"{score:6.3f}" for score in curve.score)) for curve in self.curves)]
 
 
-def compare_objectives(axes: Axes, evidence: Evidence, moments: Moments) -> Suitability:
+def compare_objectives(axes: Axes, evidence: HeldOut, moments: Moments) -> Suitability:
     """Fit every closed-form objective on the moments and judge its prefixes on the rows held out.
 
     Labels are judged by 1-NN accuracy (cosine) among the reference rows, targets by R^2 of the best linear readout.
     """
     width = min(axes.rank, MOST_COORDINATES)
     turn = axes.P[:, :width]
-    statistics = Statistics(moments.lifted(turn.T), RowSample(0), len(turn))
+    statistics = Statistics(moments.from_basis(turn.T), RowSample(0), len(turn))
     # A cosine of single numbers is -1 or 1, so labels are judged from k = 2 on.
     ks = octaves(min(MOST_PREFIX, width), least=min(2 if evidence.kind == "labels" else 1, width))
     rows: dict[str, np.ndarray] = {}
@@ -127,7 +127,7 @@ def _fitted(objective: Any, statistics: Statistics, d: int) -> np.ndarray | None
             return None
 
 
-def _judged(components: np.ndarray, axes: Axes, evidence: Evidence, ks: np.ndarray) -> np.ndarray:
+def _judged(components: np.ndarray, axes: Axes, evidence: HeldOut, ks: np.ndarray) -> np.ndarray:
     """Scores of held-out rows at each k, shape (n, len(ks)); a code shorter than k counts at its full width.
 
     `components` act on the first principal coordinates.

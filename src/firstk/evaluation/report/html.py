@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import bad_parameter
 from firstk.evaluation.report.axes import axes_data, axes_html
 from firstk.evaluation.report.images import images_data, images_html
@@ -51,9 +51,9 @@ def write_page(path: str | os.PathLike[str], page: Page) -> Path:
         If `page` is no Page, or the file cannot be written there.
     """
     text = render_page(page)
-    with whole_file(path, "A report", kinds=(".html", ".htm")) as draft:
+    with atomic_file(path, "A report", kinds=(".html", ".htm")) as temporary:
         # Labels may hold halves of surrogate pairs, which no file can: they become question marks.
-        draft.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     return Path(path)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstk._base.checks import bad_parameter, is_int
-from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.records import AxisStatistics, ImageSamples
 
 
@@ -44,7 +44,7 @@ class PrecisionSection:
     heading: str
     text: str
     table: PrecisionTable
-    chosen: Offer | None = None
+    chosen: OperatingPoint | None = None
 
     def __post_init__(self) -> None:
         _check(self, "table", PrecisionTable)

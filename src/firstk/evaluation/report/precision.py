@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.report.page import Page
 from firstk.evaluation.report.reading import NOTHING, score_text
 from firstk.evaluation.report.tradeoff import FRAME, SMALL, draw_tradeoff, looks_of_precisions
@@ -49,7 +49,7 @@ def _table(table: PrecisionTable, current: int, number: int) -> str:
     offers = {(offer.k, offer.precision): offer for offer in table.offers}
     rows = []
     for k in sorted({offer.k for offer in table.offers}):
-        cells = "".join(_cell(offers.get((k, name)), table.front) for name in table.precisions)
+        cells = "".join(_cell(offers.get((k, name)), table.pareto_front) for name in table.precisions)
         now = ' class="now"' if k == current else ""
         rows.append(f'<tr data-offer="{k}"{now}><th scope="row">{k}</th>{cells}</tr>')
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.precisions)
@@ -61,7 +61,7 @@ def _table(table: PrecisionTable, current: int, number: int) -> str:
     )
 
 
-def _cell(offer: Offer | None, front: tuple[Offer, ...]) -> str:
+def _cell(offer: OperatingPoint | None, front: tuple[OperatingPoint, ...]) -> str:
     if offer is None:
         return f"<td>{NOTHING}</td>"
     star = '<span class="star">*</span>' if offer in front else '<span class="star"></span>'

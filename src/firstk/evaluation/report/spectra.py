@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from firstk._base.atomic_file import whole_file
+from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.report.figures import plot_curves
@@ -52,6 +52,6 @@ def write_figure(path: Path, spectrum: PrefixCurve | None, alignment: Sequence[P
     check_figure(path)
     if spectrum is None:
         raise InvalidInputError("There is no spectrum to draw: the vectors do not vary.")
-    with whole_file(path, "A figure") as draft:
-        plot_spectrum(spectrum, alignment).savefig(draft, format=path.suffix.lower()[1:], dpi=150)
+    with atomic_file(path, "A figure") as temporary:
+        plot_spectrum(spectrum, alignment).savefig(temporary, format=path.suffix.lower()[1:], dpi=150)
     return path

@@ -7,7 +7,7 @@ from dataclasses import replace
 from firstk._base.checks import bad_parameter
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.records import Comparison, Study
+from firstk.evaluation.records import Comparison, HeldOutReport
 from firstk.evaluation.report.page import Page, Section, name_of
 from firstk.evaluation.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
 from firstk.evaluation.report.reading import score_text, size_of
@@ -70,12 +70,12 @@ IMAGES_TEXT = (
 )
 
 
-def page_of(study: Study, *, rows: int | None = None, k: int | None = None, keep: float = 0.99) -> Page:
+def page_of(study: HeldOutReport, *, rows: int | None = None, k: int | None = None, keep: float = 0.99) -> Page:
     """Return the page of a study.
 
     Parameters
     ----------
-    study : Study
+    study : HeldOutReport
     rows : int, optional
         How many vectors are to be stored; as many as the file held, if not given.
     k : int, optional

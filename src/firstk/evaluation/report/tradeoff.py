@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from firstk._base.checks import bad_parameter, require
-from firstk.evaluation.operating_points import Offer, PrecisionTable
+from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.report.layout import Frame, Octaves, Values, shortened
 from firstk.evaluation.report.palette import RAW, RAW_NAME, Look, assign
 from firstk.evaluation.report.reading import score_text
@@ -20,13 +20,13 @@ SMALL = Frame(width=380, height=312, left=44, right=362, top=52, bottom=264, lab
 LEGEND_LINE = 20.0
 
 
-def plot_tradeoff(table: PrecisionTable, chosen: Offer | None = None, ax: Any = None) -> Any:
+def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, ax: Any = None) -> Any:
     """Draw score against bytes per vector, a line for each precision, the front in black.
 
     Parameters
     ----------
     table : PrecisionTable
-    chosen : Offer, optional
+    chosen : OperatingPoint, optional
         One of the table's, marked with a ring.
     ax : matplotlib axes, optional
         Where to draw; a new figure if not given.
@@ -44,7 +44,7 @@ def plot_tradeoff(table: PrecisionTable, chosen: Offer | None = None, ax: Any = 
         offers = [offer for offer in table if offer.precision == name]
         bytes_, scores = [o.bytes for o in offers], [o.score for o in offers]
         ax.plot(bytes_, scores, color=look.color, marker="o", markersize=3, linewidth=1.2, label=name)
-    front = table.front
+    front = table.pareto_front
     ax.step(
         [o.bytes for o in front], [o.score for o in front], where="post", color="#1b1d22", linewidth=0.8, label="front"
     )
@@ -64,7 +64,7 @@ def plot_tradeoff(table: PrecisionTable, chosen: Offer | None = None, ax: Any = 
 
 
 def draw_tradeoff(
-    table: PrecisionTable, chosen: Offer | None = None, *, ids: str = "tradeoff", frame: Frame = FRAME
+    table: PrecisionTable, chosen: OperatingPoint | None = None, *, ids: str = "tradeoff", frame: Frame = FRAME
 ) -> str:
     """Draw the same as SVG, in the colours of the page's style sheet; `ids` tells several on one page apart."""
     _check(table, chosen, "draw_tradeoff")
@@ -86,7 +86,9 @@ def draw_tradeoff(
 
 def describe(table: PrecisionTable) -> str:
     """Say in words what the picture shows: the front, from the fewest bytes to the most."""
-    front = "; ".join(f"{score_text(o.score)} in {o.bytes} bytes (k = {o.k}, {o.precision})" for o in table.front)
+    front = "; ".join(
+        f"{score_text(o.score)} in {o.bytes} bytes (k = {o.k}, {o.precision})" for o in table.pareto_front
+    )
     raw = "" if table.input_score is None else f" {RAW_NAME.capitalize()}: {score_text(table.input_score)}."
     return f"No other is better for as few bytes: {front}.{raw}"
 
@@ -122,7 +124,7 @@ class _Picture:
     across: Octaves
     up: Values
 
-    def point(self, offer: Offer) -> tuple[float, float]:
+    def point(self, offer: OperatingPoint) -> tuple[float, float]:
         return self.frame.x(self.across.share(offer.bytes)), self.frame.y(self.up.share(offer.score))
 
 
@@ -169,7 +171,7 @@ def _line(picture: _Picture, name: str, look: Look) -> str:
 
 def _front(picture: _Picture) -> str:
     """Draw steps: until more bytes are spent, the score stays."""
-    points = [picture.point(offer) for offer in picture.table.front]
+    points = [picture.point(offer) for offer in picture.table.pareto_front]
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
     return f'<path class="front" d="{path}" fill="none" stroke-width="1" style="stroke:currentColor"/>'
 
@@ -186,7 +188,7 @@ def _legend(picture: _Picture) -> str:
     return '<g class="names">' + "".join(parts) + "</g>"
 
 
-def _ring(picture: _Picture, chosen: Offer) -> str:
+def _ring(picture: _Picture, chosen: OperatingPoint) -> str:
     x, y = picture.point(chosen)
     return (
         f'<circle class="chosen" cx="{x:.1f}" cy="{y:.1f}" r="8" fill="none" stroke-width="2" '

@@ -24,7 +24,7 @@ from firstk.losses.functional.cosent import cosent
 from firstk.losses.functional.cosine import cosine_similarity
 from firstk.losses.functional.cross_entropy import cross_entropy
 from firstk.losses.functional.sampling import draw_prefixes
-from firstk.solvers.gradient.losses.base import Measure
+from firstk.solvers.gradient.losses.base import PrefixSum
 
 Columns = list[Tensor]
 
@@ -48,7 +48,7 @@ class Form:
 
     estimators: ClassVar[tuple[str, ...]] = ("exact", "sampled")
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
         """Return sum_k omega_k loss_k."""
         raise NotImplementedError
 
@@ -65,7 +65,7 @@ class Contrastive(Form):
         """The ranking loss that holds the settings; cached losses wrap one."""
         return self.loss.loss if isinstance(self.loss, stock.CachedMultipleNegativesRankingLoss) else self.loss
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
         """Return the full-prefix InfoNCE; documents are gathered from all devices where the loss says so."""
         if len(embeddings) < 2:
             raise InvalidInputError(
@@ -100,7 +100,7 @@ class Contrastive(Form):
 class ScoredCosine(Form):
     """Cosines against graded scores, by squared error."""
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
         """Return sum_k omega_k mean (cos_k - score)^2."""
         left, right = _two(embeddings, self.loss)
         return cosine_similarity(left, right, _given(labels, self.loss).view(-1), **measure.options())
@@ -111,7 +111,7 @@ class Ranked(Form):
 
     estimators: ClassVar[tuple[str, ...]] = ("exact",)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
         """Return sum_k omega_k CoSENT_k."""
         left, right = _two(embeddings, self.loss)
         scores = _given(labels, self.loss).view(-1)
@@ -133,7 +133,7 @@ class Classified(Form):
         parts += [u * v] if self.loss.concatenation_sent_multiplication else []
         return torch.stack(parts, 1).to(self.loss.classifier.weight.dtype)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
         """Return sum_k omega_k of the cross-entropy under the shared classifier."""
         features, head, criterion = self._features(embeddings), self.loss.classifier, self.loss.loss_fct
         labels = _given(labels, self.loss)
@@ -181,7 +181,7 @@ class Distilled(Form):
         errors = [F.mse_loss(z, t.to(z), reduction="none").mean(0) for z, t in zip(embeddings, columns, strict=True)]
         return torch.stack(errors).mean(0)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
         """Return sum_k omega_k (1/k) sum_{j<=k} e_j."""
         errors = self._errors(embeddings, labels).cumsum(0)
         lengths = torch.arange(1, len(errors) + 1, device=errors.device)
@@ -200,7 +200,7 @@ class Drawn(Form):
 
     estimators: ClassVar[tuple[str, ...]] = ("sampled",)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: Measure) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
         """Return the loss at one prefix drawn for the batch."""
         weights: PrefixWeights = measure.weights.without_first()
         k = int(draw_prefixes(weights, 1, torch.device("cpu"), measure.generator))

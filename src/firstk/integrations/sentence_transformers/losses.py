@@ -14,7 +14,7 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import IllegalCombinationError
 from firstk.integrations.sentence_transformers.forms import Columns, form_of
 from firstk.losses.functional._inputs import weights_of
-from firstk.solvers.gradient.losses.base import Measure
+from firstk.solvers.gradient.losses.base import PrefixSum
 
 # Prefixes whose losses are logged when none are named, beside the full width.
 _LOGGED = (8, 32, 128)
@@ -130,7 +130,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
         """Return the weighted loss of embeddings, (n, d) for each column of texts."""
         d = embeddings[0].shape[1]
         self._parts = self._logged(embeddings, labels, d)
-        measure = Measure(weights_of(self.omega, d, _OWNER), self.estimator, self.generator)
+        measure = PrefixSum(weights_of(self.omega, d, _OWNER), self.estimator, self.generator)
         return self.form.total(embeddings, labels, measure)
 
     @torch.no_grad()

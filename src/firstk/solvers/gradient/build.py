@@ -25,10 +25,10 @@ from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics
 from firstk.solvers.gradient import initial as starts
-from firstk.solvers.gradient.losses import HALVES
-from firstk.solvers.gradient.losses.base import Measure
+from firstk.solvers.gradient.losses import TRAINING_LOSSES
+from firstk.solvers.gradient.losses.base import PrefixSum
 from firstk.solvers.gradient.networks import LinearEncoder, Model, build_mlp, check_width, global_seed
-from firstk.solvers.gradient.processes import Alone
+from firstk.solvers.gradient.processes import SingleProcess
 from firstk.solvers.gradient.task import Task
 from firstk.solvers.gradient.validation import held_out
 
@@ -114,7 +114,7 @@ def build(request: Request) -> Task:
     if not request.linear:
         d = check_width(encoder, rows["input" if "input" in rows else "left"], request.width)
         start = starts.of_network(request, d)
-    weights = request.ordering.measure(d, request.objective.line.omega)
+    weights = request.ordering.measure(d, request.objective.conventions.omega)
     model = Model(
         encoder,
         None if start.shared is None else tensor(start.shared),
@@ -122,11 +122,11 @@ def build(request: Request) -> Task:
         {name: tensor(part) for name, part in request.ordering.extras(d).items()},
         _own_heads(request, start, weights, tensor),
     ).to(device)
-    ranks = request.ranks or Alone()
-    measure = Measure(weights, _estimator(request, half, weights), generator, ranks, 1 / ranks.size)
+    ranks = request.ranks or SingleProcess()
+    measure = PrefixSum(weights, _estimator(request, half, weights), generator, ranks, 1 / ranks.size)
     weight = None if request.rows is None or on_moments else request.rows.get("weight")
     if weight is not None:
-        weight = torch.cat(ranks.gathered(torch.as_tensor(np.asarray(weight))))
+        weight = torch.cat(ranks.all_gather(torch.as_tensor(np.asarray(weight))))
     split = held_out(request, rows, generator, weight, on_moments, ranks)
     return Task(
         model,
@@ -217,7 +217,7 @@ def _on_moments(request: Request) -> bool:
     """Tell whether losses come from moments, refusing a fit that needs rows and has none."""
     if request.rows is None:
         check_streamable(request)
-    half, name = HALVES[request.form], request.objective.name
+    half, name = TRAINING_LOSSES[request.form], request.objective.name
     batched, sampled = _in_batches(request.solver), request.ordering.estimator == "sampled"
     if sampled and not half.row_sums:
         raise IllegalCombinationError(
@@ -251,7 +251,12 @@ def _moments_suffice(problem: Any) -> bool:
     """Tell whether the loss can be had from moments alone."""
     linear = isinstance(problem.network, str) and problem.network == "linear"
     sampled = problem.ordering.estimator == "sampled"
-    return HALVES[problem.objective.form].from_moments and linear and not sampled and not _in_batches(problem.solver)
+    return (
+        TRAINING_LOSSES[problem.objective.form].from_moments
+        and linear
+        and not sampled
+        and not _in_batches(problem.solver)
+    )
 
 
 def _in_batches(solver: Any) -> bool:
@@ -284,7 +289,7 @@ def _whitener(request: Request) -> np.ndarray | None:
             )
         return None
     R = whitener(request.metric, request.statistics.moments.eps)
-    return R @ _turn(R.shape[1], request.seed) if HALVES[request.form].turned else R
+    return R @ _turn(R.shape[1], request.seed) if TRAINING_LOSSES[request.form].turned else R
 
 
 def _turn(r: int, seed: int) -> np.ndarray:
@@ -312,7 +317,7 @@ def half_of(request: Request, R: np.ndarray | None, tensor: Any) -> Any:
         settings = {"label_smoothing": getattr(objective, "label_smoothing", 0.0)}
     else:
         settings = {"temperature": objective.temperature}  # type: ignore[attr-defined]
-    return HALVES[request.form](settings)
+    return TRAINING_LOSSES[request.form](settings)
 
 
 def _length(request: Request, R: np.ndarray | None) -> float:
@@ -326,7 +331,7 @@ def _encoder(request: Request, start: Any, R: np.ndarray | None, tensor: Any, co
         return LinearEncoder(tensor(start.encoder), None if R is None else tensor(R), constant)
     if isinstance(request.network, MLP):
         with global_seed(request.seed):
-            return build_mlp(request.network, request.statistics.ambient, d).to(tensor(0.0).dtype)
+            return build_mlp(request.network, request.statistics.n_features, d).to(tensor(0.0).dtype)
     return copy.deepcopy(request.network).to(tensor(0.0).dtype)  # the user's own stays as it was given
 
 
@@ -347,7 +352,7 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
     assert rows is not None
     if on_moments and "codes" not in request.ordering.traits:
         return {}
-    if objective.takes == "pairs":
+    if objective.supervision == "pairs":
         left, right = (
             _inputs(rows[side], mean, R) for side, mean in (("left", request.query_mean), ("right", request.mean))
         )
@@ -368,7 +373,7 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
                 "its noise is known through its moments only",
                 "network='linear' with batch_size='auto'",
             ) from None
-    elif objective.takes == "labels":
+    elif objective.supervision == "labels":
         assert isinstance(request.statistics.moments, Moments)
         labels = np.searchsorted(request.statistics.moments.group_labels, rows["y"])
         found["label"] = torch.as_tensor(labels, device=found["input"].device)
@@ -383,8 +388,8 @@ def _tensors(request: Request, R: np.ndarray | None, tensor: Any, on_moments: bo
 
 def _over_ranks(request: Request) -> Callable[[np.ndarray], np.ndarray]:
     """Return what puts a column of all ranks together."""
-    ranks = request.ranks or Alone()
-    return lambda column: torch.cat(ranks.gathered(torch.as_tensor(column))).numpy()
+    ranks = request.ranks or SingleProcess()
+    return lambda column: torch.cat(ranks.all_gather(torch.as_tensor(column))).numpy()
 
 
 def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None) -> np.ndarray:

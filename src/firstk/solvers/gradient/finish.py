@@ -16,7 +16,7 @@ from firstk.losses.functional.reconstruction import reconstruction_per_prefix
 from firstk.moments.moments import Moments
 from firstk.solvers.gradient.build import Request, half_of
 from firstk.solvers.gradient.canonical import Code, flag_form, head_form, shared_form, sorted_form, with_signs
-from firstk.solvers.gradient.losses.base import Measure
+from firstk.solvers.gradient.losses.base import PrefixSum
 from firstk.solvers.gradient.networks import LinearEncoder, Model, exported
 from firstk.solvers.gradient.task import Task
 
@@ -50,7 +50,7 @@ def _linear(request: Request, task: Task, config: dict[str, Any]) -> FittedEncod
         query_mean=request.query_mean + model.encoder.centre(),
         decoder=decoder,
         head=head,
-        normalized=objective.line.normalized,
+        normalized=objective.conventions.normalized,
         pinned=min(request.solution.pinned, len(code.components)),
         config=config | {"optimality_gap": gap},
     )
@@ -94,7 +94,7 @@ def canonical(request: Request, code: Code, second_moment: np.ndarray) -> Code:
         return code.scaled(np.full(len(code.components), 1 / size))
     if form == "cross_entropy":
         return head_form(code, request.objective.scale_of(request.linear), second_moment)  # type: ignore[attr-defined]
-    return shared_form(code, ordering.residual, blocks, request.objective.line.scaling)
+    return shared_form(code, ordering.residual, blocks, request.objective.conventions.scaling)
 
 
 def _readouts(
@@ -143,7 +143,7 @@ def _gains(task: Task) -> np.ndarray:
     return -np.diff(_required(losses), prepend=float(empty))
 
 
-def _optimality_gap(request: Request, measure: Measure, code: Code) -> float | None:
+def _optimality_gap(request: Request, measure: PrefixSum, code: Code) -> float | None:
     """Return how much of the possible decrease of the loss is missing, against the closed form; None without one.
 
     0 is the optimum, 1 no better than no code at all; the loss is the objective's, without an ordering's penalty.
@@ -158,12 +158,12 @@ def _optimality_gap(request: Request, measure: Measure, code: Code) -> float | N
         q = request.quadratic
         best = replace(best, shared=np.linalg.lstsq(B @ q.gram @ B.T, B @ q.cross, rcond=None)[0].T)
         empty = q.total
-    found, least = (_loss(request, Measure(measure.weights), each) for each in (code, best))
+    found, least = (_loss(request, PrefixSum(measure.weights), each) for each in (code, best))
     return max(0.0, found - least) / max(abs(empty - least), np.finfo(float).tiny)
 
 
 @torch.no_grad()
-def _loss(request: Request, measure: Measure, code: Code) -> float:
+def _loss(request: Request, measure: PrefixSum, code: Code) -> float:
     def tensor(array: Any) -> torch.Tensor:
         return torch.tensor(np.asarray(array), dtype=torch.float64)
 
@@ -202,10 +202,10 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
         query_mean=request.query_mean,
         decoder=decoder,
         head=head,
-        normalized=objective.line.normalized,
+        normalized=objective.conventions.normalized,
         pinned=len(code.components),
         config=config | {"optimality_gap": None},
-        body=exported(model.encoder, request.statistics.ambient),
+        body=exported(model.encoder, request.statistics.n_features),
         origin=origin,
     )
 

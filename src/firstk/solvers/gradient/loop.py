@@ -74,7 +74,7 @@ class _Run:
         self.at = _Progress()
         self.began = time.perf_counter()
         self.mark = ""
-        task.ranks.agree(task.model)
+        task.ranks.broadcast_parameters(task.model)
         if settings.checkpoint is not None:
             self.mark = _mark(task, plan, seed)
         if settings.resume:
@@ -236,7 +236,7 @@ class _Run:
             "model": self.task.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "generator": self.generator.get_state(),
-            "global": self.task.ranks.gathered(torch.get_rng_state()),
+            "global": self.task.ranks.all_gather(torch.get_rng_state()),
         }
         if not self.task.ranks.rank:
             _checkpoint.write(self.settings.checkpoint, state, self.mark)  # type: ignore[arg-type]
@@ -244,7 +244,7 @@ class _Run:
     def _restore(self) -> None:
         ranks, folder = self.task.ranks, self.settings.checkpoint
         assert folder is not None
-        state = ranks.first_says(None if ranks.rank else _checkpoint.read(folder, self.mark))
+        state = ranks.broadcast_object(None if ranks.rank else _checkpoint.read(folder, self.mark))
         if state is None:
             return
         try:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstk.encoder.network import MLP, Layers
-from firstk.encoder.torch_network import ModuleBody
+from firstk.encoder.torch_network import TorchNetwork
 from firstk.exceptions import InvalidInputError
 
 _GLOBAL_GENERATOR = threading.RLock()
@@ -122,7 +122,7 @@ def exported(encoder: nn.Module, p: int) -> Any:
     """Return a trained network as a body: numpy layers where it is an MLP of ours, else the module itself."""
     if isinstance(encoder, nn.Sequential) and all(isinstance(part, _OURS) for part in encoder):
         return _folded(encoder)
-    return ModuleBody(encoder, p)
+    return TorchNetwork(encoder, p)
 
 
 _OURS = (nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Dropout, UnitNorm)

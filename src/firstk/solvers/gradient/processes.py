@@ -2,7 +2,7 @@
 
 A *rank* is one of the processes. Rows have numbers over all ranks, and a batch is a list of such numbers, the same on
 every rank: each takes the rows it has. What a rank contributes to the loss is its share, and the shares add up to the
-loss of the batch. `Alone` is the answer of a process that has no others; the other is in
+loss of the batch. `SingleProcess` is the answer of a process that has no others; the other is in
 `firstk.integrations.distributed`.
 """
 
@@ -14,13 +14,13 @@ from typing import Any
 from torch import Tensor
 
 
-class Alone:
+class SingleProcess:
     """One process that has all the rows."""
 
     rank = 0
     size = 1
 
-    def joined(self, part: Tensor) -> Tensor:
+    def all_gather_rows(self, part: Tensor) -> Tensor:
         """Return the rows of all ranks, one after the other; gradients go back to the rank that each row came from."""
         return part
 
@@ -39,14 +39,14 @@ class Alone:
         """Tell whether the flag is up on any rank."""
         return flag
 
-    def gathered(self, part: Tensor) -> list[Tensor]:
+    def all_gather(self, part: Tensor) -> list[Tensor]:
         """Return a tensor of each rank, of any length, without gradient."""
         return [part]
 
-    def agree(self, model: Any) -> None:
+    def broadcast_parameters(self, model: Any) -> None:
         """Give every rank the parameters of the first."""
 
-    def first_says(self, thing: Any) -> Any:
+    def broadcast_object(self, thing: Any) -> Any:
         """Return what the first rank has."""
         return thing
 

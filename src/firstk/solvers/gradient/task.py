@@ -96,8 +96,8 @@ class Task:
         if self.numbers is None:
             return {name: part[:count] for name, part in self.rows.items()}
         here = int(torch.searchsorted(self.numbers, count))
-        order = torch.cat(self.ranks.gathered(self.numbers[:here])).argsort()
-        return {name: torch.cat(self.ranks.gathered(part[:here]))[order] for name, part in self.rows.items()}
+        order = torch.cat(self.ranks.all_gather(self.numbers[:here])).argsort()
+        return {name: torch.cat(self.ranks.all_gather(part[:here]))[order] for name, part in self.rows.items()}
 
     def _shared(self, positions: Tensor, total: int) -> Any:
         """Return the measure of a batch of which the rows at these positions are here."""

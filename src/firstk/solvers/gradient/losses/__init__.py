@@ -13,7 +13,7 @@ from firstk.solvers.gradient.losses.least_squares import LeastSquares
 from firstk.solvers.gradient.losses.pairs import Positives, ScoredPairs
 from firstk.solvers.gradient.losses.ratio_trace import RatioTrace
 
-HALVES: dict[str, Any] = {
+TRAINING_LOSSES: dict[str, Any] = {
     "least_squares": LeastSquares,
     "ratio_trace": RatioTrace,
     "cross_entropy": CrossEntropy,

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights
-from firstk.solvers.gradient.processes import Alone
+from firstk.solvers.gradient.processes import SingleProcess
 
 
 @dataclass(frozen=True)
-class Measure:
+class PrefixSum:
     """Weights of the prefixes and how their sum is found; what part of the batch is here, and who has the rest."""
 
     weights: PrefixWeights
     estimator: str = "exact"
     generator: Any = None
-    ranks: Alone = field(default_factory=Alone)
+    ranks: SingleProcess = field(default_factory=SingleProcess)
     share: float = 1.0
 
     def options(self) -> dict[str, Any]:
@@ -27,7 +27,7 @@ class Measure:
 
 
 @dataclass
-class Half:
+class TrainingLoss:
     """Defaults of a torch half.
 
     Attributes
@@ -56,18 +56,18 @@ class Half:
     epochs: ClassVar[int] = 15
     steps: ClassVar[int] = 600
 
-    def loss(self, model: Any, code: Any, batch: dict[str, Tensor], measure: Measure) -> Tensor:
+    def loss(self, model: Any, code: Any, batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
         """Return the weighted loss of a batch: where rows are compared with one another, with those of all ranks.
 
         The shares of all ranks times what they return add up to the loss of the whole batch, and gradients likewise.
         """
         raise NotImplementedError
 
-    def moment_loss(self, model: Any, measure: Measure) -> Tensor:
+    def moment_loss(self, model: Any, measure: PrefixSum) -> Tensor:
         """Return the weighted loss of a linear encoder from moments."""
         raise NotImplementedError
 
-    def precondition(self, model: Any, measure: Measure) -> None:
+    def precondition(self, model: Any, measure: PrefixSum) -> None:
         """Divide the gradients by the curvature of each coordinate, in place."""
         raise NotImplementedError
 

@@ -9,13 +9,13 @@ from torch import Tensor
 from firstk._base.prefix_weights import beyond
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.losses.functional.stacked_heads import stacked_heads, stacked_heads_per_prefix
-from firstk.solvers.gradient.losses.base import Half, Measure
+from firstk.solvers.gradient.losses.base import PrefixSum, TrainingLoss
 
 # Numbers of rows times prefixes times classes, of which torch takes 2^27 in half a second.
 _WORTH_LOADING = 1 << 27
 
 
-class CrossEntropy(Half):
+class CrossEntropy(TrainingLoss):
     """``CE(b + sum_{j<=k} z_j w_j)`` (Talukder et al. 2026 (32)); settings: label_smoothing.
 
     The heads of short prefixes are few and small, and are always summed exactly: where prefixes are drawn, they are
@@ -29,7 +29,7 @@ class CrossEntropy(Half):
     batch_size: ClassVar[int] = 128
     epochs: ClassVar[int] = 25
 
-    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
+    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
         """Return the weighted loss of the batch."""
         options = measure.options() | self.settings
         if model.own_weight is None:

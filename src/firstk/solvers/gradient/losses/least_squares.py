@@ -9,24 +9,24 @@ from torch import Tensor
 
 from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.reconstruction import reconstruction
-from firstk.solvers.gradient.losses.base import Half, Measure
+from firstk.solvers.gradient.losses.base import PrefixSum, TrainingLoss
 
 # Relative ridge of the curvature: coordinates that no prefix weighs have none.
 _RIDGE = 1e-10
 
 
-class LeastSquares(Half):
+class LeastSquares(TrainingLoss):
     """``E|t - A_k B_k x|^2``; settings: total, cross (p, q) and gram (p, p) of :class:`firstk.contracts.Quadratic`."""
 
     from_moments: ClassVar[bool] = True
     learning_rate: ClassVar[float] = 1e-2
     steps: ClassVar[int] = 3000
 
-    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
+    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
         """Return sum_k omega_k mean_i |t_i - c - sum_{j<=k} z_ij a_j|^2."""
         return reconstruction(batch["target"], code, model.decoder, model.bias, **measure.options())
 
-    def moment_loss(self, model: Any, measure: Measure) -> Tensor:
+    def moment_loss(self, model: Any, measure: PrefixSum) -> Tensor:
         """Return total - 2 sum_i cum_i (B cross A)_ii + sum_ij cum_max(i,j) (A^T A)_ij (B gram B^T)_ij."""
         cum, both = _tables(measure, model.decoder)
         BX, GZ = self._products(model)
@@ -43,7 +43,7 @@ class LeastSquares(Half):
         return BX, (BX if gram is cross else C @ gram) @ C.t()
 
     @torch.no_grad()
-    def precondition(self, model: Any, measure: Measure) -> None:
+    def precondition(self, model: Any, measure: PrefixSum) -> None:
         """Divide by the Hessian of each block: 2 cum_max (A^T A) for C, 2 cum_max (C gram C^T) for A.
 
         In whitened coordinates this makes a step of the encoder its exact minimiser for the decoder as it is, and the
@@ -61,6 +61,6 @@ def _divided(curvature: Tensor, gradient: Tensor) -> Tensor:
     return torch.linalg.solve(2 * (curvature + ridge * torch.eye(len(curvature)).to(curvature)), gradient)
 
 
-def _tables(measure: Measure, like: Tensor) -> tuple[Tensor, Tensor]:
+def _tables(measure: PrefixSum, like: Tensor) -> tuple[Tensor, Tensor]:
     cum = as_tensor(measure.weights.cum, like)
     return cum, torch.minimum(cum[:, None], cum)

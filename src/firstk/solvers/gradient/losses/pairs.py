@@ -9,10 +9,10 @@ from torch import Tensor
 
 from firstk.losses.functional.contrastive import info_nce
 from firstk.losses.functional.cosent import cosent
-from firstk.solvers.gradient.losses.base import Half, Measure
+from firstk.solvers.gradient.losses.base import PrefixSum, TrainingLoss
 
 
-class Pairs(Half):
+class Pairs(TrainingLoss):
     """What both kinds share: cosines after truncation, prefix 1 without weight, and pairs compared with pairs.
 
     A batch is therefore no sum over rows, and prefixes are never drawn. Settings: temperature.
@@ -30,14 +30,14 @@ class Positives(Pairs):
     epochs: ClassVar[int] = 5
     steps: ClassVar[int] = 100
 
-    def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: Measure) -> Tensor:
+    def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
         """Return the weighted loss of the batch; `code` holds both sides."""
         return _info_nce(*code, measure, self.settings["temperature"])
 
 
-def _info_nce(queries: Tensor, positives: Tensor, measure: Measure, temperature: float) -> Tensor:
+def _info_nce(queries: Tensor, positives: Tensor, measure: PrefixSum, temperature: float) -> Tensor:
     """Compare the queries at hand with the documents of all ranks."""
-    documents = measure.ranks.joined(positives)
+    documents = measure.ranks.all_gather_rows(positives)
     first = measure.ranks.before(len(queries))
     if not len(queries):
         return 0.0 * documents.sum()
@@ -58,7 +58,7 @@ class ScoredPairs(Pairs):
     epochs: ClassVar[int] = 10
     steps: ClassVar[int] = 600
 
-    def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: Measure) -> Tensor:
+    def loss(self, model: Any, code: tuple[Tensor, Tensor], batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
         """Return the weighted loss of the batch; `code` holds both sides."""
-        left, right, scores = (measure.ranks.joined(part) for part in (*code, batch["scores"]))
+        left, right, scores = (measure.ranks.all_gather_rows(part) for part in (*code, batch["scores"]))
         return cosent(left, right, scores, scale=1 / self.settings["temperature"], omega=measure.weights)

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.fisher import fisher, fisher_from_codes
-from firstk.solvers.gradient.losses.base import Half, Measure
+from firstk.solvers.gradient.losses.base import PrefixSum, TrainingLoss
 
 
-class RatioTrace(Half):
+class RatioTrace(TrainingLoss):
     """``-tr((B_k N B_k^T)^-1 B_k M B_k^T)``; settings: M and N (p, p), code_eps, and both whitened.
 
     It depends on the nested spans alone, so any lower-triangular change of the encoder is free: `regauge` takes the
@@ -23,13 +23,13 @@ class RatioTrace(Half):
     from_moments: ClassVar[bool] = True
     scale_free: ClassVar[bool] = True
 
-    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: Measure) -> Tensor:
+    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
         """Return the loss of the batch's codes and labels, for networks that moments do not serve.
 
         Against the total scatter, so that it has a bound; with eps on the code, which is Talukder et al. 2026's bound,
         as Talukder et al. 2026 has it.
         """
-        eps, joined = self.settings["code_eps"], measure.ranks.joined
+        eps, joined = self.settings["code_eps"], measure.ranks.all_gather_rows
         return fisher_from_codes(
             joined(code),
             joined(batch["label"]),
@@ -42,13 +42,13 @@ class RatioTrace(Half):
         prefix = "" if model.encoder.R is None else "white_"
         return self.settings[prefix + "N"], self.settings[prefix + "M"]
 
-    def moment_loss(self, model: Any, measure: Measure) -> Tensor:
+    def moment_loss(self, model: Any, measure: PrefixSum) -> Tensor:
         """Return the loss from the pencil alone."""
         eps = self.settings["code_eps"]
         return fisher(model.encoder.C, *self._scatters(model), omega=measure.weights, code_eps=eps)
 
     @torch.no_grad()
-    def precondition(self, model: Any, measure: Measure) -> None:
+    def precondition(self, model: Any, measure: PrefixSum) -> None:
         """Divide row k by 2 cum_k gamma_k, gamma_k its own quotient: steps then have the size of relative gaps."""
         C, (N, M) = model.encoder.C, self._scatters(model)
         size = ((C @ N) * C).sum(1)
