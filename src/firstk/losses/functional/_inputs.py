@@ -7,7 +7,7 @@ bfloat16 has no correct digit to spare. Gradients come back in the dtype of the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -53,35 +53,6 @@ def scaled(gradient: Tensor, upstream: Tensor) -> Tensor:
     # A transposed result would be copied once more when it reaches .grad.
     out = torch.empty(gradient.shape, dtype=gradient.dtype, device=gradient.device)
     return torch.mul(gradient, upstream, out=out)
-
-
-def handed_over(
-    ctx: Any, upstream: Tensor, again: Callable[..., Iterable[Tensor]], others: int
-) -> tuple[Tensor | None, ...]:
-    """Scale the gradients that forward has found in place and give them away, so that no second copy is held.
-
-    A second backward through the same graph finds them gone, and finds them `again` from the saved inputs.
-
-    Parameters
-    ----------
-    ctx : context of an autograd function, with `found` and the inputs saved
-    upstream : Tensor of shape ()
-    again : callable
-        From the saved inputs to the gradients.
-    others : int
-        How many further inputs have no gradient.
-    """
-    found: list[Any] = list(again(*ctx.saved_tensors) if ctx.found is None else ctx.found)
-    ctx.found = None
-    given: list[Tensor | None] = []
-    for i in range(len(found)):
-        gradient, found[i] = found[i], None
-        if not ctx.needs_input_grad[i]:
-            given.append(None)
-        else:
-            given.append(gradient.mul_(upstream) if gradient.is_contiguous() else scaled(gradient, upstream))
-        del gradient
-    return (*given, *[None] * others)
 
 
 @contextlib.contextmanager

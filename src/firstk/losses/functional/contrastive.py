@@ -6,12 +6,12 @@ sum_k omega_k mean_i (logsumexp_c t_ikc - t_ik,i). Cosines are taken per prefix 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights
@@ -24,12 +24,12 @@ from firstk.losses.functional._inputs import (
     check_rows,
     few_prefixes,
     full_precision,
-    handed_over,
     promoted,
     untraced,
     use_compiled,
     weights_of,
 )
+from firstk.losses.functional._weighted_sweep import WeightedSweep
 from firstk.losses.functional.cosine import bounded, inverse_norms_at, inverse_prefix_norms, inverse_roots
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.losses.functional.sampling import cut, draw_prefixes
@@ -47,6 +47,7 @@ def _sweep(
     targets: Tensor,
     row_weight: Tensor,
     omega: Tensor,
+    *,
     compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -60,34 +61,10 @@ def _sweep(
     return contrastive_torch.sweep(*args)
 
 
-class _WeightedSweep(torch.autograd.Function):
-    """The weighted loss; the sweep finds the gradients on its way, and backward only scales them."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        p: Tensor,
-        scale: Tensor,
-        targets: Tensor,
-        row_weight: Tensor,
-        omega: Tensor,
-        compiled: bool,
-    ) -> Tensor:
-        grad = any(ctx.needs_input_grad[:3])
-        losses, *ctx.found = _normed_sweep(q, p, scale, targets, row_weight, omega, compiled, grad)
-        ctx.save_for_backward(q, p, scale, targets, row_weight, omega)
-        ctx.compiled = compiled
-        return losses @ omega
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return handed_over(ctx, upstream, lambda *inputs: _normed_sweep(*inputs, ctx.compiled, True)[1:], others=4)
-
-
-def _normed_sweep(q: Tensor, p: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest)
+def _normed_sweep(
+    q: Tensor, p: Tensor, *rest: Tensor, compiled: bool, grad: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest, compiled=compiled, grad=grad)
 
 
 class _Sides(NamedTuple):
@@ -150,7 +127,9 @@ def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) ->
         return cross_entropy(q * scale, p, targets, omega=weights, backend=backend)
     row_weight = q.new_full((len(q),), 1 / len(q))
     om, compiled = as_tensor(weights.omega, q), use_compiled(backend, q, _OWNER)
-    return _WeightedSweep.apply(bounded(q), bounded(p), scale, targets, row_weight, om, compiled)
+    return WeightedSweep.apply(
+        partial(_normed_sweep, compiled=compiled), bounded(q), bounded(p), scale, targets, row_weight, om
+    )
 
 
 def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:
@@ -254,4 +233,4 @@ def _per_prefix(sides: _Sides, cosine: bool, backend: str) -> Tensor:
     q, p = bounded(q), bounded(p)
     norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
     row_weight, compiled = q.new_full((len(q),), 1 / len(q)), use_compiled(backend, q, _OWNER)
-    return _sweep(q, p, *norms, scale, targets, row_weight, q.new_zeros(q.shape[1]), compiled, False)[0]
+    return _sweep(q, p, *norms, scale, targets, row_weight, q.new_zeros(q.shape[1]), compiled=compiled, grad=False)[0]

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk._base.prefix_weights import OmegaLike
@@ -27,13 +26,13 @@ from firstk.losses.functional._inputs import (
     check_rows,
     few_prefixes,
     full_precision,
-    handed_over,
     promoted,
     untraced,
     use_compiled,
     weights_of,
     working_dtype,
 )
+from firstk.losses.functional._weighted_sweep import WeightedSweep
 from firstk.losses.functional.sampling import cut, draw_prefixes
 
 _OWNER = "cross_entropy"
@@ -46,6 +45,7 @@ def _sweep(
     labels: Tensor,
     row_weight: Tensor,
     omega: Tensor,
+    *,
     compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -70,33 +70,6 @@ def _path(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, 
 
         return cross_entropy_cpu.sweep
     return cross_entropy_torch.sweep
-
-
-class _WeightedSweep(torch.autograd.Function):
-    """The weighted loss; the sweep finds the gradients on its way, and backward only scales them."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        z: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        labels: Tensor,
-        row_weight: Tensor,
-        omega: Tensor,
-        compiled: bool,
-    ) -> Tensor:
-        grad = any(ctx.needs_input_grad[:3])
-        losses, *ctx.found = _sweep(z, weight, bias, labels, row_weight, omega, compiled, grad)
-        ctx.save_for_backward(z, weight, bias, labels, row_weight, omega)
-        ctx.compiled = compiled
-        return losses @ omega
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        sweep = partial(_sweep, compiled=ctx.compiled, grad=True)
-        return handed_over(ctx, upstream, lambda *inputs: sweep(*inputs)[1:], others=4)
 
 
 class _Rows(NamedTuple):
@@ -237,7 +210,9 @@ def cross_entropy(
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
         om = as_tensor(weights.omega, z)
         compiled = use_compiled(backend, z, _OWNER)
-        loss = _WeightedSweep.apply(z, weight, bias, rows.labels, rows.row_weight, om, compiled)
+        loss = WeightedSweep.apply(
+            partial(_sweep, compiled=compiled), z, weight, bias, rows.labels, rows.row_weight, om
+        )
         # As torch: the mean over no rows is NaN.
         loss = loss + (rows.total - rows.total) / rows.total
         return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
@@ -267,6 +242,6 @@ def cross_entropy_per_prefix(
     with full_precision(z.device):
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
         om, compiled = z.new_zeros(z.shape[1]), use_compiled(backend, z, owner)
-        losses, *_ = _sweep(z, weight, bias, rows.labels, rows.row_weight, om, compiled, False)
+        losses, *_ = _sweep(z, weight, bias, rows.labels, rows.row_weight, om, compiled=compiled, grad=False)
         losses = losses + (rows.total - rows.total) / rows.total
         return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias)

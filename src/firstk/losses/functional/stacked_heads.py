@@ -6,14 +6,12 @@ tile by tile, and gradients are found on the way: memory does not grow with the 
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from firstk.losses.functional._inputs import handed_over
+from firstk.losses.functional._weighted_sweep import WeightedSweep
 
 # Logits that are held at a time.
 _TILE = 1 << 20
@@ -35,7 +33,7 @@ def _tile(z: Tensor, own: Tensor, offset: Tensor, labels: Tensor, smoothing: flo
 
 
 def _sweep(
-    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, smoothing: float, grad: bool
+    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, *, smoothing: float, grad: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the K losses and, with `grad`, the gradients of their weighted sum."""
     n, (K, C, _) = len(z), weight.shape
@@ -57,28 +55,6 @@ def _sweep(
     return (losses / n, dz, dw.mul_(below * share), db.mul_(share[..., 0])) if grad else (losses / n, dz, dw, db)
 
 
-class _Weighted(torch.autograd.Function):
-    """The weighted loss; the sweep finds the gradients on its way, and backward only scales them."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, smoothing: float
-    ) -> Tensor:
-        losses, *ctx.found = _sweep(z, weight, offset, labels, omega, smoothing, any(ctx.needs_input_grad[:3]))
-        ctx.save_for_backward(z, weight, offset, labels, omega)
-        ctx.smoothing = smoothing
-        return losses @ omega
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        def again(*inputs: Tensor) -> tuple[Tensor, ...]:
-            z, weight, offset, labels, omega = inputs
-            return _sweep(z, weight, offset, labels, omega, ctx.smoothing, True)[1:]
-
-        return handed_over(ctx, upstream, again, others=3)
-
-
 def stacked_heads(
     z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, label_smoothing: float = 0.0
 ) -> Tensor:
@@ -96,10 +72,10 @@ def stacked_heads(
     label_smoothing : float
         As in `torch.nn.functional.cross_entropy`.
     """
-    return _Weighted.apply(z, weight, offset, labels, omega, label_smoothing)
+    return WeightedSweep.apply(partial(_sweep, smoothing=label_smoothing), z, weight, offset, labels, omega)
 
 
 @torch.no_grad()
 def stacked_heads_per_prefix(z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor) -> Tensor:
     """Return the K separate losses, (K,), for logging: no gradient. Parameters as in `stacked_heads`."""
-    return _sweep(z, weight, offset, labels, z.new_zeros(len(weight)), 0.0, False)[0]
+    return _sweep(z, weight, offset, labels, z.new_zeros(len(weight)), smoothing=0.0, grad=False)[0]

@@ -1,0 +1,52 @@
+"""The weighted sum of prefix losses as one autograd function, whatever the loss.
+
+A sweep over the prefixes finds the gradients on its way, so that backward only scales them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from firstk.losses.functional._inputs import scaled
+
+# From three differentiable inputs, the fixed ones and omega, with `grad`, to the loss of each prefix and the gradients
+# of the three.
+Sweep = Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
+DIFFERENTIABLE = 3
+
+
+class WeightedSweep(torch.autograd.Function):
+    """``sum_k omega_k loss_k``; called as ``apply(sweep, a, b, c, *fixed, omega)``."""
+
+    @staticmethod
+    def forward(ctx: Any, sweep: Sweep, *inputs: Tensor | None) -> Tensor:
+        """Run the sweep and keep the gradients it has found."""
+        wanted = any(ctx.needs_input_grad[1 : 1 + DIFFERENTIABLE])
+        losses, *ctx.found = sweep(*inputs, grad=wanted)
+        ctx.save_for_backward(*inputs)
+        ctx.sweep = sweep
+        return losses @ cast(Tensor, inputs[-1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients in place and give them away, so that no second copy is held.
+
+        A second backward through the same graph finds them gone, and computes them again from the saved inputs.
+        """
+        found = list(ctx.sweep(*ctx.saved_tensors, grad=True)[1:] if ctx.found is None else ctx.found)
+        ctx.found = None
+        given: list[Tensor | None] = []
+        for i in range(DIFFERENTIABLE):
+            gradient, found[i] = found[i], None
+            if not ctx.needs_input_grad[1 + i]:
+                given.append(None)
+            else:
+                given.append(gradient.mul_(upstream) if gradient.is_contiguous() else scaled(gradient, upstream))
+            del gradient
+        return (None, *given, *[None] * (len(ctx.saved_tensors) - DIFFERENTIABLE))
