@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -128,5 +128,5 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
     @torch.no_grad()
     def per_prefix(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each head, in the order of `prefixes`, without gradient."""
-        heads = free_heads.check_heads(self.heads, z.shape[-1], type(self).__name__)
+        heads = free_heads.check_heads(cast(Iterable[nn.Linear], self.heads), z.shape[-1], type(self).__name__)
         return free_heads.free_head_losses(z, heads, labels, **self.options)

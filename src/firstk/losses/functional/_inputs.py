@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,7 +66,7 @@ def full_precision(device: torch.device) -> Iterator[None]:
         yield
 
 
-def check_codes(z: Any, owner: str, name: str = "z", *, width: int | None = None) -> Tensor:
+def check_codes(z: object, owner: str, name: str = "z", *, width: int | None = None) -> Tensor:
     """Return `z` if it is a floating tensor of shape (n, d)."""
     if not isinstance(z, Tensor) or not z.dtype.is_floating_point:
         got = z.dtype if isinstance(z, Tensor) else type(z).__name__
@@ -97,7 +98,7 @@ def weights_of(omega: OmegaLike | Tensor, d: int, owner: str) -> PrefixWeights:
     return resolve_omega(omega, d, owner)
 
 
-def as_tensor(array: Any, like: Tensor) -> Tensor:
+def as_tensor(array: np.ndarray, like: Tensor) -> Tensor:
     """Bring a numpy array to the dtype and device of `like`."""
     # A copy, because the arrays of PrefixWeights are read-only and torch warns about those.
     return torch.tensor(array, dtype=like.dtype, device=like.device)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -25,6 +25,7 @@ CHUNK = 2048
 # Below this many (row, prefix, column) triples a second thread costs more than it saves.
 _TRIPLES_PER_THREAD = 1 << 21
 
+T = TypeVar("T")
 jit: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
@@ -34,7 +35,7 @@ def padded(columns: int) -> int:
 
 
 @jit
-def accumulate(L: Any, wt: Any, z: Any, j0: int, j1: int, width: int) -> None:
+def accumulate(L: np.ndarray, wt: np.ndarray, z: np.ndarray, j0: int, j1: int, width: int) -> None:
     """Add z_j w_j for j in [j0, j1) to the running sums L of a group of rows."""
     for c in range(0, width, LANES):
         l0, l1 = load(L, c), load(L, width + c)
@@ -52,7 +53,7 @@ def accumulate(L: Any, wt: Any, z: Any, j0: int, j1: int, width: int) -> None:
 
 
 @jit
-def largest(values: Any, start: int, width: int) -> Any:
+def largest(values: np.ndarray, start: int, width: int) -> float:
     """Return the largest of `width` values from `start` on."""
     m = load(values, start)
     for c in range(LANES, width, LANES):
@@ -61,7 +62,7 @@ def largest(values: Any, start: int, width: int) -> Any:
 
 
 @jit
-def take_group(z: Any, i: int, group: Any) -> int:
+def take_group(z: np.ndarray, i: int, group: np.ndarray) -> int:
     """Copy rows i..i+ROWS into `group`, zero rows past the end; return how many are real."""
     real = min(ROWS, z.shape[0] - i)
     group[:] = 0
@@ -70,7 +71,7 @@ def take_group(z: Any, i: int, group: Any) -> int:
     return real
 
 
-def over_rows(work: Callable[[slice], Any], n: int, triples: int) -> list[Any]:
+def over_rows(work: Callable[[slice], T], n: int, triples: int) -> list[T]:
     """Call `work` on as many slices of the rows as torch has threads, and return the results in order."""
     threads = max(1, min(torch.get_num_threads(), triples // _TRIPLES_PER_THREAD, -(-n // ROWS)))
     if threads == 1:

@@ -7,7 +7,7 @@ sum_k omega_k mean_i (logsumexp_c t_ikc - t_ik,i). Cosines are taken per prefix 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -81,7 +81,13 @@ class _Sides(NamedTuple):
 
 
 def _sides(
-    queries: Any, positives: Any, negatives: Any, temperature: Any, targets: Any, symmetric: bool, owner: str
+    queries: Tensor,
+    positives: Tensor,
+    negatives: Tensor | None,
+    temperature: float | Tensor,
+    targets: Tensor | None,
+    symmetric: bool,
+    owner: str,
 ) -> _Sides:
     """Check the arguments and gather them in the working dtype."""
     check_codes(queries, owner, "queries")
@@ -112,7 +118,7 @@ def _sides(
     return _Sides(queries, torch.cat(documents), targets, _inverse(temperature, queries, owner))
 
 
-def _inverse(temperature: Any, like: Tensor, owner: str) -> Tensor:
+def _inverse(temperature: float | Tensor, like: Tensor, owner: str) -> Tensor:
     if isinstance(temperature, Tensor):
         return 1.0 / temperature.to(like).reshape(())
     if not is_real(temperature) or temperature <= 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -126,7 +126,7 @@ def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tenso
     return gain + (share * bias[labels] - rows.spread @ bias).sum()
 
 
-def _checked(z: Any, weight: Any, labels: Any, bias: Any, owner: str) -> None:
+def _checked(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, owner: str) -> None:
     check_codes(z, owner)
     check_codes(weight, owner, "weight", width=z.shape[1])
     check_rows(z, labels, "z", "labels", owner)

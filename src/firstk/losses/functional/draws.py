@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,14 +27,14 @@ class Stratum:
     total: int
 
 
-def drawing(generator: Any, n: int) -> tuple[Any, int, Tensor | None]:
+def drawing(generator: torch.Generator | Stratum | None, n: int) -> tuple[torch.Generator | None, int, Tensor | None]:
     """Return the generator, for how many rows to draw, and which of the draws to take; None takes all."""
     if isinstance(generator, Stratum):
         return generator.generator, generator.total, generator.positions
     return generator, n, None
 
 
-def normal_like(z: Tensor, generator: Any) -> Tensor:
+def normal_like(z: Tensor, generator: torch.Generator | Stratum | None) -> Tensor:
     """Draw standard normal numbers, one for each entry of a code."""
     source, n, taken = drawing(generator, len(z))
     draws = torch.randn((n, *z.shape[1:]), generator=source, dtype=z.dtype)

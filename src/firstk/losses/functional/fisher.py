@@ -101,7 +101,7 @@ def _shrunk_product(B: Tensor, Sw: Tensor, shrinkage: float) -> Tensor:
     return BW if shrinkage == 0 else BW.mul_(1 - shrinkage).add_(B * (Sw.trace() * (shrinkage / len(Sw))))
 
 
-def _checked(components: Any, Sw: Any, Sb: Any, owner: str) -> tuple[Tensor, ...]:
+def _checked(components: Tensor, Sw: Tensor, Sb: Tensor, owner: str) -> tuple[Tensor, ...]:
     check_codes(components, owner, "components")
     p = components.shape[1]
     for S, name in ((Sw, "Sw"), (Sb, "Sb")):
@@ -179,7 +179,7 @@ def class_scatters(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return within.t() @ within / n, (between * (size / n)[:, None]).t() @ between
 
 
-def _code_scatters(z: Any, labels: Any, code_eps: float, owner: str) -> tuple[Tensor, Tensor]:
+def _code_scatters(z: Tensor, labels: Tensor, code_eps: float, owner: str) -> tuple[Tensor, Tensor]:
     check_codes(z, owner)
     check_rows(z, labels, "z", "labels", owner)
     if labels.ndim != 1 or labels.dtype.is_floating_point:

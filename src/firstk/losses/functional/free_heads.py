@@ -6,7 +6,7 @@ on its span alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from firstk.losses.functional._inputs import check_codes, check_rows, refuse_sam
 _OWNER = "cross_entropy_free_heads"
 
 
-def check_heads(heads: Any, d: int, owner: str) -> dict[int, nn.Linear]:
+def check_heads(heads: Mapping[int, nn.Linear] | Iterable[nn.Linear], d: int, owner: str) -> dict[int, nn.Linear]:
     """Return separate heads as {k: Linear(k, C)}, checked against the width of the code."""
     pairs = heads.items() if isinstance(heads, Mapping) else ((head.in_features, head) for head in heads)
     found = {int(k): head for k, head in pairs}

@@ -146,7 +146,7 @@ class _WeightedLoss(torch.autograd.Function):
         return (*(None if g is None else scaled(g, upstream) for g in ctx.saved_tensors), None)
 
 
-def _checked(x: Any, z: Any, decoder: Any, offset: Any, owner: str) -> tuple[Tensor, Tensor, Tensor]:
+def _checked(x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None, owner: str) -> tuple[Tensor, Tensor, Tensor]:
     """Check the shapes, bring everything to the working dtype and take the offset from x."""
     check_codes(x, owner, "x")
     check_codes(z, owner)
@@ -220,7 +220,7 @@ def reconstruction_per_prefix(x: Tensor, z: Tensor, decoder: Tensor, offset: Ten
         return (R.square().sum() + _after(gains)) / len(x)
 
 
-def _checked_moments(St: Any, components: Any, decoder: Any, owner: str) -> tuple[Tensor, ...]:
+def _checked_moments(St: Tensor, components: Tensor, decoder: Tensor, owner: str) -> tuple[Tensor, ...]:
     check_codes(components, owner, "components")
     d, p = components.shape
     check_codes(St, owner, "St", width=p)

@@ -103,7 +103,7 @@ class _BestProbe(torch.autograd.Function):
         return dz, (y - Q @ (V * cum[:, None])) * scale, None
 
 
-def _centred(z: Any, targets: Any, owner: str) -> tuple[Tensor, Tensor]:
+def _centred(z: Tensor, targets: Tensor, owner: str) -> tuple[Tensor, Tensor]:
     check_codes(z, owner)
     targets = check_codes(_columns(targets), owner, "targets")
     check_rows(z, targets, "z", "targets", owner)
