@@ -78,7 +78,7 @@ def _command(*words: str) -> None:
 
 
 def closed_form() -> Callable[[], object]:
-    """PrefixEncoder(8).fit(X)."""  # noqa: D403
+    """PrefixEncoder(8).fit(X)."""
     from firstk import PrefixEncoder
 
     X = _rows()
@@ -86,7 +86,7 @@ def closed_form() -> Callable[[], object]:
 
 
 def gradient() -> Callable[[], object]:
-    """PrefixEncoder(8, solver="gradient").fit(X)."""  # noqa: D403
+    """PrefixEncoder(8, solver="gradient").fit(X)."""
     from firstk import Gradient, PrefixEncoder
 
     X = _rows()

@@ -1,6 +1,6 @@
 """How many modules a call goes through stays countable, and the count follows calls rather than imports."""
 
-from architecture.modules_entered import WALKS, entered, modules
+from architecture.modules_entered import entered, modules
 
 
 def test_modules_count_when_called_and_not_when_imported():
@@ -18,7 +18,3 @@ def test_a_closed_form_fit_is_traced_in_a_process_of_its_own():
     inside = modules("closed_form")
     assert {"firstk.estimator.prefix_encoder", "firstk.solvers.closed_form"} <= set(inside)
     assert not [name for name in inside if name.startswith("firstk.cli")]
-
-
-def test_there_are_six_walks():
-    assert list(WALKS) == ["closed_form", "gradient", "fit", "curve", "transform", "reproduce"]
