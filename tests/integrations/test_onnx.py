@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk import Classification, FittedEncoder, Gradient, PrefixEncoder, Similarity
-from firstk.encoder.network import Layers
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
@@ -38,7 +38,7 @@ def random_encoder(rng, p, d, *, normalized, widths=None, unit_body=False, offse
         sizes = [p, *widths, d]
         pairs = list(itertools.pairwise(sizes))
         weights = tuple(rng.normal(size=(out, into)) / np.sqrt(into) for into, out in pairs)
-        body = Layers(weights, tuple(0.1 * rng.normal(size=len(W)) for W in weights), unit_body)
+        body = TrainedMLP(weights, tuple(0.1 * rng.normal(size=len(W)) for W in weights), unit_body)
     columns = p if body is None else d
     return FittedEncoder(
         components=rng.normal(size=(d, columns)) / np.sqrt(columns),

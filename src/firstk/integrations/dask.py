@@ -26,7 +26,7 @@ from firstk.moments.stream import Accumulated, Chunks, HoldOut, accumulate
 _FAN = 8
 
 
-def measure(problem: Problem, columns: Mapping[str, Any]) -> Statistics:
+def accumulate_collections(problem: Problem, columns: Mapping[str, Any]) -> Statistics:
     """Return the statistics of dask collections.
 
     Parameters

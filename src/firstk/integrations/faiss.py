@@ -182,7 +182,7 @@ def _check_seal(file: Path) -> None:
 
 
 def _check_linear(codes: Codes) -> None:
-    if codes.encoder.body is not None:
+    if codes.encoder.network is not None:
         raise InvalidInputError(
             "faiss has no transform for a network, so only linear encoders fit into an index. Encode first: "
             "add encoder.transform(X, k) to an index of faiss, or run the encoder as ONNX beside it."

@@ -29,7 +29,7 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice, check_matrix, check_prefix, require
 from firstk._base.input_file import check_regular
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.network import Layers
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations._codes import fitted
 
@@ -190,8 +190,8 @@ class _Graph:
 
 def _model(onnx: Any, encoder: FittedEncoder) -> Any:
     """Build, describe and check the model."""
-    body = encoder.body
-    if body is not None and not isinstance(body, Layers):
+    network = encoder.network
+    if network is not None and not isinstance(network, TrainedMLP):
         raise InvalidInputError(
             "ONNX export takes linear encoders and firstk's own MLP; this one has a network of your own. Export that "
             "network with torch.onnx.export, and apply it to vectors - encoder.mean, then encoder.components."
@@ -220,7 +220,7 @@ def _model(onnx: Any, encoder: FittedEncoder) -> Any:
 
 
 def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
-    """Centre, run the body, cut, project, and bring to unit norm where the encoder does."""
+    """Centre, run the network, cut, project, and bring to unit norm where the encoder does."""
     graph.constant("zero", 0.0)
     graph.constant("one", 1.0)
     graph.constant("query", False, np.bool_)
@@ -233,8 +233,8 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
     )
     vectors = graph.cast("vectors", graph.real, to="exact") if encoder.normalized else "vectors"
     z = graph.step("Sub", vectors, mean, to="centred")
-    if isinstance(encoder.body, Layers):
-        z = _layers(graph, encoder.body, z)
+    if isinstance(encoder.network, TrainedMLP):
+        z = _layers(graph, encoder.network, z)
     axes = _cut_axes(graph, encoder)
     z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalized else "codes")
     if encoder.normalized:
@@ -255,15 +255,15 @@ def _piece_sizes(width: int) -> list[int]:
     return sizes + ([width] if width <= _PIECE else [half, width - half])
 
 
-def _layers(graph: _Graph, body: Layers, z: str) -> str:
-    last = len(body.weights) - 1
-    for i, (W, b) in enumerate(zip(body.weights, body.biases, strict=True)):
+def _layers(graph: _Graph, network: TrainedMLP, z: str) -> str:
+    last = len(network.weights) - 1
+    for i, (W, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         weight, bias = graph.constant(f"layer{i}/weight", W), graph.constant(f"layer{i}/bias", b)
         # The product and then the sum, as numpy does it.
         z = graph.step("Add", graph.product(z, weight, W.shape[1], to=f"layer{i}/product"), bias, to=f"layer{i}")
         if i < last:
             z = graph.step("Relu", z, to=f"layer{i}/relu")
-    return graph.unit_rows(z, to="body") if body.normalize else z
+    return graph.unit_rows(z, to="body") if network.normalize else z
 
 
 def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
@@ -290,7 +290,7 @@ def _facts(encoder: FittedEncoder) -> dict[str, str]:
         "p": str(encoder.p),
         "pinned": str(encoder.pinned),
         "normalised": json.dumps(encoder.normalized),
-        "network": "linear" if encoder.body is None else "mlp",
+        "network": "linear" if encoder.network is None else "mlp",
         "objective": str(encoder.config.get("objective", "")),
         "config": json.dumps(dict(encoder.config), ensure_ascii=False),
     }

@@ -17,7 +17,7 @@ from torch import nn
 
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.network import Layers
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 
 _OWNER = "append_encoder"
@@ -107,20 +107,20 @@ def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[
 
 
 def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list[Any]:
-    """Return Dense layers for z = B body(x - mean); the mean goes into the first bias."""
-    if fitted.body is None:
+    """Return Dense layers for z = B network(x - mean); the mean goes into the first bias."""
+    if fitted.network is None:
         return [_dense(fitted.components, -fitted.components @ mean, None, dtype)]
-    if not isinstance(fitted.body, Layers):
+    if not isinstance(fitted.network, TrainedMLP):
         raise IllegalCombinationError(
             f"{_OWNER} with a network of your own",
             "stock modules hold linear encoders and multilayer perceptrons",
             "network='linear' or network='mlp'",
         )
-    weights, biases = fitted.body.weights, list(fitted.body.biases)
+    weights, biases = fitted.network.weights, list(fitted.network.biases)
     biases[0] = biases[0] - weights[0] @ mean
     activations = [nn.ReLU()] * (len(weights) - 1) + [None]
     layers = [_dense(W, b, f, dtype) for W, b, f in zip(weights, biases, activations, strict=True)]
-    unit = [Normalize()] if fitted.body.normalize else []
+    unit = [Normalize()] if fitted.network.normalize else []
     return [*layers, *unit, _dense(fitted.components, np.zeros(fitted.d), None, dtype)]
 
 
