@@ -227,7 +227,7 @@ def test_bad_calls_get_sentences(case, encoders):
 
 def test_networks_are_refused_with_the_way_out():
     layers = TrainedMLP((np.ones((3, 4)),), (np.zeros(3),), True)
-    encoder = FittedEncoder(np.eye(3), np.ones(3), np.zeros(4), np.zeros(4), body=layers)
+    encoder = FittedEncoder(np.eye(3), np.ones(3), np.zeros(4), np.zeros(4), network=layers)
     with pytest.raises(InvalidInputError, match="Encode first"):
         exports.to_faiss(encoder)
 

@@ -165,12 +165,13 @@ class FittedEncoder:
     def _checked(self, X: MatrixLike, owner: str) -> np.ndarray | SparseMatrix:
         if not sparse.issparse(X):
             return check_matrix(X, owner, width=self.p)
-        if X.shape[1] != self.p:
-            raise InvalidInputError(f"{owner} takes 'X' with {self.p} columns. Got {X.shape[1]}.")
-        X = X.tocsr()
+        matrix: SparseMatrix = X
+        if matrix.shape[1] != self.p:
+            raise InvalidInputError(f"{owner} takes 'X' with {self.p} columns. Got {matrix.shape[1]}.")
+        matrix = matrix.tocsr()
         with np.errstate(invalid="ignore"):  # zero times NaN or infinity is NaN, in the row that holds it
-            check_finite((X @ np.zeros(self.p))[:, None], owner)
-        return X
+            check_finite((matrix @ np.zeros(self.p))[:, None], owner)
+        return matrix
 
     def from_basis(self, basis: np.ndarray) -> FittedEncoder:
         """Return the encoder in full coordinates, when this one was fitted in those of an orthonormal basis.

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import ArrayLike
 
+    from firstk.data.files import VectorTable
+
 
 def _has_partial_fit(self: PrefixEncoder) -> bool:
     """Tell whether moments of the rows are all that a fit needs; raise the reason where they are not."""
@@ -533,11 +535,21 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
 
         return onnx.export(self, path)
 
-    def to_faiss(self, k: int | None = None, index: str = "Flat", **settings: object) -> faiss.Index:
+    def to_faiss(
+        self,
+        k: int | None = None,
+        index: str = "Flat",
+        *,
+        documents: ArrayLike | VectorTable | None = None,
+        ids: ArrayLike | None = None,
+        metric: str = "auto",
+        side: str | None = None,
+        progress: bool = False,
+    ) -> faiss.IndexPreTransform:
         """Build a faiss index that takes raw vectors; see :func:`firstk.integrations.faiss.to_faiss`."""
         from firstk.integrations.faiss import to_faiss
 
-        return to_faiss(self, k, index, **settings)
+        return to_faiss(self, k, index, documents=documents, ids=ids, metric=metric, side=side, progress=progress)
 
     # -- scikit-learn ----------------------------------------------------------------------------------------
 
