@@ -19,7 +19,7 @@ from firstk._base.linalg import signed
 from firstk._base.rows import as_dense
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.head import Head
-from firstk.encoder.network import Network, restore_mlp
+from firstk.encoder.network import Network, restore_mlp, unit_rows
 from firstk.encoder.storage.card import model_card, saved_curve
 from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
 from firstk.encoder.storage.schema import check_facts
@@ -91,7 +91,7 @@ class FittedEncoder:
     ) -> np.ndarray:
         """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
         Z, dtype = self._coordinates(X, k, side, owner)
-        return (_unit_rows(Z) if self.normalized else Z).astype(dtype, copy=False)
+        return (unit_rows(Z) if self.normalized else Z).astype(dtype, copy=False)
 
     def coordinates(
         self,
@@ -140,7 +140,8 @@ class FittedEncoder:
         codes = check_matrix(Z, owner, "Z")
         k = check_prefix(codes.shape[1], self.d, owner)
         origin = self.mean if self.origin is None else self.origin
-        return codes @ self.decoder[:, :k].T.astype(codes.dtype) + origin.astype(codes.dtype)
+        X: np.ndarray = codes @ self.decoder[:, :k].T.astype(codes.dtype) + origin.astype(codes.dtype)
+        return X
 
     def read_out(self, X: MatrixLike, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
         """Return scores of the objective's own head on the first `k` coordinates: targets, or one column a class."""
@@ -339,17 +340,12 @@ def _restored_network(
 def _prefix_of(prefix: slice) -> int | None:
     if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
         raise InvalidInputError(f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}].")
-    return prefix.stop
-
-
-def _unit_rows(Z: np.ndarray) -> np.ndarray:
-    """Divide rows by their norms; a zero row stays zero."""
-    norms = np.linalg.norm(Z, axis=1, keepdims=True)
-    return np.divide(Z, norms, out=Z, where=norms > 0)
+    stop: int | None = prefix.stop
+    return stop
 
 
 def _plain_labels(classes: np.ndarray) -> list[Any]:
-    labels = classes.tolist()
+    labels: list[Any] = classes.tolist()
     if not _of_one_kind(labels):
         raise InvalidInputError(
             "Only labels that are strings, numbers or booleans can be saved, all of one kind. Convert the labels first."

@@ -48,7 +48,8 @@ class Head:
     def scores(self, Z: np.ndarray) -> np.ndarray:
         """Return scores of codes, (n, q), in the dtype of the codes; their width is the prefix length."""
         weight, offset = self.at(Z.shape[1])
-        return Z @ weight.T.astype(Z.dtype) + offset.astype(Z.dtype)
+        scores: np.ndarray = Z @ weight.T.astype(Z.dtype) + offset.astype(Z.dtype)
+        return scores
 
     def cut(self, k: int) -> Head:
         """Return the readout of a code that ends at k."""

@@ -89,7 +89,7 @@ class TrainedMLP:
     @property
     def p(self) -> int:
         """Width of the input."""
-        return self.weights[0].shape[1]
+        return int(self.weights[0].shape[1])
 
     @property
     def width(self) -> int:
@@ -103,10 +103,7 @@ class TrainedMLP:
             X = X @ W.T.astype(X.dtype) + b.astype(X.dtype)
             if i < last:
                 np.maximum(X, 0, out=X)
-        if self.normalize:
-            norms = np.linalg.norm(X, axis=1, keepdims=True)
-            X = np.divide(X, norms, out=X, where=norms > 0)
-        return X
+        return unit_rows(X) if self.normalize else X
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return weights and biases by layer."""
@@ -116,6 +113,13 @@ class TrainedMLP:
     def config(self) -> dict[str, Any]:
         """Return the number of layers and whether codes are normalized."""
         return {"network": "mlp", "layers": len(self.weights), "unit_code": self.normalize}
+
+
+def unit_rows(Z: np.ndarray) -> np.ndarray:
+    """Divide rows by their norms, in place; a zero row stays zero."""
+    norms = np.linalg.norm(Z, axis=1, keepdims=True)
+    np.divide(Z, norms, out=Z, where=norms > 0)
+    return Z
 
 
 def restore_mlp(config: Mapping[str, Any], own: dict[str, np.ndarray], path: str | Path) -> TrainedMLP:

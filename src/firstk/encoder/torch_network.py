@@ -31,10 +31,11 @@ class TorchNetwork:
         was, _ = self.module.training, self.module.eval()
         try:
             with torch.no_grad():
-                z = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
+                z: torch.Tensor = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
         finally:
             self.module.train(was)
-        return z.cpu().numpy().astype(X.dtype)
+        codes: np.ndarray = z.cpu().numpy()
+        return codes.astype(X.dtype)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the module's state."""

@@ -305,7 +305,7 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
         engine = _engine_of(*columns.values())
         if engine is None:
             return None
-        statistics = engine.accumulate_collections(problem, columns)
+        statistics: Statistics = engine.accumulate_collections(problem, columns)
         self._note_width(engine.like(next(iter(columns.values())), statistics.n_features), reset=reset)
         return statistics
 
@@ -393,7 +393,8 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
     def optimality_gap_(self) -> float | None:
         """Share of the possible decrease of the loss that a fit misses; 0 for closed forms, None if unknown."""
         config = self.encoder_.config
-        return config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
+        gap: float | None = config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
+        return gap
 
     @property
     def trace_(self) -> list[dict[str, float]]:
@@ -467,7 +468,8 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
         encoder, engine = self.encoder_, _engine_of(X)
         if engine is not None:
             validate_data(self, engine.like(X, encoder.p), reset=False, skip_check_array=True)
-            return engine.encode(encoder, X, k, side, owner)
+            codes: np.ndarray = engine.encode(encoder, X, k, side, owner)
+            return codes
         return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
 
     def _checked_input(self, X: MatrixLike, *, reset: bool = False) -> np.ndarray | SparseMatrix:
@@ -514,7 +516,8 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
         head = self.encoder_.head
         assert head is not None
         if head.classes is not None:
-            return head.classes[scores.argmax(axis=1)]
+            labels: np.ndarray = head.classes[scores.argmax(axis=1)]
+            return labels
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @available_if(_has_probabilities)
@@ -525,7 +528,8 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
         behind ``predict``, with the shares of the training rows as priors. Other objectives have none.
         """
         scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict_proba")
-        return softmax(scores.astype(np.float64), axis=1)
+        probabilities: np.ndarray = softmax(scores.astype(np.float64), axis=1)
+        return probabilities
 
     # -- exports ---------------------------------------------------------------------------------------------
 
