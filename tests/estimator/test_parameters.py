@@ -23,7 +23,7 @@ from firstk import (
     SparsePrefix,
 )
 from firstk._base.prefix_weights import resolve_omega
-from firstk.estimator.parameters import expressed, restored
+from firstk.estimator.saving import parameters_of, parameters_to_json
 
 X = np.random.default_rng(0).standard_normal((40, 4)) * [4, 3, 2, 1]
 Y = np.arange(40) % 3
@@ -64,15 +64,15 @@ EXPRESSIBLE = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in EXPRESSIBLE.items() for value in values])
 def test_what_trains_comes_back_equal_too(name, value):
-    said = expressed({name: value})
+    said = parameters_to_json({name: value})
     assert said["left_out"] == {}
     encoder = PrefixEncoder().fit(X).encoder_
     encoder = type(encoder)(**vars(encoder) | {"config": {"parameters": said}})
-    assert restored(encoder) == {name: value}
+    assert parameters_of(encoder) == {name: value}
 
 
 def test_a_path_comes_back_as_text():
-    said = expressed({"solver": Gradient(checkpoint=Path("a") / "b")})
+    said = parameters_to_json({"solver": Gradient(checkpoint=Path("a") / "b")})
     assert said["given"]["solver"]["settings"]["checkpoint"] == str(Path("a") / "b")
 
 
@@ -92,7 +92,7 @@ class Mine(Fisher):
 def test_what_cannot_be_said_is_named(name, value, reason):
     import re
 
-    said = expressed({name: value})
+    said = parameters_to_json({name: value})
     assert said["given"] == {}
     assert re.search(reason, said["left_out"][name])
 

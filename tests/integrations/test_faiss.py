@@ -7,7 +7,7 @@ import pytest
 
 from firstk import FittedEncoder, PrefixEncoder, Similarity
 from firstk.data.files import open_vectors, write_vectors
-from firstk.encoder.network import Layers
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
 faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
@@ -226,8 +226,8 @@ def test_bad_calls_get_sentences(case, encoders):
 
 
 def test_networks_are_refused_with_the_way_out():
-    layers = Layers((np.ones((3, 4)),), (np.zeros(3),), True)
-    encoder = FittedEncoder(np.eye(3), np.ones(3), np.zeros(4), np.zeros(4), body=layers)
+    layers = TrainedMLP((np.ones((3, 4)),), (np.zeros(3),), True)
+    encoder = FittedEncoder(np.eye(3), np.ones(3), np.zeros(4), np.zeros(4), network=layers)
     with pytest.raises(InvalidInputError, match="Encode first"):
         exports.to_faiss(encoder)
 

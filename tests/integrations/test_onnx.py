@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk import Classification, FittedEncoder, Gradient, PrefixEncoder, Similarity
-from firstk.encoder.network import Layers
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
@@ -31,15 +31,15 @@ def assert_same(found, wanted):
     assert np.abs(found - wanted).max() <= 1e-6 * max(1.0, np.abs(wanted).max())
 
 
-def random_encoder(rng, p, d, *, normalized, widths=None, unit_body=False, offset=0.0):
+def random_encoder(rng, p, d, *, normalized, widths=None, unit_network=False, offset=0.0):
     """Build an encoder of any kind without fitting; `widths` of hidden layers make it an MLP."""
-    body = None
+    network = None
     if widths is not None:
         sizes = [p, *widths, d]
         pairs = list(itertools.pairwise(sizes))
         weights = tuple(rng.normal(size=(out, into)) / np.sqrt(into) for into, out in pairs)
-        body = Layers(weights, tuple(0.1 * rng.normal(size=len(W)) for W in weights), unit_body)
-    columns = p if body is None else d
+        network = TrainedMLP(weights, tuple(0.1 * rng.normal(size=len(W)) for W in weights), unit_network)
+    columns = p if network is None else d
     return FittedEncoder(
         components=rng.normal(size=(d, columns)) / np.sqrt(columns),
         spectrum=np.arange(d, 0, -1.0),
@@ -47,7 +47,7 @@ def random_encoder(rng, p, d, *, normalized, widths=None, unit_body=False, offse
         query_mean=offset + rng.normal(size=p),
         normalized=normalized,
         config={"objective": "made up", "settings": {}},
-        body=body,
+        network=network,
     )
 
 
@@ -59,13 +59,13 @@ def random_encoder(rng, p, d, *, normalized, widths=None, unit_body=False, offse
     rows=st.integers(1, 30),
     normalized=st.booleans(),
     widths=st.sampled_from([None, (), (7,), (16, 5)]),
-    unit_body=st.booleans(),
+    unit_network=st.booleans(),
     offset=st.sampled_from([0.0, 3.0, 1000.0]),
     data=st.data(),
 )
-def test_parity_of_any_encoder(tmp_path_factory, seed, p, d, rows, normalized, widths, unit_body, offset, data):
+def test_parity_of_any_encoder(tmp_path_factory, seed, p, d, rows, normalized, widths, unit_network, offset, data):
     rng = np.random.default_rng(seed)
-    encoder = random_encoder(rng, p, d, normalized=normalized, widths=widths, unit_body=unit_body, offset=offset)
+    encoder = random_encoder(rng, p, d, normalized=normalized, widths=widths, unit_network=unit_network, offset=offset)
     X = (offset + rng.normal(size=(rows, p))).astype(np.float32)
     path = exports.export(encoder, tmp_path_factory.mktemp("onnx") / "encoder.onnx")
     loaded = exports.load(path)

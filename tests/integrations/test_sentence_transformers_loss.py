@@ -201,7 +201,7 @@ def test_refusals_name_what_is_supported(model):
         FullPrefixLoss(model, stock.AnglELoss(model))
     with pytest.raises(IllegalCombinationError, match="MatryoshkaLoss is not possible: it sums over prefixes itself"):
         FullPrefixLoss(model, stock.MatryoshkaLoss(model, ranking, [D]))
-    with pytest.raises(IllegalCombinationError, match="cannot be had from embeddings alone"):
+    with pytest.raises(IllegalCombinationError, match="cannot be computed from embeddings alone"):
         FullPrefixLoss(model, nn.Linear(2, 2))
     with pytest.raises(IllegalCombinationError, match="TripletLoss with estimator='exact' is not possible"):
         FullPrefixLoss(model, stock.TripletLoss(model), estimator="exact")

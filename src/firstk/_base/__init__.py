@@ -1,4 +1,4 @@
-"""Checks, linear algebra, files and arrays: what every room needs and what knows nothing of codes.
+"""Checks, linear algebra, arrays and files that know nothing of codes; private.
 
-Private. What knows an encoder, an objective or a table of vectors lives elsewhere.
+What knows a table of vectors lives in `data`, what knows an encoder in `encoder`.
 """

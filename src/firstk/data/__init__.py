@@ -1,4 +1,7 @@
-"""Data sets: synthetic ones with known answers, embedded ones, readers of real ones, and splits."""
+"""Data sets and files of vectors: synthetic sets with known answers, embedded and downloaded ones, splits, precisions.
+
+Statistics of the data live in `moments`; dask collections live in `integrations`.
+"""
 
 from firstk.data.embedded import load_digits
 from firstk.data.folder import data_folder

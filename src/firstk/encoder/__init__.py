@@ -1,4 +1,4 @@
-"""What a user keeps after a fit: the fitted encoder, its readouts and networks, its curve; numpy suffices.
+"""The fitted encoder, which is what a user keeps after a fit: readouts, networks, curve and storage; numpy suffices.
 
 How it is found lives in `solvers`, how good it is in `metrics`.
 """

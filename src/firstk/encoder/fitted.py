@@ -8,20 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import bad_parameter, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
+from firstk._base.rows import as_dense
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.head import Head
-from firstk.encoder.network import Network, restore_layers
+from firstk.encoder.network import Network, restore_mlp, unit_rows
 from firstk.encoder.storage.card import model_card, saved_curve
 from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
 from firstk.encoder.storage.schema import check_facts
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+    from torch import nn
 
 # Entries of a block while encoding: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
@@ -48,10 +54,10 @@ class FittedEncoder:
     pinned : int
         How many axes the objective determines; those after it continue by variance.
     config : mapping
-        Plain facts about how it was fitted: objective, ordering, solver, metric, rows seen.
-    body : Network or None
-        A network between the centred vector and the code: ``z = B body(x - mean)``, B then of shape (d, width of the
-        body's output).
+        JSON values that record how it was fitted: objective, ordering, solver, metric, number of rows.
+    network : Network or None
+        A network between the centred vector and the code: ``z = B network(x - mean)``, B then of shape (d, width of
+        the network's output).
     origin : ndarray of shape (p,) or None
         What decoding adds; None adds the mean.
     """
@@ -65,7 +71,7 @@ class FittedEncoder:
     normalized: bool = False
     pinned: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
-    body: Network | None = None
+    network: Network | None = None
     origin: np.ndarray | None = None
 
     @property
@@ -76,18 +82,20 @@ class FittedEncoder:
     @property
     def p(self) -> int:
         """Width of the input."""
-        return self.components.shape[1] if self.body is None else self.body.p
+        return self.components.shape[1] if self.network is None else self.network.p
 
     # -- use -------------------------------------------------------------------------------------------------
 
-    def encode(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
+    def encode(
+        self, X: MatrixLike, k: int | None = None, *, side: str = "document", owner: str = "encode"
+    ) -> np.ndarray:
         """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
         Z, dtype = self._coordinates(X, k, side, owner)
-        return (_unit_rows(Z) if self.normalized else Z).astype(dtype, copy=False)
+        return (unit_rows(Z) if self.normalized else Z).astype(dtype, copy=False)
 
     def coordinates(
         self,
-        X: Any,
+        X: MatrixLike,
         k: int | None = None,
         *,
         side: str = "document",
@@ -98,43 +106,44 @@ class FittedEncoder:
         Z, dtype = self._coordinates(X, k, side, owner, exact)
         return Z.astype(dtype, copy=False)
 
-    def _coordinates(self, X: Any, k: int | None, side: str, owner: str, exact: bool = False) -> tuple[np.ndarray, Any]:
-        """Return the code, centred and multiplied block by block, and the precision that is due.
+    def _coordinates(
+        self, X: MatrixLike, k: int | None, side: str, owner: str, exact: bool = False
+    ) -> tuple[np.ndarray, DTypeLike]:
+        """Return the code, centred and multiplied block by block, and the dtype of the result.
 
         Centring comes before the product because it keeps digits where offsets are large. Codes that are divided by
         their norm are summed in float64: where the first coordinates nearly vanish, so does float32's last digit.
         """
         k = check_prefix(k, self.d, owner)
-        X = self._checked(X, owner)
-        due = np.float32 if X.dtype == np.float32 else np.float64
-        dtype = np.float64 if self.normalized or exact else due
-        B, mean = (
-            self.components[:k].T.astype(dtype),
-            (self.query_mean if side == "query" else self.mean).astype(dtype),
-        )
-        Z = np.empty((X.shape[0], k), dtype=dtype)
+        rows = self._checked(X, owner)
+        result = np.float32 if rows.dtype == np.float32 else np.float64
+        dtype = np.float64 if self.normalized or exact else result
+        B = self.components[:k].T.astype(dtype)
+        mean = (self.query_mean if side == "query" else self.mean).astype(dtype)
+        Z = np.empty((rows.shape[0], k), dtype=dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
         for start in range(0, len(Z), step):
-            block = _dense(X[start : start + step]) - mean
-            np.matmul(block if self.body is None else self.body(block), B, out=Z[start : start + step])
-        return Z, due
+            block = as_dense(rows[start : start + step]) - mean
+            np.matmul(block if self.network is None else self.network(block), B, out=Z[start : start + step])
+        return Z, result
 
-    def vectors(self, X: Any, *, owner: str = "encode") -> np.ndarray:
+    def vectors(self, X: MatrixLike, *, owner: str = "encode") -> np.ndarray:
         """Return the input vectors, checked and dense."""
-        return _dense(self._checked(X, owner))
+        return as_dense(self._checked(X, owner))
 
-    def decode(self, Z: Any, *, owner: str = "decode") -> np.ndarray:
+    def decode(self, Z: ArrayLike, *, owner: str = "decode") -> np.ndarray:
         """Rebuild vectors from the first coordinates of their codes; the width of `Z` is the prefix length."""
         if self.decoder is None:
             raise InvalidInputError(
                 f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no decoder."
             )
-        Z = check_matrix(Z, owner, "Z")
-        k = check_prefix(Z.shape[1], self.d, owner)
+        codes = check_matrix(Z, owner, "Z")
+        k = check_prefix(codes.shape[1], self.d, owner)
         origin = self.mean if self.origin is None else self.origin
-        return Z @ self.decoder[:, :k].T.astype(Z.dtype) + origin.astype(Z.dtype)
+        X: np.ndarray = codes @ self.decoder[:, :k].T.astype(codes.dtype) + origin.astype(codes.dtype)
+        return X
 
-    def read_out(self, X: Any, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
+    def read_out(self, X: MatrixLike, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
         """Return scores of the objective's own head on the first `k` coordinates: targets, or one column a class."""
         if self.head is None:
             raise InvalidInputError(
@@ -154,20 +163,21 @@ class FittedEncoder:
             pinned=min(self.pinned, k),
         )
 
-    def _checked(self, X: Any, owner: str) -> Any:
+    def _checked(self, X: MatrixLike, owner: str) -> np.ndarray | SparseMatrix:
         if not sparse.issparse(X):
             return check_matrix(X, owner, width=self.p)
-        if X.shape[1] != self.p:
-            raise InvalidInputError(f"{owner} takes 'X' with {self.p} columns. Got {X.shape[1]}.")
-        X = X.tocsr()
+        matrix: SparseMatrix = X
+        if matrix.shape[1] != self.p:
+            raise InvalidInputError(f"{owner} takes 'X' with {self.p} columns. Got {matrix.shape[1]}.")
+        matrix = matrix.tocsr()
         with np.errstate(invalid="ignore"):  # zero times NaN or infinity is NaN, in the row that holds it
-            check_finite((X @ np.zeros(self.p))[:, None], owner)
-        return X
+            check_finite((matrix @ np.zeros(self.p))[:, None], owner)
+        return matrix
 
     def from_basis(self, basis: np.ndarray) -> FittedEncoder:
         """Return the encoder in full coordinates, when this one was fitted in those of an orthonormal basis.
 
-        The sign rule looks at full coordinates, so signs are decided anew; flips reach decoder and head.
+        The sign rule applies to full coordinates, so signs are decided again; decoder and head are flipped with them.
         """
         components = self.components @ basis.T
         flip = signed(components)
@@ -190,7 +200,7 @@ class FittedEncoder:
         source_model: str | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> Path:
-        """Write the encoder into the folder `path`, whole or not at all.
+        """Write the encoder into the folder `path`, atomically.
 
         Parameters
         ----------
@@ -206,14 +216,14 @@ class FittedEncoder:
         return write_model(path, config, arrays, card=model_card(config), extra=extra)
 
     def files(self) -> dict[str, bytes]:
-        """Return what the files that `save` writes hold, by name; `from_files` reads them."""
+        """Return the contents of the files that `save` writes, by name; `from_files` reads them."""
         config, arrays = self._stored(None, None)
         return model_files(config, arrays, card=model_card(config))
 
     def _stored(
         self, curve: PrefixCurve | None, source_model: str | None
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the facts and the arrays to save."""
+        """Return the config and the arrays to save."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         config = dict(self.config) | {
             "d": self.d,
@@ -226,38 +236,38 @@ class FittedEncoder:
             names = _HEAD_ARRAYS + (_OWN_HEADS if self.head.own else ())
             arrays |= {f"head.{name}": getattr(self.head, name) for name in names}
             config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
-        if self.body is not None:
-            arrays |= self.body.arrays()
-            config |= self.body.config()
+        if self.network is not None:
+            arrays |= self.network.arrays()
+            config |= self.network.config()
         return config, arrays
 
     @classmethod
-    def load(cls, path: str | Path, module: Any = None) -> FittedEncoder:
+    def load(cls, path: str | Path, module: nn.Module | None = None) -> FittedEncoder:
         """Read a model folder, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         return cls._restored(*read_model(path), path, module)
 
     @classmethod
-    def from_files(cls, files: Mapping[str, bytes], where: str, module: Any = None) -> FittedEncoder:
-        """Do what `load` does with files that are in memory; an error message calls their place `where`."""
+    def from_files(cls, files: Mapping[str, bytes], where: str, module: nn.Module | None = None) -> FittedEncoder:
+        """Do what `load` does with files in memory; `where` stands for their path in error messages."""
         return cls._restored(*parse_model(files, where), where, module)
 
     @classmethod
     def _restored(
-        cls, config: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path, module: Any
+        cls, config: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path, module: nn.Module | None
     ) -> FittedEncoder:
         try:
             check_facts(config, path)
-            body = _restored_body(config, arrays, module, path)
+            network = _restored_network(config, arrays, module, path)
             d, p = config.pop("d"), config.pop("p")
             pinned, normalized = config.pop("pinned"), config.pop("normalised")
-            _check_arrays(arrays, d, p, path, body)
+            _check_arrays(arrays, d, p, path, network)
             return cls(
                 **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
                 head=_restored_head(config, arrays, path),
                 normalized=normalized,
                 pinned=pinned,
                 config=config,
-                body=body,
+                network=network,
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
@@ -268,7 +278,7 @@ class FittedEncoder:
 
 
 def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model: str | None) -> dict[str, Any]:
-    """Return the curve and the source model to save: those given, else those that came with the encoder."""
+    """Return the curve and the source model to save: those given, else those that were loaded with the encoder."""
     owner = "save"
     if curve is not None and not isinstance(curve, PrefixCurve):
         raise bad_parameter("curve", owner, "a PrefixCurve or None", curve)
@@ -283,7 +293,7 @@ def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model:
     }
 
 
-def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], path: Any) -> Head | None:
+def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> Head | None:
     if "head.weight" not in arrays:
         return None
     labels, offset = config.pop("classes"), arrays["head.offset"]
@@ -300,7 +310,9 @@ def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], pat
     )
 
 
-def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: Any, path: Any) -> Network | None:
+def _restored_network(
+    config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: nn.Module | None, path: str | Path
+) -> Network | None:
     """Take a network's arrays out of `arrays` and rebuild it; None for linear encoders."""
     kind = config.get("network", "linear")
     if module is not None and kind in ("linear", "mlp"):
@@ -312,7 +324,7 @@ def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], mod
         return None
     own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}
     if kind == "mlp":
-        return restore_layers(config, own, path)
+        return restore_mlp(config, own, path)
     if kind != "custom":
         raise CorruptModelError(f"'{path}' is a damaged firstk model: it has a network of unknown kind, {kind!r}.")
     if module is None:
@@ -325,24 +337,15 @@ def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], mod
     return restore_module(module, own, config["p"], path)
 
 
-def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if sparse.issparse(X) else X
-
-
-def _prefix_of(prefix: Any) -> Any:
+def _prefix_of(prefix: slice) -> int | None:
     if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
         raise InvalidInputError(f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}].")
-    return prefix.stop
-
-
-def _unit_rows(Z: np.ndarray) -> np.ndarray:
-    """Divide rows by their norms; a zero row stays zero."""
-    norms = np.linalg.norm(Z, axis=1, keepdims=True)
-    return np.divide(Z, norms, out=Z, where=norms > 0)
+    stop: int | None = prefix.stop
+    return stop
 
 
 def _plain_labels(classes: np.ndarray) -> list[Any]:
-    labels = classes.tolist()
+    labels: list[Any] = classes.tolist()
     if not _of_one_kind(labels):
         raise InvalidInputError(
             "Only labels that are strings, numbers or booleans can be saved, all of one kind. Convert the labels first."
@@ -351,15 +354,15 @@ def _plain_labels(classes: np.ndarray) -> list[Any]:
 
 
 def _of_one_kind(labels: list[Any]) -> bool:
-    """Tell whether an array made of labels gives them back: strings, or numbers, or booleans."""
+    """Tell whether labels survive a round trip through an array: strings, or numbers, or booleans."""
     if len({type(label) for label in labels}) != 1 or not isinstance(labels[0], (str, int, float, bool)):
         return False
     return np.asarray(labels).dtype.kind in "Uiufb" and np.asarray(labels).tolist() == labels
 
 
-def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: Any, body: Network | None) -> None:
-    """Refuse missing, extra, misshapen or non-finite arrays."""
-    width = p if body is None else body.width or arrays["components"].shape[-1]
+def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: str | Path, network: Network | None) -> None:
+    """Raise for missing, extra, misshapen or non-finite arrays."""
+    width = p if network is None else network.width or arrays["components"].shape[-1]
     shapes: dict[str, tuple[int, ...]] = {"components": (d, width), "spectrum": (d,), "mean": (p,), "query_mean": (p,)}
     shapes |= {"decoder": (p, d), "origin": (p,)}
     q = arrays["head.offset"].shape[0] if "head.offset" in arrays else 0

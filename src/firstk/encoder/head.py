@@ -1,4 +1,7 @@
-"""Readouts: what turns the first k coordinates of a code into targets, or into one score a class."""
+"""Linear readouts of every prefix: from the first k coordinates of a code to targets, or to one score a class.
+
+One set of weights serves all prefixes where theory allows it; short prefixes may have weights of their own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Head:
-    """A linear readout of every prefix: one for all, ``offset_k + Z[:, :k] @ weight[:, :k].T``, or short ones' own.
+    """A linear readout of every prefix: ``offset_k + Z[:, :k] @ weight[:, :k].T``, or weights of a prefix's own.
 
     Attributes
     ----------
@@ -20,7 +23,7 @@ class Head:
     classes : ndarray or None
         Labels, when the readout is an argmax over them.
     own_weight : ndarray of shape (K, q, K) or None
-        Readouts of the prefixes up to K that share theirs with none: number k - 1 has k columns, the rest are zero.
+        Weights of the prefixes up to K that have their own: number k - 1 has k columns, the rest are zero.
     own_offset : ndarray of shape (K, q) or None
     """
 
@@ -33,7 +36,7 @@ class Head:
 
     @property
     def own(self) -> int:
-        """K: up to which length prefixes have readouts of their own."""
+        """K: the largest prefix length with weights of its own."""
         return 0 if self.own_weight is None else len(self.own_weight)
 
     def at(self, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,9 +46,10 @@ class Head:
         return self.weight[:, :k], self.offset - self.quadratic[:, :k].sum(axis=1)
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        """Return scores of codes, (n, q), in their precision; their width is the prefix length."""
+        """Return scores of codes, (n, q), in the dtype of the codes; their width is the prefix length."""
         weight, offset = self.at(Z.shape[1])
-        return Z @ weight.T.astype(Z.dtype) + offset.astype(Z.dtype)
+        scores: np.ndarray = Z @ weight.T.astype(Z.dtype) + offset.astype(Z.dtype)
+        return scores
 
     def cut(self, k: int) -> Head:
         """Return the readout of a code that ends at k."""

@@ -1,12 +1,13 @@
-"""What stands between a vector and its code when the encoder is not linear; fitted, it runs on numpy alone.
+"""Networks between a vector and its code, for encoders that are not linear; trained, they run on numpy alone.
 
-`MLP` says which network to train. `Layers` is one after training: products, sums and maxima, nothing else.
+`MLP` holds the settings of a network to train, `TrainedMLP` its weights after training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ class MLP:
         Widths of the hidden layers.
     dropout : float in [0, 1)
     normalize : bool
-        Bring the whole code to unit norm, before it is cut.
+        Scale the whole code to unit norm, before it is cut.
     """
 
     hidden: Sequence[int] = (256, 256)
@@ -41,7 +42,7 @@ class MLP:
             object.__setattr__(self, "hidden", tuple(np.asarray(self.hidden).tolist()))
 
     def check(self) -> None:
-        """Refuse widths or a dropout that mean nothing."""
+        """Raise for widths or a dropout out of range."""
         several = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
         if not several or not all(is_int(width) and width > 0 for width in self.hidden):
             raise bad_parameter("hidden", "MLP", "a sequence of positive ints, such as (256, 256)", self.hidden)
@@ -50,7 +51,7 @@ class MLP:
 
 
 class Network(Protocol):
-    """From centred vectors to codes; `arrays` and `config` are what is saved of it."""
+    """A function from centred vectors to codes, saved as `arrays` and `config`."""
 
     @property
     def p(self) -> int:
@@ -58,27 +59,27 @@ class Network(Protocol):
 
     @property
     def width(self) -> int | None:
-        """Width of the output, where it can be told without a run."""
+        """Width of the output, where it is known without a forward pass."""
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return codes at full width."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return what is saved beside the model's other arrays."""
+        """Return the arrays that are saved with the model's."""
 
     def config(self) -> dict[str, Any]:
-        """Return plain facts that are saved."""
+        """Return the JSON values that are saved."""
 
 
 @dataclass(frozen=True, eq=False)
-class Layers:
+class TrainedMLP:
     """A trained MLP with batch normalization folded in: ReLU between layers, none after the last.
 
     Attributes
     ----------
     weights, biases : tuples of ndarrays of shape (out, in) and (out,)
     normalize : bool
-        Bring codes to unit norm at full width.
+        Scale codes to unit norm at full width.
     """
 
     weights: tuple[np.ndarray, ...]
@@ -88,7 +89,7 @@ class Layers:
     @property
     def p(self) -> int:
         """Width of the input."""
-        return self.weights[0].shape[1]
+        return int(self.weights[0].shape[1])
 
     @property
     def width(self) -> int:
@@ -102,10 +103,7 @@ class Layers:
             X = X @ W.T.astype(X.dtype) + b.astype(X.dtype)
             if i < last:
                 np.maximum(X, 0, out=X)
-        if self.normalize:
-            norms = np.linalg.norm(X, axis=1, keepdims=True)
-            X = np.divide(X, norms, out=X, where=norms > 0)
-        return X
+        return unit_rows(X) if self.normalize else X
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return weights and biases by layer."""
@@ -117,8 +115,15 @@ class Layers:
         return {"network": "mlp", "layers": len(self.weights), "unit_code": self.normalize}
 
 
-def restore_layers(config: Mapping[str, Any], own: dict[str, np.ndarray], path: Any) -> Layers:
-    """Rebuild a network from its saved arrays, refusing what does not fit together."""
+def unit_rows(Z: np.ndarray) -> np.ndarray:
+    """Divide rows by their norms, in place; a zero row stays zero."""
+    norms = np.linalg.norm(Z, axis=1, keepdims=True)
+    np.divide(Z, norms, out=Z, where=norms > 0)
+    return Z
+
+
+def restore_mlp(config: Mapping[str, Any], own: dict[str, np.ndarray], path: str | Path) -> TrainedMLP:
+    """Rebuild a network from its saved arrays; raise where their shapes do not fit."""
     n = config["layers"]
     try:
         weights = tuple(own.pop(f"body.{i}.weight") for i in range(n))
@@ -129,11 +134,11 @@ def restore_layers(config: Mapping[str, Any], own: dict[str, np.ndarray], path: 
         raise CorruptModelError(f"'{path}': the layers of its network do not fit one another.")
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise CorruptModelError(f"'{path}': its network holds NaN or infinity.")
-    return Layers(weights, biases, config["unit_code"])
+    return TrainedMLP(weights, biases, config["unit_code"])
 
 
 def _chained(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], p: int) -> bool:
-    """Tell whether layers take vectors of width p, and each what the one before it gives."""
+    """Tell whether the first layer takes vectors of width p, and each further one the output of the one before."""
     width = p
     for W, b in zip(weights, biases, strict=True):
         if W.dtype != np.float64 or b.dtype != np.float64 or b.ndim != 1 or W.shape != (len(b), width):

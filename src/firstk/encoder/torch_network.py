@@ -1,9 +1,13 @@
-"""A network of the user's own as part of a fitted encoder: it runs on torch, and is given again when it is loaded."""
+"""A user's torch module as part of a fitted encoder.
+
+Its code is not saved: the module is passed again when the encoder is loaded.
+"""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,7 @@ from firstk.exceptions import CorruptModelError
 
 @dataclass(frozen=True, eq=False)
 class TorchNetwork:
-    """A network of the user's own, in evaluation mode; it needs torch to run, and itself to be loaded."""
+    """A user's torch module, run in evaluation mode."""
 
     module: nn.Module
     p: int
@@ -27,22 +31,23 @@ class TorchNetwork:
         was, _ = self.module.training, self.module.eval()
         try:
             with torch.no_grad():
-                z = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
+                z: torch.Tensor = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
         finally:
             self.module.train(was)
-        return z.cpu().numpy().astype(X.dtype)
+        codes: np.ndarray = z.cpu().numpy()
+        return codes.astype(X.dtype)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the module's state."""
         return {f"body.{name}": part.detach().cpu().numpy() for name, part in self.module.state_dict().items()}
 
     def config(self) -> dict[str, Any]:
-        """Say that the module is not in the folder."""
+        """Return the JSON value that marks a module whose code is not saved."""
         return {"network": "custom"}
 
 
-def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, path: Any) -> TorchNetwork:
-    """Load a saved state into a copy of a module of the same make: the user's own stays as it was given."""
+def restore_module(module: nn.Module, arrays: dict[str, np.ndarray], p: int, path: str | Path) -> TorchNetwork:
+    """Load a saved state into a copy of a module of the same architecture; the module that is passed is not changed."""
     module = copy.deepcopy(module)
     state = {name.removeprefix("body."): torch.from_numpy(np.array(part)) for name, part in arrays.items()}
     try:

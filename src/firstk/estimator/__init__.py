@@ -1,4 +1,4 @@
-"""Where the three axes meet, and the face of scikit-learn: PrefixEncoder, fit_files, transform_files.
+"""The scikit-learn estimator, and where objective, ordering and solver meet: PrefixEncoder, fit_files, transform_files.
 
-Evaluation beyond a curve lives in `evaluation`, optional packages in `integrations`.
+Members of the three axes live in `objectives`, `orderings` and `solvers`, optional packages in `integrations`.
 """

@@ -17,9 +17,9 @@ import numpy as np
 from firstk._base.checks import bad_parameter, is_real
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
-from firstk.estimator import parameters as _parameters
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import Problem
+from firstk.estimator.saving import parameters_to_json
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
 from firstk.moments.batches import half_as_single
@@ -129,7 +129,7 @@ def fit_stream(
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
-        job = {"encoder": _parameters.expressed(asked)}
+        job = {"encoder": parameters_to_json(asked)}
         done = (
             accumulate(
                 problem.statistics_of, chunks, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress

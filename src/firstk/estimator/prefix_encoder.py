@@ -1,68 +1,86 @@
-"""PrefixEncoder: the scikit-learn face.
+"""PrefixEncoder: the scikit-learn estimator.
 
 ``__init__`` stores, ``fit`` checks, fitted names end in an underscore. What is fitted is a
-:class:`firstk.encoder.fitted.FittedEncoder`; this class feeds it and speaks scikit-learn's language.
+:class:`firstk.encoder.fitted.FittedEncoder`; this class checks data for it and follows scikit-learn's conventions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
+from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import bad_parameter, check_choice, check_weights, explaining_small_numbers, is_int
-from firstk.data.files.frames import rows_of
+from firstk.contracts import Objective, Ordering, Solver
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.network import MLP
 from firstk.estimator._evaluated import Judged
-from firstk.estimator._exports import Exports
-from firstk.estimator._readouts import Readouts
-from firstk.estimator._saving import SavedModels
-from firstk.estimator._streamed import WhereStreamed
 from firstk.estimator.problem import Problem, pose
-from firstk.exceptions import IllegalCombinationError, InvalidInputError
-from firstk.moments.pairs import check_pairs
+from firstk.estimator.saving import SavedModels
+from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
+from firstk.moments.pairs import PairMoments, check_pairs
 from firstk.moments.statistics import Statistics
 from firstk.moments.targets import check_target
 
+if TYPE_CHECKING:
+    import faiss
+    import torch
+    from numpy.typing import ArrayLike
 
-def _solved(problem: Problem, statistics: Statistics) -> FittedEncoder:
-    with explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
-        return problem.solve(statistics)
-
-
-def _frame_side(side: Any) -> tuple[Any, Any]:
-    """Return what carries the column names of one side of pairs, and its rows."""
-    found = rows_of(side)
-    if found is None:
-        return side, side
-    rows, named = found
-    return (side if named else rows), rows
+    from firstk.data.files import VectorTable
 
 
-def _of_pairs(statistics: Statistics) -> bool:
-    return not hasattr(statistics.moments, "classes")
+def _has_partial_fit(self: PrefixEncoder) -> bool:
+    """Tell whether moments of the rows are all that a fit needs; raise the reason where they are not."""
+    try:
+        problem = self._posed(pairs=False)
+    except FirstkError:
+        return True  # settings that mean nothing: the method itself raises their error
+    try:
+        problem.check_streamable("partial_fit")
+    except MissingExtraError:
+        return True  # likewise
+    return True
 
 
-def _engine_of(*data: Any) -> ModuleType | None:
-    """Return the integration whose data these are, recognised by protocol; None for data in memory."""
-    if not any(hasattr(part, "__dask_graph__") for part in data):
-        return None
-    from firstk.integrations import dask
+def _has(part: str) -> Callable[[PrefixEncoder], bool]:
+    """Return a check that the objective has a part: "decoder" or "head"."""
 
-    return dask
+    def check(self: PrefixEncoder) -> bool:
+        if not self.__sklearn_is_fitted__():
+            return objectives.provides(self.objective, part)
+        if getattr(self.encoder_, part) is None:
+            objective = self.encoder_.config["objective"]
+            raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
+        return True
+
+    return check
 
 
-class PrefixEncoder(
-    Judged, Readouts, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+def _has_probabilities(self: PrefixEncoder) -> bool:
+    """Tell whether scores of the head are log-probabilities of classes, up to a constant."""
+    if not self.__sklearn_is_fitted__():
+        return objectives.gives_probabilities(self.objective)
+    objective = self.encoder_.config["objective"]
+    if self.encoder_.head is None or not objectives.gives_probabilities(objective):
+        raise AttributeError(f"Objective '{objective}' gives no probabilities, so this has no meaning for it.")
+    return True
+
+
+class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -82,12 +100,12 @@ class PrefixEncoder(
     network : str or object
         "linear", "mlp", ``MLP(...)`` or a torch module; closed forms have linear encoders only.
     init : str or array of shape (d, p)
-        Where training starts: "auto" (the nearest pencil), "random", "small", or an array of independent rows.
-        Networks that are not linear start as they were made.
+        Weights that training starts from: "auto" (the nearest pencil), "random", "small", or an array of independent
+        rows. Networks that are not linear start with their own weights.
     device : str
         Where training runs: "auto", or a device of torch.
     random_state : int, optional
-        Of training; closed forms draw nothing at random.
+        Seed of training; closed forms draw nothing at random.
     verbose : bool
         Show progress of training and of the choice of "auto" settings.
 
@@ -125,13 +143,13 @@ class PrefixEncoder(
         self,
         n_components: int | None = None,
         *,
-        objective: Any = "reconstruction",
-        ordering: Any = "full_prefix",
-        solver: Any = "auto",
-        network: Any = "linear",
-        init: Any = "auto",
-        device: Any = "auto",
-        random_state: Any = None,
+        objective: str | Objective = "reconstruction",
+        ordering: str | Ordering = "full_prefix",
+        solver: str | Solver = "auto",
+        network: str | MLP | torch.nn.Module = "linear",
+        init: str | ArrayLike = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ):
         self.n_components = n_components
@@ -146,7 +164,7 @@ class PrefixEncoder(
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
+    def fit(self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> PrefixEncoder:
         """Fit on rows, with labels or targets where the objective needs them.
 
         Parameters
@@ -158,29 +176,31 @@ class PrefixEncoder(
         sample_weight : array-like of shape (n,), optional
         """
         problem = self._pose()
-        measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=True)
-        if measured is not None:
-            return self._solved(problem, measured)
+        statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=True)
+        if statistics is not None:
+            return self._solve(problem, statistics)
         rows = self._checked_rows(problem, X, y, sample_weight, reset=True)
         with explaining_small_numbers(rows["X"]):
             self._encoder, self._statistics = problem.fit(rows)
         return self
 
-    @WhereStreamed
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrefixEncoder:
+    @available_if(_has_partial_fit)
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> PrefixEncoder:
         """Take in more rows. Exact: any batching gives what ``fit`` on all rows gives.
 
-        The cost is one pass over the batch; the encoder is solved when it is next asked for. Training that needs the
-        rows themselves is refused, and a fitted encoder stays as it is.
+        The cost is one pass over the batch; the encoder is solved when it is next asked for. Where training needs the
+        rows themselves there is no such method, and a fitted encoder stays as it is.
         """
         problem, reset = self._pose(), not self._started()
-        measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
-        if measured is None:
-            measured = problem.measure(self._checked_rows(problem, X, y, sample_weight, reset=reset))
-        self._take_in(measured)
+        statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
+        if statistics is None:
+            statistics = problem.measure(self._checked_rows(problem, X, y, sample_weight, reset=reset))
+        self._take_in(statistics)
         return self
 
-    def fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
+    def fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Fit objective "similarity" on pairs.
 
         Parameters
@@ -191,20 +211,24 @@ class PrefixEncoder(
             To what degree. None (or equal scores): all are positives.
         """
         problem = self._pose(pairs=True)
-        measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=True)
-        if measured is not None:
-            return self._solved(problem, measured)
+        statistics = self._statistics_of_collections(
+            problem, {"left": left, "right": right, "scores": scores}, reset=True
+        )
+        if statistics is not None:
+            return self._solve(problem, statistics)
         self._encoder, self._statistics = problem.fit(self._checked_pairs(left, right, scores, reset=True))
         return self
 
-    def partial_fit_pairs(self, left: Any, right: Any, scores: Any = None) -> PrefixEncoder:
+    def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""
         problem, reset = self._pose(pairs=True), not self._started()
         problem.check_streamable("partial_fit_pairs")
-        measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=reset)
-        if measured is None:
-            measured = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
-        self._take_in(measured)
+        statistics = self._statistics_of_collections(
+            problem, {"left": left, "right": right, "scores": scores}, reset=reset
+        )
+        if statistics is None:
+            statistics = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
+        self._take_in(statistics)
         return self
 
     def merge(self, other: PrefixEncoder) -> PrefixEncoder:
@@ -225,30 +249,29 @@ class PrefixEncoder(
         if self._statistics.n_features != other._statistics.n_features:
             widths = f"{self._statistics.n_features} and {other._statistics.n_features}"
             raise InvalidInputError(f"merge takes encoders of one width. Got {widths} columns.")
-        self._posed(pairs=_of_pairs(self._statistics)).check_streamable("merge")
+        self._posed(pairs=self._learns_pairs()).check_streamable("merge")
         self._take_in(other._statistics)
         return self
 
     def _posed(self, pairs: bool) -> Problem:
         """Resolve the three axes; nothing is drawn at random."""
-        owner = "PrefixEncoder"
         if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
-            raise bad_parameter("n_components", owner, "a positive int or None", self.n_components)
+            raise bad_parameter("n_components", "PrefixEncoder", "a positive int or None", self.n_components)
         return pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
 
     def _pose(self, pairs: bool = False) -> Problem:
-        owner = "PrefixEncoder"
+        """Resolve the three axes, and draw the seed where the solver trains."""
         problem = replace(self._posed(pairs), progress=self._progress())
         if not problem.solver.trains:
             for name in ("init", "device"):
-                check_choice(getattr(self, name), ("auto",), name, f"{owner} with a closed form")
+                check_choice(getattr(self, name), ("auto",), name, "PrefixEncoder with a closed form")
             return problem
-        self._check_start(problem)
+        self._check_init(problem)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return replace(problem, init=self.init, device=self.device, seed=seed, verbose=bool(self.verbose))
 
-    def _check_start(self, problem: Problem) -> None:
-        """Refuse a start that a network cannot take, and a run that could never find its checkpoint again."""
+    def _check_init(self, problem: Problem) -> None:
+        """Raise for an init that a network cannot take, and for a run that could never find its checkpoint again."""
         linear = isinstance(problem.network, str)
         if not linear and (not isinstance(self.init, str) or self.init not in ("auto", "random")):
             raise IllegalCombinationError(
@@ -262,7 +285,7 @@ class PrefixEncoder(
                 "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
             )
 
-    def _progress(self) -> Any:
+    def _progress(self) -> Callable[[Iterable[Any]], Iterable[Any]]:
         if not self.verbose:
             return iter
         from tqdm.auto import tqdm
@@ -272,28 +295,35 @@ class PrefixEncoder(
     def _started(self) -> bool:
         return hasattr(self, "_statistics")
 
-    def _measured_elsewhere(self, problem: Problem, columns: dict[str, Any], *, reset: bool) -> Statistics | None:
-        """Return the statistics of an engine's data, measured where they lie; None for data in memory."""
+    def _learns_pairs(self) -> bool:
+        return isinstance(self._statistics.moments, PairMoments)
+
+    def _statistics_of_collections(
+        self, problem: Problem, columns: Mapping[str, MatrixLike | None], *, reset: bool
+    ) -> Statistics | None:
+        """Return the statistics of dask collections, accumulated by their workers; None for data in memory."""
         engine = _engine_of(*columns.values())
         if engine is None:
             return None
-        statistics = engine.measure(problem, columns)
+        statistics: Statistics = engine.accumulate_collections(problem, columns)
         self._note_width(engine.like(next(iter(columns.values())), statistics.n_features), reset=reset)
         return statistics
 
     def _learn(self, statistics: Statistics) -> PrefixEncoder:
-        """Take in statistics that were measured by others, of columns without names."""
+        """Take in statistics that were accumulated elsewhere, of columns without names."""
         self._note_width(np.empty((0, statistics.n_features)), reset=not self._started())
         self._take_in(statistics)
         return self
 
-    def _note_width(self, like: Any, *, reset: bool) -> None:
+    def _note_width(self, like: np.ndarray, *, reset: bool) -> None:
         validate_data(self, like, reset=reset, skip_check_array=True)
         self._check_width(like.shape[1])
 
-    def _solved(self, problem: Problem, statistics: Statistics) -> PrefixEncoder:
-        """Take the statistics of all rows for one's own, and solve them."""
-        self._encoder, self._statistics = _solved(problem, statistics), statistics
+    def _solve(self, problem: Problem, statistics: Statistics) -> PrefixEncoder:
+        """Solve the statistics of all rows, and keep them."""
+        with explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
+            self._encoder = problem.solve(statistics)
+        self._statistics = statistics
         return self
 
     def _take_in(self, statistics: Statistics) -> None:
@@ -308,19 +338,22 @@ class PrefixEncoder(
             raise InvalidInputError("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
         else:
             self._statistics = self._statistics.merge(statistics)
-        self._pairs = _of_pairs(statistics)
         self.__dict__.pop("_encoder", None)
 
-    def _checked_rows(self, problem: Problem, X: Any, y: Any, weight: Any, *, reset: bool) -> dict[str, Any]:
-        name = type(self).__name__
-        X = self._checked_input(X, reset=reset)
-        self._check_width(X.shape[1])
-        rows: dict[str, Any] = {"X": X, "weight": check_weights(weight, X.shape[0], name)}
+    def _checked_rows(
+        self, problem: Problem, X: MatrixLike, y: ArrayLike | None, weight: ArrayLike | None, *, reset: bool
+    ) -> dict[str, Any]:
+        checked = self._checked_input(X, reset=reset)
+        n, p = checked.shape
+        self._check_width(p)
+        rows: dict[str, Any] = {"X": checked, "weight": check_weights(weight, n, type(self).__name__)}
         if problem.objective.supervision != "rows":
-            rows["y"] = check_target(y, problem.objective, X.shape[0])
+            rows["y"] = check_target(y, problem.objective, n)
         return rows
 
-    def _checked_pairs(self, left: Any, right: Any, scores: Any, *, reset: bool) -> dict[str, Any]:
+    def _checked_pairs(
+        self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None, *, reset: bool
+    ) -> dict[str, Any]:
         (left, L), (right, R) = (_frame_side(side) for side in (left, right))
         L, R, s = check_pairs(L, R, scores, "PrefixEncoder.fit_pairs")
         validate_data(self, left, reset=reset, skip_check_array=True)
@@ -330,12 +363,8 @@ class PrefixEncoder(
 
     def _check_width(self, p: int) -> None:
         if self.n_components is not None and self.n_components > p:
-            raise bad_parameter(
-                "n_components",
-                "PrefixEncoder",
-                f"an int in [1, {p}] (the number of columns)",
-                self.n_components,
-            )
+            expected = f"an int in [1, {p}] (the number of columns)"
+            raise bad_parameter("n_components", "PrefixEncoder", expected, self.n_components)
 
     # -- what was fitted -------------------------------------------------------------------------------------
 
@@ -350,9 +379,68 @@ class PrefixEncoder(
                 raise NotFittedError(
                     "This PrefixEncoder has seen no data yet: call fit, partial_fit or fit_pairs first."
                 )
-            problem = self._pose(pairs=self._pairs)
-            self._encoder = _solved(problem, self._statistics)
+            self._solve(self._pose(pairs=self._learns_pairs()), self._statistics)
         return self._encoder
+
+    @property
+    def components_(self) -> np.ndarray:
+        """Axes in order, shape (d, p)."""
+        if self.encoder_.network is not None:
+            raise AttributeError("components_ are the axes of a linear encoder; this one is a network: use transform.")
+        return self.encoder_.components
+
+    @property
+    def optimality_gap_(self) -> float | None:
+        """Share of the possible decrease of the loss that a fit misses; 0 for closed forms, None if unknown."""
+        config = self.encoder_.config
+        gap: float | None = config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
+        return gap
+
+    @property
+    def trace_(self) -> list[dict[str, float]]:
+        """History of training: epoch, loss, seconds, distances to a closed form; empty for closed forms."""
+        _ = self.encoder_
+        return list(self._statistics.derived.get("trace", [])) if hasattr(self, "_statistics") else []
+
+    @property
+    def mean_(self) -> np.ndarray:
+        """What is subtracted from a vector (from a document, for pairs)."""
+        return self.encoder_.mean
+
+    @property
+    def spectrum_(self) -> np.ndarray:
+        """Eigenvalues of the objective's pencil, descending."""
+        return self.encoder_.spectrum
+
+    @property
+    def decoder_(self) -> np.ndarray | None:
+        """Decoder of shape (p, d), where the objective has one."""
+        return self.encoder_.decoder
+
+    @property
+    def solver_(self) -> str:
+        """Name of the solver that was used."""
+        return str(self.encoder_.config["solver"])
+
+    @property
+    def objective_(self) -> Objective:
+        """The objective with everything "auto" settled."""
+        config = self.encoder_.config
+        return objectives.restore(config["objective"], config["settings"])
+
+    @property
+    def n_components_(self) -> int:
+        """Width of the code."""
+        return self.encoder_.d
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels that ``predict`` chooses among, sorted, where the objective learns labels."""
+        head = self.encoder_.head
+        if head is None or head.classes is None:
+            objective = self.encoder_.config["objective"]
+            raise AttributeError(f"classes_ are the labels of a classifier; objective '{objective}' learned none here.")
+        return head.classes
 
     @property
     def _n_features_out(self) -> int:
@@ -360,7 +448,7 @@ class PrefixEncoder(
 
     # -- use -------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any, k: int | None = None) -> np.ndarray:
+    def transform(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Encode rows (documents, for pairs); with `k`, only the first k coordinates."""
         if k is not None and _get_output_config("transform", self)["dense"] != "default":
             raise InvalidInputError(
@@ -368,29 +456,30 @@ class PrefixEncoder(
             )
         return self._encode(X, k, "document", "PrefixEncoder.transform")
 
-    def encode_document(self, X: Any, k: int | None = None) -> np.ndarray:
+    def encode_document(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Encode documents, the right sides of pairs; the same as ``transform``."""
         return self._encode(X, k, "document", "PrefixEncoder.encode_document")
 
-    def encode_query(self, X: Any, k: int | None = None) -> np.ndarray:
+    def encode_query(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Encode queries, the left sides of pairs, centred by their own mean."""
         return self._encode(X, k, "query", "PrefixEncoder.encode_query")
 
-    def _encode(self, X: Any, k: int | None, side: str, owner: str) -> np.ndarray:
+    def _encode(self, X: MatrixLike, k: int | None, side: str, owner: str) -> np.ndarray:
         encoder, engine = self.encoder_, _engine_of(X)
         if engine is not None:
             validate_data(self, engine.like(X, encoder.p), reset=False, skip_check_array=True)
-            return engine.encode(encoder, X, k, side, owner)
+            codes: np.ndarray = engine.encode(encoder, X, k, side, owner)
+            return codes
         return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
 
-    def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
+    def _checked_input(self, X: MatrixLike, *, reset: bool = False) -> np.ndarray | SparseMatrix:
         """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""
         if _engine_of(X) is not None:
             raise InvalidInputError(
                 "This takes data in memory, where a dask collection may not fit. Take a part of it: X[:n].compute()."
             )
         settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
-        found = rows_of(X)
+        found = _frame_rows(X)
         if found is None:
             return validate_data(self, X, reset=reset, accept_sparse="csr", **settings)
         rows, named = found
@@ -408,23 +497,102 @@ class PrefixEncoder(
             short._sklearn_output_config = dict(self._sklearn_output_config)
         return short
 
-    def _adopt(self, encoder: FittedEncoder, p: int, names: Any) -> None:
+    def _adopt(self, encoder: FittedEncoder, p: int, names: ArrayLike | None) -> None:
         self._encoder, self.n_features_in_ = encoder, p
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
+    # -- readouts --------------------------------------------------------------------------------------------
+
+    @available_if(_has("decoder"))
+    def inverse_transform(self, Z: ArrayLike) -> np.ndarray:
+        """Rebuild vectors from codes of any prefix length; where the objective has a decoder."""
+        return self.encoder_.decode(Z, owner="PrefixEncoder.inverse_transform")
+
+    @available_if(_has("head"))
+    def predict(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
+        """Predict labels or targets from the first k coordinates by the objective's own head."""
+        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict")
+        head = self.encoder_.head
+        assert head is not None
+        if head.classes is not None:
+            labels: np.ndarray = head.classes[scores.argmax(axis=1)]
+            return labels
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
+        """Predict the probability of each class from the first k coordinates, (n, C); columns are in order of classes_.
+
+        For "classification", softmax of the logits; for "fisher", the posterior of the Gaussian discriminant rule
+        behind ``predict``, with the shares of the training rows as priors. Other objectives have none.
+        """
+        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict_proba")
+        probabilities: np.ndarray = softmax(scores.astype(np.float64), axis=1)
+        return probabilities
+
+    # -- exports ---------------------------------------------------------------------------------------------
+
+    def to_onnx(self, path: str | Path) -> Path:
+        """Write the encoder as one ONNX file; see :func:`firstk.integrations.onnx.export`."""
+        from firstk.integrations import onnx
+
+        return onnx.export(self, path)
+
+    def to_faiss(
+        self,
+        k: int | None = None,
+        index: str = "Flat",
+        *,
+        documents: ArrayLike | VectorTable | None = None,
+        ids: ArrayLike | None = None,
+        metric: str = "auto",
+        side: str | None = None,
+        progress: bool = False,
+    ) -> faiss.IndexPreTransform:
+        """Build a faiss index that takes raw vectors; see :func:`firstk.integrations.faiss.to_faiss`."""
+        from firstk.integrations.faiss import to_faiss
+
+        return to_faiss(self, k, index, documents=documents, ids=ids, metric=metric, side=side, progress=progress)
+
     # -- scikit-learn ----------------------------------------------------------------------------------------
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        takes = getattr(self.objective, "supervision", None) or getattr(
-            objectives.PUBLIC.get(self.objective), "supervision", "rows"
-        )
-        tags.target_tags.required = takes not in ("rows", "pairs")
-        tags.target_tags.multi_output = takes in ("targets", "labels or targets")
+        objective = objectives.PUBLIC.get(self.objective) if isinstance(self.objective, str) else self.objective
+        supervision = getattr(objective, "supervision", "rows")
+        tags.target_tags.required = supervision not in ("rows", "pairs")
+        tags.target_tags.multi_output = supervision in ("targets", "labels or targets")
         tags.target_tags.single_output = True
         if objectives.gives_probabilities(self.objective):
-            tags.classifier_tags = ClassifierTags()  # asked for beside predict_proba; the estimator stays a transformer
+            tags.classifier_tags = ClassifierTags()  # needed by predict_proba; the estimator stays a transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _frame_rows(X: object) -> tuple[np.ndarray, bool] | None:
+    """Return the rows of a data frame, and whether its columns are their coordinates; None for arrays."""
+    if not hasattr(type(X), "columns"):
+        return None
+    from firstk.data.files.frames import rows_of
+
+    return rows_of(X)
+
+
+def _frame_side(side: MatrixLike) -> tuple[MatrixLike, MatrixLike]:
+    """Return what carries the column names of one side of pairs, and its rows."""
+    found = _frame_rows(side)
+    if found is None:
+        return side, side
+    rows, named = found
+    return (side if named else rows), rows
+
+
+def _engine_of(*data: object) -> ModuleType | None:
+    """Return the integration of collections that are not in memory, recognized by protocol; None for others."""
+    if not any(hasattr(part, "__dask_graph__") for part in data):
+        return None
+    from firstk.integrations import dask
+
+    return dask

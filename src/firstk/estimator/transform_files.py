@@ -333,8 +333,8 @@ class _Behind:
 def fingerprint(encoder: FittedEncoder, k: int) -> str:
     """Return a checksum of all that turns a vector into its first k coordinates."""
     arrays = {"components": encoder.components[:k], "mean": encoder.mean, "query_mean": encoder.query_mean}
-    if encoder.body is not None:
-        arrays |= encoder.body.arrays()
+    if encoder.network is not None:
+        arrays |= encoder.network.arrays()
     digest = hashlib.sha256(str(encoder.normalized).encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.shape} {array.dtype}".encode())

@@ -1,4 +1,4 @@
-"""What a curve means on held-out data: baselines, precisions, operating points, diagnosis and the report.
+"""Evaluation of codes on held-out data: baselines, operating points, precisions, overlap, diagnosis and the report.
 
-The metrics themselves live in `metrics`; commands that print results live in `cli`.
+Metrics and curves live in `metrics`; commands that print results live in `cli`.
 """

@@ -1,1 +1,4 @@
-"""firstk in the places where embeddings live: one module a neighbor, each behind its own extra."""
+"""Optional packages, one module each, behind the extra that installs them: dask, faiss, Qdrant, ONNX, and others.
+
+What needs no extra lives elsewhere: search in `retrieval`, readers of files in `data`, saving in `encoder`.
+"""

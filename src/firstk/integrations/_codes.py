@@ -1,13 +1,13 @@
-"""What a search program is given: the codes of a fitted encoder in float32, and the metric in which they are compared.
+"""Codes for search programs: those of a fitted encoder in float32, and the metric in which they are compared.
 
-Every integration asks the same two questions here, so that one encoder means the same neighbors everywhere.
+Every integration takes both from here, so that one encoder gives the same neighbors everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from sklearn.preprocessing import normalize
@@ -16,10 +16,15 @@ from firstk._base.checks import check_choice
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+    from firstk._base.array_types import MatrixLike
+    from firstk.estimator.prefix_encoder import PrefixEncoder
+
+EncoderLike: TypeAlias = "PrefixEncoder | FittedEncoder"
 METRICS = ("cosine", "inner_product", "l2")
 
 
-def fitted(encoder: Any, owner: str) -> FittedEncoder:
+def fitted(encoder: EncoderLike, owner: str) -> FittedEncoder:
     """Return the fitted encoder behind a PrefixEncoder, or the argument itself if it is one."""
     found = getattr(encoder, "encoder_", encoder)
     if not isinstance(found, FittedEncoder):
@@ -30,7 +35,7 @@ def fitted(encoder: Any, owner: str) -> FittedEncoder:
 
 
 def natural_metric(encoder: FittedEncoder) -> str:
-    """Return the metric an encoder's codes are made for.
+    """Return the metric that an encoder was fitted for.
 
     Cosine where codes have unit norm, inner product where inner products were kept (and nothing was centred), else
     Euclidean distance.
@@ -42,7 +47,7 @@ def natural_metric(encoder: FittedEncoder) -> str:
 
 @dataclass(frozen=True)
 class Codes:
-    """The codes of one encoder, ready to be compared in one metric.
+    """The codes of one encoder, and the metric in which they are compared.
 
     Attributes
     ----------
@@ -55,18 +60,18 @@ class Codes:
     metric: str
 
     @classmethod
-    def of(cls, encoder: Any, metric: str, owner: str) -> Codes:
+    def of(cls, encoder: EncoderLike, metric: str, owner: str) -> Codes:
         """Resolve the encoder and the name of the metric; "auto" is the encoder's own."""
-        encoder = fitted(encoder, owner)
+        found = fitted(encoder, owner)
         check_choice(metric, ("auto", *METRICS), "metric", owner)
-        return cls(encoder, natural_metric(encoder) if metric == "auto" else metric)
+        return cls(found, natural_metric(found) if metric == "auto" else metric)
 
     @property
     def unit(self) -> bool:
-        """Whether codes are brought to unit norm, after the cut; zero rows stay zero."""
+        """Whether codes are scaled to unit norm, after the cut; zero rows stay zero."""
         return self.encoder.normalized or self.metric == "cosine"
 
-    def cut(self, X: Any, ks: Sequence[int], *, side: str, owner: str) -> list[np.ndarray]:
+    def cut(self, X: MatrixLike, ks: Sequence[int], *, side: str, owner: str) -> list[np.ndarray]:
         """Return float32 codes of each length in `ks`, from one pass over the rows."""
         Z = self.encoder.coordinates(X, max(ks), side=side, owner=owner).astype(np.float32, copy=False)
         pieces = [np.ascontiguousarray(Z[:, :k]) for k in ks]

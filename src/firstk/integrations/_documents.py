@@ -1,12 +1,15 @@
-"""Documents on their way into a store, block by block: an array, or a table of files that is larger than memory."""
+"""Documents to put into a search index, block by block.
+
+They may be an array, or a table of files that is larger than memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
 from firstk.data.files import VectorTable
@@ -22,10 +25,10 @@ class Documents:
     source : ndarray of shape (n, p) or VectorTable
     """
 
-    source: Any
+    source: np.ndarray | VectorTable
 
     @classmethod
-    def of(cls, source: Any, width: int, owner: str, name: str) -> Documents:
+    def of(cls, source: ArrayLike | VectorTable, width: int, owner: str, name: str) -> Documents:
         """Check an array, or the width of a table of :func:`firstk.data.files.open_vectors`."""
         if not isinstance(source, VectorTable):
             return cls(check_matrix(source, owner, name, width=width))
@@ -35,12 +38,12 @@ class Documents:
 
     @property
     def rows(self) -> int:
-        """How many there are; in a table, those that will be dropped included."""
+        """Number of documents; in a table, including those that will be dropped."""
         return self.source.rows if isinstance(self.source, VectorTable) else len(self.source)
 
     @property
     def gapless(self) -> bool:
-        """Whether every row is sure to arrive, so that its number is its place."""
+        """Whether no row is dropped, so that row numbers are positions."""
         return not isinstance(self.source, VectorTable) or self.source.nan == "refuse"
 
     def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -54,6 +57,6 @@ class Documents:
             yield part, np.arange(start, start + len(part))
 
     def sample(self, most: int) -> np.ndarray:
-        """Return at most `most` rows, spaced evenly so that a sorted store is not judged by its beginning."""
+        """Return at most `most` rows, spaced evenly, so that sorted documents are all represented."""
         step = -(-self.rows // most)
         return np.concatenate([vectors[rows % step == 0] for vectors, rows in self.blocks(65_536)])

@@ -1,8 +1,8 @@
-"""Dask: statistics of partitions where they lie, merged in a tree, on any scheduler from threads to a cluster.
+"""Dask collections: statistics of their partitions, merged in a tree, on any scheduler from threads to a cluster.
 
-What comes back to the client is the merged statistics alone: moments, and the bounded sample of rows of objectives that
-have one. The tree is fixed by the number of partitions, so the result has the same bytes whoever computed what, and
-also when a worker was lost and its partitions were read again.
+Only the merged statistics are sent to the client: moments, and the bounded sample of rows of objectives that have one.
+The tree is fixed by the number of partitions, so the result has the same bytes whichever worker computed what, and also
+when a worker was lost and its partitions were read again. Needs the extra "dask".
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from firstk._base.array_types import MatrixLike
 from firstk._base.checks import check_prefix, require
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import Problem
@@ -22,11 +23,20 @@ from firstk.moments.batches import as_rows, merged
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunks, HoldOut, accumulate
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from dask.array import Array
+    from dask.bag import Bag
+    from dask.dataframe import DataFrame, Series
+    from numpy.typing import ArrayLike, DTypeLike
+
+Collection: TypeAlias = "Array | DataFrame | Series | Bag"
+
 # Statistics that one task merges.
 _FAN = 8
 
 
-def measure(problem: Problem, columns: Mapping[str, Any]) -> Statistics:
+def accumulate_collections(problem: Problem, columns: Mapping[str, Collection | ArrayLike | None]) -> Statistics:
     """Return the statistics of dask collections.
 
     Parameters
@@ -40,7 +50,7 @@ def measure(problem: Problem, columns: Mapping[str, Any]) -> Statistics:
     dask = require("dask", "dask", "Fitting on dask data")
     problem.check_streamable("dask data")
     given = {name: part for name, part in columns.items() if part is not None}
-    quiet = replace(problem, progress=iter)  # a bar on the client's screen is no part of the task
+    quiet = replace(problem, progress=iter)  # workers show no progress bar
     leaf, join = dask.delayed(_leaf, pure=False), dask.delayed(merged, pure=False)
     parts = [leaf(quiet, i, batch) for i, batch in enumerate(_batches(given))]
     while len(parts) > 1:
@@ -51,27 +61,27 @@ def measure(problem: Problem, columns: Mapping[str, Any]) -> Statistics:
     return found
 
 
-def _leaf(problem: Problem, partition: int, batches: Any) -> Statistics | None:
-    """Measure a partition on a worker: one batch, or the items of a bag."""
+def _leaf(problem: Problem, partition: int, batches: object) -> Statistics | None:
+    """Accumulate a partition on a worker: one batch, or the items of a bag."""
     items = batches if isinstance(batches, list) else [batches]
     try:
         return merged([problem.statistics_of(batch) for batch in items])
     except FirstkError as error:
-        # As a plain sentence: errors travel back to the client by pickle.
+        # As a plain message: errors are pickled on the way to the client.
         raise InvalidInputError(f"In partition {partition}: {error}") from None
 
 
 def gather(problem: Problem, chunks: Chunks, parts: HoldOut) -> Accumulated:
-    """Return what a stream of files gives, each file read and measured by a worker that can see it.
+    """Accumulate a stream of files, each of them on a worker that can read it.
 
-    What :func:`firstk.moments.stream.accumulate` does on one machine, on the cluster of the current client.
+    Does what :func:`firstk.moments.stream.accumulate` does, on the cluster of the current client.
     """
     dask = require("dask", "dask", "Fitting on a dask cluster")
     if chunks.files is None:
         raise InvalidInputError(
             "A dask cluster reads rows from files. Pairs, and rows in memory, are fitted without it."
         )
-    read, join = dask.delayed(_read, pure=False), dask.delayed(_gathered, pure=False)
+    read, join = dask.delayed(_read, pure=False), dask.delayed(_joined, pure=False)
     quiet = replace(problem, progress=iter)
     found = [read(quiet, own, parts, first) for first, own in chunks.files()]
     while len(found) > 1:
@@ -83,8 +93,8 @@ def _read(problem: Problem, chunks: Chunks, parts: HoldOut, first: int) -> Accum
     return accumulate(problem.statistics_of, chunks, parts, workers=1, first=first)
 
 
-def _gathered(parts: list[Accumulated]) -> Accumulated:
-    """Join what several files gave, in their order; the parts stay as they are."""
+def _joined(parts: list[Accumulated]) -> Accumulated:
+    """Join the results of several files, in their order; the parts are not changed."""
     whole = Accumulated()
     for part in copy.deepcopy(parts):
         whole.take(part)
@@ -95,7 +105,7 @@ def _gathered(parts: list[Accumulated]) -> Accumulated:
 
 
 def _batches(given: Mapping[str, Any]) -> list[Any]:
-    """Return, for each partition, what a task of dask turns into a batch."""
+    """Return, for each partition, the delayed objects that a task turns into a batch."""
     first = next(iter(given.values()))
     if _is_bag(first):
         if len(given) > 1:
@@ -112,15 +122,15 @@ def _batches(given: Mapping[str, Any]) -> list[Any]:
     return [dict(zip(lists, parts, strict=True)) for parts in zip(*lists.values(), strict=True)]
 
 
-def _is_bag(part: Any) -> bool:
+def _is_bag(part: object) -> bool:
     return hasattr(type(part), "to_delayed") and not hasattr(type(part), "ndim")
 
 
-def _is_array(part: Any) -> bool:
+def _is_array(part: object) -> TypeGuard[Array]:
     return hasattr(type(part), "rechunk")
 
 
-def _whole_rows(X: Any) -> Any:
+def _whole_rows(X: Collection) -> Collection:
     """Return an array whose partitions hold whole rows; frames have no others."""
     if not hasattr(type(X), "to_delayed"):
         raise InvalidInputError(
@@ -134,11 +144,11 @@ def _whole_rows(X: Any) -> Any:
     return X.rechunk({1: -1})
 
 
-def _aligned(X: Any, part: Any, name: str) -> Any:
-    """Return what stands beside X, cut along rows as X is."""
-    if not hasattr(part, "__dask_graph__"):
-        part = require("dask.array", "dask", "Fitting on dask data").from_array(np.asarray(part), chunks=-1)
-    elif _is_array(part) and part.ndim == 2:
+def _aligned(X: Collection, given: Collection | ArrayLike, name: str) -> Collection:
+    """Return labels, weights or the other side of pairs, cut along rows as X is."""
+    arrays = require("dask.array", "dask", "Fitting on dask data")
+    part: Any = given if hasattr(given, "__dask_graph__") else arrays.from_array(np.asarray(given), chunks=-1)
+    if _is_array(part) and part.ndim == 2:
         part = _whole_rows(part)
     if not _is_array(X) or not _is_array(part) or X.chunks[0] == part.chunks[0]:
         return part
@@ -151,7 +161,7 @@ def _aligned(X: Any, part: Any, name: str) -> Any:
     return part
 
 
-def _partitions(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _partitions(columns: Mapping[str, Collection]) -> dict[str, list[Any]]:
     """Return the partitions of collections. Arrays are optimized together, so that what they share is read once."""
     arrays = {name: part for name, part in columns.items() if _is_array(part)}
     shared = require("dask", "dask", "Fitting on dask data").optimize(*arrays.values())
@@ -161,18 +171,18 @@ def _partitions(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {name: lists[name] if name in lists else part.to_delayed() for name, part in columns.items()}
 
 
-# -- what an estimator asks --------------------------------------------------------------------------------------
+# -- for the estimator --------------------------------------------------------------------------------------
 
 
-def like(X: Any, width: int) -> Any:
-    """Return something small with the width of X and, where its columns are coordinates, their names."""
+def like(X: Collection, width: int) -> np.ndarray | pd.DataFrame:
+    """Return an empty array or frame with the width of X and, where its columns are coordinates, their names."""
     meta: Any = getattr(X, "_meta", None)
     if hasattr(meta, "columns") and len(meta.columns) == width and all(kind.kind in "fiub" for kind in meta.dtypes):
         return meta
     return np.empty((0, X.shape[1] if _is_array(X) else width))
 
 
-def encode(encoder: FittedEncoder, X: Any, k: int | None, side: str, owner: str) -> Any:
+def encode(encoder: FittedEncoder, X: Collection, k: int | None, side: str, owner: str) -> Array:
     """Return the codes of a dask array or data frame as a dask array, one partition for each of X; nothing runs yet."""
     dask = require("dask", "dask", "Encoding dask data")
     arrays = require("dask.array", "dask", "Encoding dask data")
@@ -190,7 +200,7 @@ def encode(encoder: FittedEncoder, X: Any, k: int | None, side: str, owner: str)
 
 
 def _encoded(
-    encoder: FittedEncoder, part: Any, k: int, side: str, owner: str, partition: int, dtype: Any
+    encoder: FittedEncoder, part: MatrixLike, k: int, side: str, owner: str, partition: int, dtype: DTypeLike
 ) -> np.ndarray:
     """Encode a partition on a worker."""
     X = as_rows(part)

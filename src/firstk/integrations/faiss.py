@@ -1,6 +1,8 @@
-"""An encoder inside a faiss index: raw vectors go in, and the index centres, projects, cuts and normalizes them itself.
+"""Encoders inside a faiss index, which then takes raw vectors: it centres, projects, cuts and normalizes them itself.
 
-The index is an ordinary ``faiss.IndexPreTransform``, so ``faiss.write_index`` puts encoder and store into one file
+Needs the extra "search".
+
+The index is an ordinary ``faiss.IndexPreTransform``, so ``faiss.write_index`` puts encoder and codes into one file
 that faiss alone can read, in any of its languages.
 
 Notes
@@ -15,7 +17,8 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,8 +26,17 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import bad_parameter, check_choice, check_prefix, check_same_length, require
 from firstk._base.input_file import check_regular
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.integrations._codes import Codes
+from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
+
+if TYPE_CHECKING:
+    import faiss as _faiss
+    from numpy.typing import ArrayLike
+
+    from firstk.data.files import VectorTable
+
+Index: TypeAlias = "_faiss.Index"
+PreTransform: TypeAlias = "_faiss.IndexPreTransform"
 
 _OWNER = "to_faiss"
 _SIDES = ("document", "query")
@@ -37,16 +49,16 @@ _MARK = b"firstk-sha256:"
 
 
 def to_faiss(
-    encoder: Any,
+    encoder: EncoderLike,
     k: int | None = None,
     index: str = "Flat",
     *,
-    documents: Any = None,
-    ids: Any = None,
+    documents: ArrayLike | VectorTable | None = None,
+    ids: ArrayLike | None = None,
     metric: str = "auto",
     side: str | None = None,
     progress: bool = False,
-) -> Any:
+) -> PreTransform:
     """Build a faiss index that takes raw vectors.
 
     Parameters
@@ -65,7 +77,7 @@ def to_faiss(
     metric : str
         "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
     side : {"document", "query"}, optional
-        As what the index centres vectors. Only needed without documents, where the two differ (see Notes).
+        Whose mean the index subtracts. Only needed without documents, where the two differ (see Notes).
     progress : bool
         Show how many documents were added.
 
@@ -89,7 +101,7 @@ def to_faiss(
         chosen = _settled_side(codes, side)
         return _transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
     if side is not None:
-        raise InvalidInputError("With 'documents' to_faiss sees to both sides itself. Leave 'side' out.")
+        raise InvalidInputError("With 'documents' to_faiss takes care of both sides itself. Leave 'side' out.")
     rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
     numbers = _checked_ids(ids, rows)
     store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)
@@ -98,7 +110,7 @@ def to_faiss(
     return whole if _one_mean(codes) else as_side(whole, encoder, "query")
 
 
-def as_side(index: Any, encoder: Any, side: str) -> Any:
+def as_side(index: PreTransform, encoder: EncoderLike, side: str) -> PreTransform:
     """Return a view of an index of :func:`to_faiss` that takes the vectors of one side; the store is shared.
 
     Parameters
@@ -121,14 +133,14 @@ def as_side(index: Any, encoder: Any, side: str) -> Any:
             f"which goes from {codes.encoder.p} to {codes.encoder.d}."
         )
     view = _transformed(faiss, codes, store.d, store, side)
-    view.referenced_objects.append(index)  # it owns the store
+    vars(view)["referenced_objects"].append(index)  # it owns the store
     return view
 
 
-def save(index: Any, path: str | Path) -> Path:
-    """Write an index into one file, whole or not at all; ``faiss.read_index`` and :func:`load` read it.
+def save(index: Index, path: str | Path) -> Path:
+    """Write an index into one file, atomically; ``faiss.read_index`` and :func:`load` read it.
 
-    Behind what faiss writes stands a checksum, which faiss does not look at and :func:`load` does.
+    The file ends with a checksum, which faiss ignores and :func:`load` checks.
     """
     faiss = require("faiss", "search", "A faiss index")
     with atomic_file(path, "A faiss index", kinds=(".faiss", ".index")) as temporary:
@@ -136,21 +148,21 @@ def save(index: Any, path: str | Path) -> Path:
             faiss.write_index(index, str(temporary))
         except RuntimeError as error:
             raise InvalidInputError(f"faiss could not write '{path}': {_reason(error)}. Nothing was changed.") from None
-        seal = _MARK + _digest(temporary, temporary.stat().st_size)
+        checksum = _MARK + _digest(temporary, temporary.stat().st_size)
         with temporary.open("ab") as file:
-            file.write(seal)
+            file.write(checksum)
     return Path(path)
 
 
-def load(path: str | Path) -> Any:
-    """Read an index that :func:`save` or ``faiss.write_index`` wrote, or say in a sentence why it is none."""
+def load(path: str | Path) -> PreTransform:
+    """Read an index that :func:`save` or ``faiss.write_index`` wrote; raise CorruptModelError for other files."""
     faiss = require("faiss", "search", "A faiss index")
     file = Path(path)
     if file.exists():
         check_regular(file)
     else:
         raise CorruptModelError(f"'{file}' is no faiss index: there is no such file.")
-    _check_seal(file)
+    _check_checksum(file)
     try:
         index = faiss.read_index(str(file))
     except (RuntimeError, MemoryError) as error:
@@ -169,8 +181,8 @@ def _digest(file: Path, size: int) -> bytes:
     return digest.digest()
 
 
-def _check_seal(file: Path) -> None:
-    """Refuse a file whose checksum is wrong; one that faiss itself wrote has none."""
+def _check_checksum(file: Path) -> None:
+    """Raise for a file whose checksum is wrong; one that faiss itself wrote has none."""
     size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
     if size < 0:
         return
@@ -182,10 +194,10 @@ def _check_seal(file: Path) -> None:
 
 
 def _check_linear(codes: Codes) -> None:
-    if codes.encoder.body is not None:
+    if codes.encoder.network is not None:
         raise InvalidInputError(
             "faiss has no transform for a network, so only linear encoders fit into an index. Encode first: "
-            "add encoder.transform(X, k) to an index of faiss, or run the encoder as ONNX beside it."
+            "add encoder.transform(X, k) to an index of faiss, or run the encoder as ONNX before it."
         )
 
 
@@ -204,8 +216,8 @@ def _settled_side(codes: Codes, side: str | None) -> str:
     return "document"
 
 
-def _store(faiss: Any, k: int, description: Any, metric: str, *, with_ids: bool = False) -> Any:
-    """Build what holds the codes."""
+def _store(faiss: ModuleType, k: int, description: str, metric: str, *, with_ids: bool = False) -> Index:
+    """Build the index of the codes."""
     kind = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
     if not isinstance(description, str):
         raise bad_parameter("index", _OWNER, "a string of faiss's index_factory, such as 'HNSW32'", description)
@@ -220,8 +232,8 @@ def _store(faiss: Any, k: int, description: Any, metric: str, *, with_ids: bool 
     return store if takes_ids or not with_ids else faiss.IndexIDMap2(store)
 
 
-def _transformed(faiss: Any, codes: Codes, k: int, store: Any, side: str) -> Any:
-    """Put the encoder before a store: x to B_k (x - mean), then to unit norm where codes have it."""
+def _transformed(faiss: ModuleType, codes: Codes, k: int, store: Index, side: str) -> PreTransform:
+    """Put the encoder before an index of codes: x to B_k (x - mean), then to unit norm where codes have it."""
     encoder = codes.encoder
     centre = faiss.CenteringTransform(encoder.p)
     mean = encoder.query_mean if side == "query" else encoder.mean
@@ -237,8 +249,8 @@ def _transformed(faiss: Any, codes: Codes, k: int, store: Any, side: str) -> Any
     return whole
 
 
-def _taken_apart(faiss: Any, index: Any) -> tuple[list[Any], Any]:
-    """Return the transforms and the store of an index of ours."""
+def _taken_apart(faiss: ModuleType, index: PreTransform) -> tuple[list[_faiss.VectorTransform], Index]:
+    """Return the transforms of an index of firstk, and the index of its codes."""
     chain = []
     if isinstance(index, faiss.IndexPreTransform):
         chain = [faiss.downcast_VectorTransform(index.chain.at(i)) for i in range(index.chain.size())]
@@ -252,8 +264,8 @@ def _taken_apart(faiss: Any, index: Any) -> tuple[list[Any], Any]:
     return chain, faiss.downcast_index(index.index)
 
 
-def _checked_ids(ids: Any, documents: Documents) -> np.ndarray | None:
-    """Return ids as int64, each of them once; None where places will do. -1 is faiss's word for nothing found."""
+def _checked_ids(ids: ArrayLike | None, documents: Documents) -> np.ndarray | None:
+    """Return ids as int64, each of them once; None where row numbers suffice. faiss returns -1 for no result."""
     if ids is None:
         return None if documents.gapless else np.arange(documents.rows)
     numbers = np.asarray(ids)
@@ -271,7 +283,7 @@ def _checked_ids(ids: Any, documents: Documents) -> np.ndarray | None:
     return numbers.astype(np.int64)
 
 
-def _fill(whole: Any, documents: Documents, ids: np.ndarray | None, description: str, progress: bool) -> None:
+def _fill(whole: PreTransform, documents: Documents, ids: np.ndarray | None, description: str, progress: bool) -> None:
     """Train where the store needs it, then add block by block."""
     from tqdm.auto import tqdm
 
@@ -294,6 +306,6 @@ def _fill(whole: Any, documents: Documents, ids: np.ndarray | None, description:
 
 
 def _reason(error: Exception) -> str:
-    """Return what faiss says, without the place in its sources."""
+    """Return the message of a faiss error, without the place in its sources."""
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     return said.rsplit("failed: ", 1)[-1].split(".cpp:", 1)[-1].split(": ", 1)[-1].rstrip(".")

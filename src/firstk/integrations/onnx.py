@@ -1,11 +1,11 @@
-"""An encoder as an ONNX file, which any ONNX runtime can run without firstk, numpy or Python.
+"""Encoders as ONNX files, which any ONNX runtime can run without firstk, numpy or Python.
 
-One file holds both sides and every k: three inputs, of which two have defaults.
+Needs the extra "onnx". One file holds both sides and every k: three inputs, of which two have defaults.
 
 ====================  ===================  ============================================
 input                 type and shape       meaning
 ====================  ===================  ============================================
-``vectors``           float32 (rows, p)    what is encoded
+``vectors``           float32 (rows, p)    rows to encode
 ``k``                 int64, a scalar      length of the prefix; if left out, all of it
 ``query``             bool, a scalar       centre as a query; if left out, as a document
 ====================  ===================  ============================================
@@ -21,7 +21,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,9 +30,14 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice, check_matrix, check_prefix, require
 from firstk._base.input_file import check_regular
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.network import Layers
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.integrations._codes import fitted
+from firstk.integrations._codes import EncoderLike, fitted
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+    from onnx import ModelProto, NodeProto, TensorProto
+    from onnxruntime import InferenceSession
 
 # Old enough for onnxruntime 1.12 and everything since; nothing newer is needed.
 _OPSET, _IR = 17, 8
@@ -42,8 +48,8 @@ _PIECE = 384
 _MOST_BYTES = 2**31 - 2**20
 
 
-def export(encoder: Any, path: str | Path) -> Path:
-    """Write an encoder as one ONNX file, whole or not at all.
+def export(encoder: EncoderLike, path: str | Path) -> Path:
+    """Write an encoder as one ONNX file, atomically.
 
     Parameters
     ----------
@@ -60,7 +66,7 @@ def export(encoder: Any, path: str | Path) -> Path:
     Notes
     -----
     The graph does what :meth:`firstk.FittedEncoder.encode` does on float32 rows, step by step and in the same
-    precision (float64 inside where codes are brought to unit norm): x - mean before the product, layers with ReLU
+    precision (float64 inside where codes are scaled to unit norm): x - mean before the product, layers with ReLU
     between them, the cut axes, the norm after the cut (zero rows stay zero). The model's metadata
     hold the encoder's config as JSON.
     """
@@ -74,7 +80,7 @@ def export(encoder: Any, path: str | Path) -> Path:
 def load(path: str | Path) -> OnnxEncoder:
     """Read an exported encoder back, to run on onnxruntime.
 
-    A file that is damaged, or was not written by :func:`export`, is refused with a sentence.
+    A file that is damaged, or was not written by :func:`export`, raises CorruptModelError.
     """
     onnx = require("onnx", "onnx", "Reading an ONNX model")
     runtime = require("onnxruntime", "onnx", "Running an ONNX model")
@@ -116,36 +122,37 @@ class OnnxEncoder:
     d, p : int
         Widths of the code and of the input.
     config : mapping
-        Plain facts about how the encoder was fitted.
+        JSON values that record how the encoder was fitted.
     session : onnxruntime.InferenceSession
     """
 
     d: int
     p: int
     config: Mapping[str, Any]
-    session: Any = field(repr=False)
+    session: InferenceSession = field(repr=False)
 
-    def encode(self, X: Any, k: int | None = None, *, side: str = "document") -> np.ndarray:
+    def encode(self, X: ArrayLike, k: int | None = None, *, side: str = "document") -> np.ndarray:
         """Return the first `k` coordinates of the code of each row, in float32."""
         owner = "OnnxEncoder.encode"
         k = check_prefix(k, self.d, owner)
         check_choice(side, ("document", "query"), "side", owner)
-        X = check_matrix(X, owner, width=self.p).astype(np.float32, copy=False)
-        inputs = {"vectors": np.ascontiguousarray(X), "k": np.array(k), "query": np.array(side == "query")}
-        return self.session.run(["codes"], inputs)[0]
+        vectors = np.ascontiguousarray(check_matrix(X, owner, width=self.p), dtype=np.float32)
+        inputs = {"vectors": vectors, "k": np.array(k), "query": np.array(side == "query")}
+        codes: np.ndarray = self.session.run(["codes"], inputs)[0]
+        return codes
 
 
 class _Graph:
     """Nodes and constants in the order in which they are added; every step returns the name of its result."""
 
-    def __init__(self, onnx: Any, real: Any):
+    def __init__(self, onnx: ModuleType, real: DTypeLike):
         self._onnx = onnx
         self.real = real
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
 
-    def constant(self, name: str, value: Any, dtype: Any = None) -> str:
-        """Add an array, in the precision of the graph unless told otherwise; what does not fit into it is refused."""
+    def constant(self, name: str, value: ArrayLike, dtype: DTypeLike | None = None) -> str:
+        """Add an array, in the precision of the graph unless told otherwise; raise where numbers overflow it."""
         with np.errstate(over="ignore"):
             part = np.array(value, dtype=self.real if dtype is None else dtype, order="C")
         if not np.isfinite(part).all():
@@ -155,7 +162,9 @@ class _Graph:
         self.constants.append(self._onnx.numpy_helper.from_array(part, name))
         return name
 
-    def step(self, operation: str, *inputs: str, to: str, name: str | None = None, **attributes: Any) -> str:
+    def step(
+        self, operation: str, *inputs: str, to: str, name: str | None = None, **attributes: int | list[int]
+    ) -> str:
         """Add a node with one output."""
         self.nodes.append(self._onnx.helper.make_node(operation, inputs, [to], name=name or to, **attributes))
         return to
@@ -175,7 +184,7 @@ class _Graph:
             total = (self.step("Gemm", *piece, *total, to=name, transB=1),)
         return to
 
-    def cast(self, x: str, dtype: Any, to: str) -> str:
+    def cast(self, x: str, dtype: DTypeLike, to: str) -> str:
         """Change the precision."""
         kind = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         self.nodes.append(self._onnx.helper.make_node("Cast", [x], [to], name=to, to=kind))
@@ -188,10 +197,10 @@ class _Graph:
         return self.step("Div", z, self.step("Where", positive, norm, "one", to=f"{to}/divisor"), to=to)
 
 
-def _model(onnx: Any, encoder: FittedEncoder) -> Any:
+def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
     """Build, describe and check the model."""
-    body = encoder.body
-    if body is not None and not isinstance(body, Layers):
+    network = encoder.network
+    if network is not None and not isinstance(network, TrainedMLP):
         raise InvalidInputError(
             "ONNX export takes linear encoders and firstk's own MLP; this one has a network of your own. Export that "
             "network with torch.onnx.export, and apply it to vectors - encoder.mean, then encoder.components."
@@ -220,7 +229,7 @@ def _model(onnx: Any, encoder: FittedEncoder) -> Any:
 
 
 def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
-    """Centre, run the body, cut, project, and bring to unit norm where the encoder does."""
+    """Centre, run the network, cut, project, and scale to unit norm where the encoder does."""
     graph.constant("zero", 0.0)
     graph.constant("one", 1.0)
     graph.constant("query", False, np.bool_)
@@ -233,8 +242,8 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
     )
     vectors = graph.cast("vectors", graph.real, to="exact") if encoder.normalized else "vectors"
     z = graph.step("Sub", vectors, mean, to="centred")
-    if isinstance(encoder.body, Layers):
-        z = _layers(graph, encoder.body, z)
+    if isinstance(encoder.network, TrainedMLP):
+        z = _layers(graph, encoder.network, z)
     axes = _cut_axes(graph, encoder)
     z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalized else "codes")
     if encoder.normalized:
@@ -255,19 +264,19 @@ def _piece_sizes(width: int) -> list[int]:
     return sizes + ([width] if width <= _PIECE else [half, width - half])
 
 
-def _layers(graph: _Graph, body: Layers, z: str) -> str:
-    last = len(body.weights) - 1
-    for i, (W, b) in enumerate(zip(body.weights, body.biases, strict=True)):
+def _layers(graph: _Graph, network: TrainedMLP, z: str) -> str:
+    last = len(network.weights) - 1
+    for i, (W, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         weight, bias = graph.constant(f"layer{i}/weight", W), graph.constant(f"layer{i}/bias", b)
         # The product and then the sum, as numpy does it.
         z = graph.step("Add", graph.product(z, weight, W.shape[1], to=f"layer{i}/product"), bias, to=f"layer{i}")
         if i < last:
             z = graph.step("Relu", z, to=f"layer{i}/relu")
-    return graph.unit_rows(z, to="body") if body.normalize else z
+    return graph.unit_rows(z, to="body") if network.normalize else z
 
 
 def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
-    """Return the first k axes. A k that is too small or too large looks for a length that is not in the list."""
+    """Return the first k axes. A k out of range gathers from beyond the list of lengths: an error at run time."""
     d = encoder.d
     graph.constant("k", d, np.int64)
     graph.constant("first", 1, np.int64)
@@ -283,20 +292,20 @@ def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
 
 
 def _facts(encoder: FittedEncoder) -> dict[str, str]:
-    """Return what the metadata say, all strings as ONNX wants them."""
+    """Return the metadata, all of them strings as ONNX requires."""
     return {
         "format": _FORMAT,
         "d": str(encoder.d),
         "p": str(encoder.p),
         "pinned": str(encoder.pinned),
         "normalised": json.dumps(encoder.normalized),
-        "network": "linear" if encoder.body is None else "mlp",
+        "network": "linear" if encoder.network is None else "mlp",
         "objective": str(encoder.config.get("objective", "")),
         "config": json.dumps(dict(encoder.config), ensure_ascii=False),
     }
 
 
-def _digest(model: Any) -> str:
+def _digest(model: ModelProto) -> str:
     """Return the SHA-256 of all numbers of a model."""
     digest = hashlib.sha256()
     for part in model.graph.initializer:

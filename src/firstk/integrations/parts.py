@@ -1,9 +1,9 @@
-"""Statistics as bytes, for engines that firstk does not know: Spark, Ray Data, a queue of jobs, a folder of files.
+"""Statistics as bytes, for engines without an integration: Spark, Ray Data, a queue of jobs, a folder of files.
 
-Any engine that can apply a function to partitions and collect what it returns can fit an encoder: `measure` on the
-workers, `finish` where the results are collected. What travels is bounded by the width of the vectors, whatever the
-number of rows, and nothing is pickled by firstk. A checksum tells a damaged part; a partition without rows gives a part
-too, so that a lost one is noticed. docs/scale.md has the few lines for each engine.
+Any engine that can apply a function to partitions and collect the results can fit an encoder: `measure` on the
+workers, `finish` where the results are collected. The size of a part is bounded by the width of the vectors, whatever
+the number of rows, and firstk pickles nothing. A checksum detects a damaged part; a partition without rows gives a part
+too, so that a lost one is noticed. Needs no extra; docs/scale.md has the few lines for each engine.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from firstk._base import arrays as _arrays
 from firstk.estimator.problem import Problem
 from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = Fal
         With the settings of the fit; it is not changed.
     batches : iterable
         Each an X, an (X, y), an (X, y, weight) or a mapping of those names; with `pairs`, (left, right),
-        (left, right, scores) or a mapping. They are taken one at a time. None at all gives bytes that say so.
+        (left, right, scores) or a mapping. They are read one at a time. Without any, the bytes hold no statistics.
     pairs : bool
     """
     problem, found = _problem(encoder, pairs), None
@@ -45,14 +46,14 @@ def merge(parts: Iterable[bytes]) -> bytes:
 
 
 def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
-    """Fit an encoder on what the partitions gave, in the order in which they come.
+    """Fit an encoder on the statistics of the partitions, in the order in which they come.
 
     In the same order the result has the same bytes; in another it differs by rounding.
     """
     found, facts = _merged(parts)
     if found is None:
         raise InvalidInputError("No partition had a row to fit on.")
-    problem = _problem(encoder, hasattr(found.moments, "third"))
+    problem = _problem(encoder, isinstance(found.moments, PairMoments))
     if facts.get("objective") != problem.objective.name:
         raise InvalidInputError(
             f"These statistics are of objective '{facts.get('objective')}', and the encoder has "
@@ -74,11 +75,11 @@ def _joined(first: Statistics | None, second: Statistics | None) -> Statistics |
 
 
 def _part(found: Statistics | None, facts: dict[str, Any]) -> bytes:
-    """Return statistics as bytes; without a row they have no arrays, and are not empty."""
+    """Return statistics as bytes; without a row they hold no arrays, and are not empty."""
     return _arrays.to_bytes({} if found is None else found.to_arrays(), facts)
 
 
-def _read(payload: Any, number: int) -> tuple[Statistics | None, dict[str, Any]]:
+def _read(payload: object, number: int) -> tuple[Statistics | None, dict[str, Any]]:
     """Undo `_part`."""
     what, again = f"Part {number}", "Measure the partition again with this firstk."
     if not isinstance(payload, (bytes, bytearray, memoryview)):

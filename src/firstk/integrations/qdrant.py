@@ -1,7 +1,8 @@
-"""A Qdrant collection that holds each document twice: a short prefix that is indexed, and the long code that reranks.
+"""Qdrant collections that hold each document twice: a short prefix that is indexed, and the full code that reranks.
 
-A search looks for a shortlist among the short vectors and orders it by the full ones, in one request (Qdrant's
-``prefetch``). Codes are made here, each side centred by its own mean; what is stored are plain named vectors.
+A search finds a shortlist among the short vectors and orders it by the full ones, in one request (Qdrant's
+``prefetch``). Codes are computed here, each side centred by its own mean; what is stored are plain named vectors. Needs
+the extra "search".
 """
 
 from __future__ import annotations
@@ -10,21 +11,28 @@ import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_matrix, check_prefix, check_same_length, is_int, require
 from firstk.exceptions import FirstkError, InvalidInputError
-from firstk.integrations._codes import Codes
+from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from qdrant_client import QdrantClient
+    from qdrant_client.models import Filter, SearchParams
+
+    from firstk.data.files import VectorTable
 
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
 _PURPOSE = "A Qdrant collection"
 
 
-class Found(NamedTuple):
-    """What a search found: a list for each query, the best first.
+class Neighbors(NamedTuple):
+    """Results of a search: a list for each query, the best first.
 
     Attributes
     ----------
@@ -34,14 +42,14 @@ class Found(NamedTuple):
     payloads : list of lists of dict
     """
 
-    ids: list[list[int | str]]
+    ids: list[list[int | str | uuid.UUID]]
     scores: list[list[float]]
     payloads: list[list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, eq=False)
 class PrefixCollection:
-    """A collection with the named vectors "short" and "full". Make one with `create`, find one again with `open`.
+    """A collection with the named vectors "short" and "full". Make one with `create`, reopen it with `open`.
 
     Attributes
     ----------
@@ -53,7 +61,7 @@ class PrefixCollection:
         Lengths of the two prefixes.
     """
 
-    client: Any
+    client: QdrantClient
     name: str
     codes: Codes
     short: int
@@ -62,9 +70,9 @@ class PrefixCollection:
     @classmethod
     def create(
         cls,
-        client: Any,
+        client: QdrantClient,
         name: str,
-        encoder: Any,
+        encoder: EncoderLike,
         short: int,
         full: int | None = None,
         *,
@@ -85,9 +93,9 @@ class PrefixCollection:
         metric : str
             "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
         replace : bool
-            Delete a collection of that name first; otherwise it is refused.
+            Delete a collection of that name first; otherwise it is an error.
         **settings
-            Handed to ``client.create_collection``, such as ``quantization_config``.
+            Passed to ``client.create_collection``, such as ``quantization_config``.
         """
         models = require("qdrant_client.models", "search", _PURPOSE)
         codes = Codes.of(encoder, metric, "PrefixCollection.create")
@@ -112,8 +120,8 @@ class PrefixCollection:
         return cls(client, name, codes, int(short), full)
 
     @classmethod
-    def open(cls, client: Any, name: str, encoder: Any) -> PrefixCollection:
-        """Find a collection again; `encoder` is the one it was created with."""
+    def open(cls, client: QdrantClient, name: str, encoder: EncoderLike) -> PrefixCollection:
+        """Open an existing collection; `encoder` is the one it was created with."""
         require("qdrant_client", "search", _PURPOSE)
         with _answered(name):
             if not client.collection_exists(name):
@@ -127,7 +135,7 @@ class PrefixCollection:
         short, full = vectors["short"], vectors["full"]
         if short.distance != full.distance or full.distance.value not in metrics:
             raise InvalidInputError(
-                f"The collection '{name}' compares its vectors as firstk does not: it did not make it."
+                f"The collection '{name}' has vectors of unequal or unknown distance: firstk did not make it."
             )
         codes = Codes.of(encoder, metrics[full.distance.value], "PrefixCollection.open")
         if full.size > codes.encoder.d:
@@ -138,7 +146,13 @@ class PrefixCollection:
         return cls(client, name, codes, short.size, full.size)
 
     def upload(
-        self, vectors: Any, ids: Any = None, payloads: Any = None, *, batch: int = 256, progress: bool = False
+        self,
+        vectors: ArrayLike | VectorTable,
+        ids: Sequence[int | str | uuid.UUID] | np.ndarray | None = None,
+        payloads: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        batch: int = 256,
+        progress: bool = False,
     ) -> int:
         """Encode documents and store them, a batch at a time; a point whose id is there already is replaced.
 
@@ -150,14 +164,14 @@ class PrefixCollection:
             Each may occur once. Row numbers if not given, for a collection that is still empty.
         payloads : sequence of dict, optional
         batch : int
-            Points a request.
+            Points per request.
         progress : bool
             Show how many were stored.
 
         Returns
         -------
         n : int
-            How many points the collection holds now.
+            Number of points in the collection now.
         """
         from tqdm.auto import tqdm
 
@@ -166,7 +180,7 @@ class PrefixCollection:
         rows = Documents.of(vectors, self.codes.encoder.p, owner, "vectors")
         batch = _checked_count(batch, "batch", owner)
         keys = self._new_ids(rows.rows) if ids is None else checked_ids(ids, rows.rows, owner)
-        facts = None if payloads is None else _checked_payloads(payloads, rows.rows, owner)
+        checked = None if payloads is None else _checked_payloads(payloads, rows.rows, owner)
         with (
             _answered(self.name),
             tqdm(total=rows.rows, desc="uploading", unit="row", disable=None if progress else True) as bar,
@@ -177,7 +191,7 @@ class PrefixCollection:
                     models.Batch(
                         ids=[keys[i] for i in numbers],
                         vectors=self._named(X, side="document", owner=owner),
-                        payloads=None if facts is None else [facts[i] for i in numbers],
+                        payloads=None if checked is None else [checked[i] for i in numbers],
                     ),
                 )
                 bar.update(len(X))
@@ -185,15 +199,15 @@ class PrefixCollection:
 
     def search(
         self,
-        queries: Any,
+        queries: ArrayLike,
         limit: int = 10,
         *,
         shortlist: int | None = None,
-        query_filter: Any = None,
-        params: Any = None,
+        query_filter: Filter | None = None,
+        params: SearchParams | None = None,
         batch: int = 64,
-    ) -> Found:
-        """Look for the short vectors nearest to each query, and return the best of them by the full ones.
+    ) -> Neighbors:
+        """Find the short vectors nearest to each query, and return the best of them by the full ones.
 
         Parameters
         ----------
@@ -202,13 +216,13 @@ class PrefixCollection:
         limit : int
             How many to return.
         shortlist : int, optional
-            How many short vectors to look for; ten times `limit`, and 100 at least, if not given.
+            How many short vectors to find; ten times `limit`, and 100 at least, if not given.
         query_filter : qdrant_client.models.Filter, optional
             Which points take part.
         params : qdrant_client.models.SearchParams, optional
             Of the search among short vectors, such as ``hnsw_ef`` or ``exact``.
         batch : int
-            Queries a request.
+            Queries per request.
         """
         owner = "PrefixCollection.search"
         models = require("qdrant_client.models", "search", _PURPOSE)
@@ -218,7 +232,7 @@ class PrefixCollection:
         if not is_int(wide) or wide < limit:
             raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
         first_stage = {"filter": query_filter, "params": params}
-        found = Found([], [], [])
+        found = Neighbors([], [], [])
         for start in range(0, len(Q), batch):
             named = self._named(Q[start : start + batch], side="query", owner=owner)
             requests = [
@@ -243,7 +257,7 @@ class PrefixCollection:
         short, full = self.codes.cut(X, (self.short, self.full), side=side, owner=owner)
         return {"short": short.tolist(), "full": full.tolist()}
 
-    def _new_ids(self, n: int) -> list[int]:
+    def _new_ids(self, n: int) -> list[int | str]:
         with _answered(self.name):
             there = self.client.count(self.name, exact=True).count
         if there:
@@ -253,7 +267,7 @@ class PrefixCollection:
         return list(range(n))
 
 
-def checked_ids(ids: Any, n: int, owner: str) -> list[int | str]:
+def checked_ids(ids: Sequence[int | str | uuid.UUID] | np.ndarray, n: int, owner: str) -> list[int | str]:
     """Return ids as Qdrant takes them, ints in [0, 2^64) or UUIDs, each of them once."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
         raise bad_parameter("ids", owner, "a sequence of ints or UUIDs", ids)
@@ -270,8 +284,8 @@ def checked_ids(ids: Any, n: int, owner: str) -> list[int | str]:
     return keys
 
 
-def _checked_id(key: Any, owner: str) -> int | str:
-    if is_int(key) and 0 <= int(key) < 2**64:
+def _checked_id(key: object, owner: str) -> int | str:
+    if isinstance(key, (int, np.integer)) and is_int(key) and 0 <= int(key) < 2**64:
         return int(key)
     if isinstance(key, (str, uuid.UUID)):
         with contextlib.suppress(ValueError):
@@ -282,14 +296,14 @@ def _checked_id(key: Any, owner: str) -> int | str:
     )
 
 
-def _checked_payloads(payloads: Any, n: int, owner: str) -> list[dict[str, Any]]:
+def _checked_payloads(payloads: Sequence[Mapping[str, Any]], n: int, owner: str) -> list[dict[str, Any]]:
     if not isinstance(payloads, Sequence) or not all(isinstance(one, Mapping) for one in payloads):
-        raise InvalidInputError(f"The 'payloads' of {owner} must be a list of dicts, one a row.")
+        raise InvalidInputError(f"The 'payloads' of {owner} must be a list of dicts, one for each row.")
     check_same_length(payloads, range(n), "payloads", "vectors", owner)
     return [dict(one) for one in payloads]
 
 
-def _checked_count(value: Any, name: str, owner: str) -> int:
+def _checked_count(value: int, name: str, owner: str) -> int:
     if not is_int(value) or value < 1:
         raise bad_parameter(name, owner, "a positive int", value)
     return int(value)
@@ -297,7 +311,7 @@ def _checked_count(value: Any, name: str, owner: str) -> int:
 
 @contextlib.contextmanager
 def _answered(name: str) -> Iterator[None]:
-    """Turn what Qdrant or the way to it refuses into a sentence."""
+    """Turn errors of Qdrant, and of the connection to it, into InvalidInputError."""
     from qdrant_client.http.exceptions import ApiException
 
     try:

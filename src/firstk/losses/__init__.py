@@ -1,7 +1,7 @@
-"""Full-prefix losses as `nn.Module`s, for people with their own training loop.
+"""Full-prefix losses as `nn.Module`s, for training loops of your own; they need the extra 'torch'.
 
 Each module is a function of `firstk.losses.functional` with its options stored: calling it gives the weighted loss of
-all d prefixes, `per_prefix` the d separate losses for logging. All of them need the extra 'torch'.
+all d prefixes, `per_prefix` the d separate losses for logging. The training loop of firstk lives in `solvers`.
 """
 
 from firstk._base.checks import require

@@ -1,4 +1,7 @@
-"""What all full-prefix modules store: the weights of the prefixes and how they are summed."""
+"""PrefixLoss: the base of all full-prefix modules.
+
+It stores the weights of the prefixes and how their losses are summed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from firstk.losses.functional._inputs import ESTIMATORS, weights_of
 
 
 class PrefixLoss(nn.Module):
-    """What all modules store: the weights of the prefixes and how they are summed.
+    """Base of all full-prefix losses: the weights of the prefixes and how their losses are summed.
 
     Parameters
     ----------
@@ -39,5 +42,5 @@ class PrefixLoss(nn.Module):
         return self._resolved[d]
 
     def extra_repr(self) -> str:
-        """Show how prefixes are weighed and summed."""
+        """Return the weights and the estimator, for `repr`."""
         return f"omega={self.omega!r}, estimator={self.estimator!r}"

@@ -1,4 +1,7 @@
-"""Full-prefix losses for labels: one shared head, or one head per listed prefix."""
+"""Full-prefix losses for labels: one shared head, or one head per listed prefix.
+
+The formulas are in `firstk.losses.functional.cross_entropy` and `free_heads`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from firstk.losses.functional._inputs import refuse_sampled, untraced
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
-    """Cross-entropy of every prefix under one shared linear head (`kernels.cross_entropy.cross_entropy`).
+    """Cross-entropy of every prefix under one shared linear head (`functional.cross_entropy.cross_entropy`).
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
         Restricted to `prefixes`.
     bias : bool
     estimator : "exact"
-        "sampled" is refused: heads share nothing.
+        "sampled" is an error: heads share nothing.
     **options
         Passed to `torch.nn.functional.cross_entropy`.
     """

@@ -1,4 +1,7 @@
-"""Full-prefix losses whose prefixes share second moments: reconstruction, regression, Fisher."""
+"""Full-prefix losses whose prefixes share second moments: reconstruction, regression, Fisher.
+
+The formulas are in the modules of `firstk.losses.functional` with the same names.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from firstk.losses.functional._inputs import refuse_sampled, untraced
 
 
 class FullPrefixReconstruction(PrefixLoss):
-    """Squared error of every prefix under one shared decoder (`kernels.reconstruction`)."""
+    """Squared error of every prefix under one shared decoder (`functional.reconstruction`)."""
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class FullPrefixReconstruction(PrefixLoss):
 
 
 class FullPrefixRegression(PrefixLoss):
-    """Squared error of every prefix under one shared linear head (`kernels.regression.regression`)."""
+    """Squared error of every prefix under one shared linear head (`functional.regression.regression`)."""
 
     def __init__(
         self,
@@ -92,13 +95,13 @@ class FullPrefixFreeHeadRegression(PrefixLoss):
 
 
 class FullPrefixFisher(PrefixLoss):
-    """Minus Fisher's ratio trace of every prefix, from one Cholesky factor (`kernels.fisher`).
+    """Minus Fisher's ratio trace of every prefix, from one Cholesky factor (`functional.fisher`).
 
     Parameters
     ----------
     omega : as in `FullPrefixCrossEntropy`
     estimator : "exact"
-        "sampled" is refused: the ratio trace is not a sum over rows.
+        "sampled" is an error: the ratio trace is not a sum over rows.
     shrinkage : float in [0, 1], optional
         Of Sw, in input space.
     code_eps : float

@@ -1,4 +1,7 @@
-"""Full-prefix losses for pairs: positives among negatives, or graded scores."""
+"""Full-prefix losses for pairs: positives among negatives, or graded scores.
+
+The formulas are in `firstk.losses.functional.contrastive`, `cosine` and `cosent`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from firstk.losses.functional._inputs import refuse_sampled, untraced
 
 
 class FullPrefixInfoNCE(PrefixLoss):
-    """InfoNCE of every prefix with in-batch and hard negatives (`kernels.contrastive.info_nce`).
+    """InfoNCE of every prefix with in-batch and hard negatives (`functional.contrastive.info_nce`).
 
     Parameters
     ----------
@@ -83,7 +86,7 @@ class FullPrefixInfoNCE(PrefixLoss):
 
 
 class FullPrefixCosineSimilarity(PrefixLoss):
-    """Squared error of every prefix's cosine against graded scores (`kernels.cosine.cosine_similarity`)."""
+    """Squared error of every prefix's cosine against graded scores (`functional.cosine.cosine_similarity`)."""
 
     def __init__(
         self,
@@ -106,13 +109,13 @@ class FullPrefixCosineSimilarity(PrefixLoss):
 
 
 class FullPrefixCoSENT(PrefixLoss):
-    """CoSENT of every prefix: only the order of the scores counts (`kernels.cosent.cosent`).
+    """CoSENT of every prefix: only the order of the scores counts (`functional.cosent.cosent`).
 
     Parameters
     ----------
     omega : as in `FullPrefixInfoNCE`
     estimator : "exact"
-        "sampled" is refused: the loss compares pairs, so it is no sum over rows.
+        "sampled" is an error: the loss compares pairs, so it is no sum over rows.
     scale : float
         Inverse temperature.
     """

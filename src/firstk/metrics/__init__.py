@@ -1,8 +1,8 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors` and
-`ranking` return one score for every prefix length from one encode, `tallies` the interval in which it lies, `axes` a
-score for every single coordinate.
+`ranking` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies, `axes` a
+score for every single coordinate. Held-out splits, baselines and reports live in `evaluation`.
 """
 
 from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2

@@ -1,4 +1,4 @@
-"""Everything that is additive over rows: moments, samples, fingerprints, and streams that accumulate them.
+"""Statistics that are additive over rows: moments, samples, fingerprints, and the streams that accumulate them.
 
-No objective and no encoder: what is learnt from statistics lives in `objectives` and `solvers`.
+Nothing here knows an objective: what is learned from statistics lives in `objectives` and `solvers`.
 """

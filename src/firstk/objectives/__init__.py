@@ -1,4 +1,7 @@
-"""What a good prefix is: one file an objective, one registry line."""
+"""Objectives, what a good prefix is: one file an objective, one line in the registry.
+
+How coordinates get their order lives in `orderings`; statistics of the data live in `moments`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How coordinates get their order: one file an ordering, one registry line."""
+"""Orderings, how coordinates get their order: one file an ordering, one line in the registry.
+
+What a good prefix is lives in `objectives`; the training loop that calls the hooks lives in `solvers`.
+"""
 
 from __future__ import annotations
 

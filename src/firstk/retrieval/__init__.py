@@ -1,6 +1,6 @@
 """Funnel search: a shortlist from short prefixes, reranked on longer ones, down to the exact distance.
 
-Codes whose first coordinates say most need few of them to tell which rows cannot be neighbors. See docs/retrieval.md.
+Metrics of retrieval live in `metrics`, indexes of other programs in `integrations`. See docs/retrieval.md.
 """
 
 from firstk.retrieval.index import FunnelIndex

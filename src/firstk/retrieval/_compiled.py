@@ -6,7 +6,8 @@ the threshold rises as better rows are found, from one that a sample of the stor
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numba
 import numpy as np
@@ -20,9 +21,11 @@ from firstk.retrieval.prefixes import GROUP, Bits
 _TOGETHER, _QUERIES = 4, 64
 # Rows are far apart in memory: the first lines of one are asked for this many rows ahead.
 _AHEAD, _LINES = 12, 4
-# Rows collected between two reports: bounds the memory of a scan that excludes nothing.
+# Rows collected at a time: bounds the memory of a scan that excludes nothing.
 _CHUNK = 1 << 15
-jit: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
+Arrays: TypeAlias = tuple[np.ndarray, ...]
+Lanes: TypeAlias = np.ndarray  # inside a kernel: one vector of the processor
+jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def queries_at_once(n: int) -> int:
@@ -31,7 +34,7 @@ def queries_at_once(n: int) -> int:
 
 
 @jit
-def _keep_nearest(near: Any, rows: Any, count: int, size: int) -> Any:
+def _keep_nearest(near: np.ndarray, rows: np.ndarray, count: int, size: int) -> np.float32:
     """Move the `size` nearest to the front, ties to the lowest row, and return the worst of them (quickselect)."""
     left, right, k = 0, count - 1, size - 1
     while left < right:
@@ -57,7 +60,7 @@ def _keep_nearest(near: Any, rows: Any, count: int, size: int) -> Any:
 
 
 @jit
-def _take(bits: Any, values: Any, base: int, q: int, found: Any, size: int) -> None:
+def _take(bits: np.uint32, values: Lanes, base: int, q: int, found: Arrays, size: int) -> None:
     """Note the lanes that passed; when a query's list is full, keep its nearest and raise its threshold."""
     near, rows, counts, thresholds, lanes = found
     store(lanes, 0, values)
@@ -76,7 +79,7 @@ def _take(bits: Any, values: Any, base: int, q: int, found: Any, size: int) -> N
 
 
 @jit
-def _take_four(values: Any, base: int, q: int, found: Any, size: int) -> None:
+def _take_four(values: tuple[Lanes, ...], base: int, q: int, found: Arrays, size: int) -> None:
     bound = splat(found[3][q])
     for i, lanes in enumerate(values):
         bits = above(lanes, bound)
@@ -85,7 +88,16 @@ def _take_four(values: Any, base: int, q: int, found: Any, size: int) -> None:
 
 
 @jit
-def _scan_tile(tile: Any, offset: int, width: int, base: int, queries: Any, extras: Any, found: Any, size: int) -> None:
+def _scan_tile(
+    tile: np.ndarray,
+    offset: int,
+    width: int,
+    base: int,
+    queries: np.ndarray,
+    extras: Arrays,
+    found: Arrays,
+    size: int,
+) -> None:
     """Nearness of one tile of `width` rows to all queries; whatever exceeds a threshold goes to `found`."""
     bias, remainder, lift = extras
     m, k = queries.shape
@@ -124,7 +136,9 @@ def _scan_tile(tile: Any, offset: int, width: int, base: int, queries: Any, extr
 
 
 @jit
-def _scan_floats(tiles: Any, span: Any, queries: Any, extras: Any, found: Any, size: int) -> None:
+def _scan_floats(
+    tiles: np.ndarray, span: tuple[int, int], queries: np.ndarray, extras: Arrays, found: Arrays, size: int
+) -> None:
     """Scan tiles span[0] to span[1]."""
     flat, width = tiles.reshape(-1), tiles.shape[2]
     for t in range(span[0], span[1]):
@@ -132,7 +146,9 @@ def _scan_floats(tiles: Any, span: Any, queries: Any, extras: Any, found: Any, s
 
 
 @jit
-def _scan_bytes(tiles: Any, span: Any, queries: Any, extras: Any, found: Any, size: int) -> None:
+def _scan_bytes(
+    tiles: np.ndarray, span: tuple[int, int], queries: np.ndarray, extras: Arrays, found: Arrays, size: int
+) -> None:
     """Scan int8 tiles: each is spread out to float32 once for all queries."""
     k, width = queries.shape[1], tiles.shape[2]
     spread = np.empty(k * width, np.float32)
@@ -144,7 +160,7 @@ def _scan_bytes(tiles: Any, span: Any, queries: Any, extras: Any, found: Any, si
 
 
 @jit
-def _scan_bits(words: Any, queries: Any, found: Any, size: int) -> None:
+def _scan_bits(words: np.ndarray, queries: np.ndarray, found: Arrays, size: int) -> None:
     """Like `_scan` for signs: nearness is minus the number of bits that differ."""
     m, w = queries.shape
     n = words.shape[1]
@@ -165,7 +181,7 @@ def _scan_bits(words: Any, queries: Any, found: Any, size: int) -> None:
 
 
 @jit
-def _popcount(x: Any) -> Any:
+def _popcount(x: np.uint64) -> np.float32:
     """Bits that are set, by halves; LLVM knows the pattern and uses the machine's own instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -174,15 +190,15 @@ def _popcount(x: Any) -> Any:
 
 
 @jit
-def _nearest_rows(found: Any, size: int, out: Any) -> None:
+def _nearest_rows(found: Arrays, size: int, out: np.ndarray) -> None:
     near, rows, counts, thresholds, _ = found
     for q in range(len(out)):
         thresholds[q] = _keep_nearest(near[q], rows[q], counts[q], size)
         out[q] = rows[q, :size]
 
 
-def _lists(m: int, capacity: int, thresholds: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    """Empty lists of what was found by each query: nearness, rows, counts, thresholds; and room for one vector."""
+def _lists(m: int, capacity: int, thresholds: np.ndarray | None) -> Arrays:
+    """Return empty lists for the results of each query: nearness, rows, counts, thresholds; and a scratch array."""
     padded = -(-m // _TOGETHER) * _TOGETHER
     bound = np.full(padded, np.inf, np.float32)  # nothing exceeds it: queries that fill up a group find nothing
     bound[:m] = -np.inf if thresholds is None else thresholds
@@ -195,7 +211,7 @@ def _lists(m: int, capacity: int, thresholds: np.ndarray | None) -> tuple[np.nda
     )
 
 
-def _run(scan: Scan, found: tuple[np.ndarray, ...], size: int, span: tuple[int, int] | None = None) -> None:
+def _run(scan: Scan, found: Arrays, size: int, span: tuple[int, int] | None = None) -> None:
     """Scan all tiles, or those of a span."""
     columns, m = scan.columns, len(scan.queries)
     if isinstance(columns.prefixes, Bits):
@@ -227,7 +243,7 @@ def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, 
     found = _lists(m, capacity, thresholds)
     _run(scan, found, size)
     short = np.flatnonzero(found[2][:m] < size)
-    if len(short):  # the sample promised too much: once more without a threshold
+    if len(short):  # the sample's thresholds were too high: scan again without one
         spent[short] += scan.spent
         again = _lists(len(short), capacity, None)
         _run(scan.only(short), again, size)
@@ -249,7 +265,7 @@ def _suggested(trial: Scan, expected: float) -> np.ndarray:
     return np.nextafter(found[3][:m], np.float32(-np.inf))
 
 
-def collect(scan: Scan, thresholds: np.ndarray) -> Any:
+def collect(scan: Scan, thresholds: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Yield arrays (query, row), sorted by query, of all pairs whose nearness exceeds the query's threshold."""
     prefixes, m = scan.columns.prefixes, len(scan.queries)
     tiles = len(prefixes.data)
@@ -265,7 +281,7 @@ def collect(scan: Scan, thresholds: np.ndarray) -> Any:
 
 
 @jit
-def _sum_between(Q: Any, X: Any, q: int, x: int, span: Any, euclidean: bool) -> float:
+def _sum_between(Q: np.ndarray, X: np.ndarray, q: int, x: int, span: tuple[int, int], euclidean: bool) -> float:
     """Squared difference or minus the product of Q[q] and X[x] over a span of coordinates, in float64."""
     start, stop = span
     whole = start + (stop - start) // LANES * LANES
@@ -294,7 +310,16 @@ def _excluded(cost: float, left: float, right: float, limit: float, euclidean: b
 
 
 @jit
-def _grow(codes: Any, left: Any, euclidean: bool, edges: Any, first: int, pairs: Any, costs: Any, limits: Any) -> Any:
+def _grow(
+    codes: Arrays,
+    left: Arrays,
+    euclidean: bool,
+    edges: np.ndarray,
+    first: int,
+    pairs: Arrays,
+    costs: np.ndarray,
+    limits: np.ndarray,
+) -> np.ndarray:
     """Add the coordinates between `edges`, the first of which is edge number `first`; return the multiply-adds."""
     spent = np.zeros(len(codes[0]), np.int64)
     near = min(edges[-1], edges[0] + _LINES * LANES)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def every_row(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.tile(np.arange(n), (m, 1)), np.zeros(m, np.int64)
 
 
-def collect(scan: Scan, thresholds: np.ndarray) -> Any:
+def collect(scan: Scan, thresholds: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Yield arrays (query, row), sorted by query, of all pairs whose nearness exceeds the query's threshold."""
     yield np.nonzero(nearness(scan) > thresholds[:, None])
 

@@ -1,6 +1,6 @@
-"""The way of a block of queries through a funnel: shortlist, narrow, finish; and the second pass that makes it exact.
+"""The search of a block of queries through a funnel: shortlist, narrow, finish; and a second pass that makes it exact.
 
-The operations come from `_plain` or `_compiled`; this is what they are called for, and in which order.
+The operations come from `_plain` or `_compiled`; here is the order in which they are called.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _slackened(layout: Layout, queries: Queries, costs: np.ndarray) -> np.ndarra
 
 
 def _estimates(layout: Layout, queries: Queries, rows: np.ndarray, costs: np.ndarray, edge: int) -> np.ndarray:
-    """Return the costs that partial costs lead one to expect, up to what is the same for all rows."""
+    """Return the expected costs, given partial costs, up to a constant of the query."""
     cosine = layout.schedule.remainder_cosine
     if layout.euclidean or cosine == 0:
         return costs

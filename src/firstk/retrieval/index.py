@@ -1,13 +1,16 @@
-"""FunnelIndex: rows to search, a schedule chosen for a recall, and what is expected of an index."""
+"""FunnelIndex: an index with a schedule that is chosen for a recall.
+
+It adds, removes, searches, saves and loads; the operations of a search are in `funnel`, `_plain` and `_compiled`.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +33,13 @@ from firstk.retrieval.prefixes import FIRST_STAGES
 from firstk.retrieval.results import SearchResult
 from firstk.retrieval.schedule import Schedule, check_request, check_schedule, given_schedule
 from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, known_ids, new_ids
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch import nn
+
+    from firstk._base.array_types import MatrixLike
+    from firstk.estimator.prefix_encoder import PrefixEncoder
 
 ENGINES = ("auto", "compiled", "numpy")
 # Rows from which the compiled operations are worth loading.
@@ -84,15 +94,15 @@ class FunnelIndex:
     @classmethod
     def fit(
         cls,
-        Z: Any,
+        Z: MatrixLike,
         *,
         recall: float = 0.99,
         n_neighbors: int = 10,
         metric: str = "l2",
         first_stage: str = "float32",
         schedule: Iterable[tuple[int, int]] | None = None,
-        ids: Any = None,
-        encoder: Any = None,
+        ids: ArrayLike | None = None,
+        encoder: PrefixEncoder | FittedEncoder | None = None,
         engine: str = "auto",
         random_state: int = 0,
     ) -> FunnelIndex:
@@ -109,7 +119,7 @@ class FunnelIndex:
         n_neighbors : int
             The largest number of neighbors that will be asked for.
         metric : {"l2", "inner_product", "cosine"}
-            Cosines are those of the whole codes: rows and queries are brought to unit norm.
+            Cosines are those of the whole codes: rows and queries are scaled to unit norm.
         first_stage : {"float32", "int8", "binary"}
             How the first scan keeps its prefixes: four bytes, one byte or one bit a coordinate.
         schedule : iterable of (k, size), optional
@@ -144,9 +154,9 @@ class FunnelIndex:
         return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1)
 
     def replan(self, *, recall: float | None = None, n_neighbors: int | None = None, random_state: int = 0) -> Schedule:
-        """Choose the schedule anew from the rows that are there now, and return it.
+        """Choose the schedule again from the rows in the index, and return it.
 
-        For another recall or more neighbors, or when what was added differs from what the schedule was chosen on.
+        For another recall or more neighbors, or when rows were added that differ from those it was chosen on.
         """
         owner = "FunnelIndex.replan"
         if len(self) == 0:
@@ -161,7 +171,7 @@ class FunnelIndex:
         self._layout = None
         return self.schedule
 
-    def add(self, Z: Any, ids: Any = None) -> np.ndarray:
+    def add(self, Z: MatrixLike, ids: ArrayLike | None = None) -> np.ndarray:
         """Add rows and return their ids; the shares of the schedule stay, so shortlists grow with the store."""
         owner = "FunnelIndex.add"
         codes = as_codes(_encoded(Z, self.encoder, "document", owner), self.metric, owner, "Z", self.d)
@@ -171,7 +181,7 @@ class FunnelIndex:
         self._layout = None
         return numbers
 
-    def remove(self, ids: Any) -> None:
+    def remove(self, ids: ArrayLike) -> None:
         """Remove rows by id: all of them, or none if one is unknown."""
         self._store.drop(known_ids(ids, self._store.ids, "FunnelIndex.remove"))
         self._layout = None
@@ -200,7 +210,7 @@ class FunnelIndex:
         return self._store.rows.nbytes + self._store.ids.nbytes + (self._prepared().nbytes if len(self) else 0)
 
     def search(
-        self, Q: Any, n_neighbors: int | None = None, *, exact: bool = False, threads: int | None = None
+        self, Q: MatrixLike, n_neighbors: int | None = None, *, exact: bool = False, threads: int | None = None
     ) -> SearchResult:
         """Find the nearest rows of each query.
 
@@ -214,7 +224,7 @@ class FunnelIndex:
             Return the true nearest neighbors of the codes as stored, whatever the schedule. Ties go to the row that
             was added first.
         threads : int, optional
-            Blocks of queries are shared among so many; all cores if not given.
+            Number of threads that share the queries; all cores if not given.
         """
         owner = "FunnelIndex.search"
         n = check_request(n_neighbors, self.schedule, len(self), exact, owner)
@@ -260,7 +270,7 @@ class FunnelIndex:
     # -- storage -------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write codes, ids, schedule and encoder into one file, whole or not at all."""
+        """Write codes, ids, schedule and encoder into one file, atomically."""
         facts = {
             "d": self.d,
             "metric": self.metric,
@@ -275,7 +285,7 @@ class FunnelIndex:
         return write_index(path, facts, arrays)
 
     @classmethod
-    def load(cls, path: str | Path, module: Any = None) -> FunnelIndex:
+    def load(cls, path: str | Path, module: nn.Module | None = None) -> FunnelIndex:
         """Read a saved index, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         facts, arrays = read_index(path)
         try:
@@ -304,18 +314,18 @@ class FunnelIndex:
             raise CorruptModelError(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
 
 
-def _fitted_encoder(encoder: Any) -> FittedEncoder | None:
+def _fitted_encoder(encoder: PrefixEncoder | FittedEncoder | None) -> FittedEncoder | None:
     fitted = getattr(encoder, "encoder_", encoder)
     if fitted is not None and not isinstance(fitted, FittedEncoder):
         raise bad_parameter("encoder", "FunnelIndex.fit", "a fitted PrefixEncoder, a FittedEncoder or None", encoder)
     return fitted
 
 
-def _encoded(X: Any, encoder: FittedEncoder | None, side: str, owner: str) -> Any:
+def _encoded(X: MatrixLike, encoder: FittedEncoder | None, side: str, owner: str) -> MatrixLike:
     return X if encoder is None else encoder.encode(X, side=side, owner=owner)
 
 
-def _threads(threads: Any, owner: str) -> int:
+def _threads(threads: int | None, owner: str) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not is_int(threads) or threads < 1:
@@ -323,10 +333,10 @@ def _threads(threads: Any, owner: str) -> int:
     return int(threads)
 
 
-def _over_blocks(work: Any, blocks: list[np.ndarray], threads: int) -> list[Found]:
+def _over_blocks(work: Callable[[np.ndarray], Found], blocks: list[np.ndarray], threads: int) -> list[Found]:
     if threads == 1 or len(blocks) == 1:
         return [work(block) for block in blocks]
-    # BLAS must not add threads of its own to ours.
+    # BLAS must not start further threads.
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:

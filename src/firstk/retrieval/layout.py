@@ -1,8 +1,8 @@
-"""Layout: everything a search needs that follows from the codes, the metric and the schedule.
+"""Layout: arrays that a search needs, computed from the codes, the metric and the schedule.
 
-It is computed when it is first needed and thrown away when rows come or go. Two facts carry the search. A prefix of
-the code gives a partial cost, c_k = |q_k - x_k|^2 or -<q_k, x_k>, and the norms of what is left, r_q and r_x, bound
-the rest (triangle inequality and Cauchy-Schwarz):
+It is computed when it is first needed and discarded when rows are added or removed. The search rests on two facts. A
+prefix of the code gives a partial cost, c_k = |q_k - x_k|^2 or -<q_k, x_k>, and the norms of what is left, r_q and r_x,
+bound the rest (triangle inequality and Cauchy-Schwarz):
 
     |q - x|^2 >= c_k + (r_q - r_x)^2,        -<q, x> >= c_k - r_q r_x.
 
@@ -163,7 +163,7 @@ class Layout:
 
     @property
     def nbytes(self) -> int:
-        """Memory beside the codes."""
+        """Memory without the codes."""
         parts = [self.norms, self.remainders, self.first.prefixes.data]
         if self.sample is not None:
             parts.append(self.sample.prefixes.data)

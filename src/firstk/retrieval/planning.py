@@ -1,4 +1,4 @@
-"""Choosing a schedule from the data: rows of the store stand in for queries, and their true neighbors are ranked.
+"""Schedules chosen from the data: rows of the store serve as queries, and their true neighbors are ranked.
 
 For a sample of rows the neighbors at full width are found by brute force. The rank of each of them by every short
 prefix then says how long a shortlist must be to keep it. Of all schedules that keep the recall asked for, with a
@@ -17,7 +17,7 @@ from firstk.retrieval.layout import norms_past
 from firstk.retrieval.prefixes import FIRST_STAGES, Prefixes
 from firstk.retrieval.schedule import OrderWarning, Schedule, Stage, full_scan
 
-# Rows that stand in for queries, at most; and rows they are ranked among: time stays bounded whatever the store.
+# Rows that serve as queries, at most; and rows they are ranked among: time stays bounded whatever the store.
 _QUERIES, _ROWS = 512, 1 << 17
 # Queries and rows whose nearness is held at once: a few passes over the store, and blocks that fit a cache.
 _BLOCK, _CHUNK = 128, 8192
@@ -38,7 +38,7 @@ _HELP = 0.7
 
 @dataclass(frozen=True, eq=False)
 class CalibrationSample:
-    """What the sampled queries say.
+    """Ranks of the true neighbors of sampled queries, by every prefix of a grid.
 
     Attributes
     ----------
@@ -74,10 +74,10 @@ def choose_schedule(
         return everything
     rng = np.random.default_rng(seed)
     rows = codes if n <= _ROWS else codes[np.sort(rng.choice(n, _ROWS, replace=False))]
-    evidence = calibration_sample(rows, euclidean, first_stage, n_neighbors, rng)
-    schedule = _cheapest(evidence, len(rows), d, recall, n_neighbors)
+    calibration = calibration_sample(rows, euclidean, first_stage, n_neighbors, rng)
+    schedule = _cheapest(calibration, len(rows), d, recall, n_neighbors)
     share = 1.0 if schedule is None else _multiply_adds(schedule, d, first_stage) / (len(rows) * d)
-    trouble = _check_order(evidence, recall, n_neighbors, schedule, min(share, 1.0))
+    trouble = _check_order(calibration, recall, n_neighbors, schedule, min(share, 1.0))
     if schedule is None or share > _WORTH:
         trouble = trouble or (
             f"No schedule with {first_stage} prefixes reaches recall {recall:g} for less than {_WORTH:.0%} of brute "
@@ -93,7 +93,7 @@ def choose_schedule(
     return replace(schedule, stages=stages, rows=n)
 
 
-# -- evidence ------------------------------------------------------------------------------------------------------
+# -- the sample ------------------------------------------------------------------------------------------------------
 
 
 def calibration_sample(
@@ -103,7 +103,7 @@ def calibration_sample(
     n, d = codes.shape
     centre = codes.mean(axis=0, dtype=np.float64).astype(np.float32) if euclidean else np.zeros(d, np.float32)
     Y = codes - centre
-    # Very short prefixes of long codes tell nothing, and are the slowest to judge.
+    # Very short prefixes of long codes carry too little, and are the slowest to evaluate.
     ks = tuple(k for k in _GRID if d <= 128 * k and 2 * k <= d) or (1,)
     asked = np.sort(rng.choice(n, min(_QUERIES, n // 2), replace=False))
     sample = _Sample(Y, asked, _true_neighbors(Y, asked, euclidean, n_neighbors), ks, euclidean)
@@ -250,39 +250,39 @@ def _form_ranks(prefixes: Prefixes, sample: _Sample, ks: tuple[int, ...]) -> np.
 # -- the choice ----------------------------------------------------------------------------------------------------
 
 
-def _cheapest(evidence: CalibrationSample, n: int, d: int, recall: float, n_neighbors: int) -> Schedule | None:
+def _cheapest(calibration: CalibrationSample, n: int, d: int, recall: float, n_neighbors: int) -> Schedule | None:
     """Search schedules of one and two shortlists."""
     look_up = _LOOK_UP if 4 * n * d > _CACHE_BYTES else d
-    binary = evidence.first_ks != evidence.ks
+    binary = calibration.first_ks != calibration.ks
     best: tuple[float, list[tuple[int, int]], np.ndarray, int] | None = None
-    for i, k in enumerate(evidence.first_ks):
+    for i, k in enumerate(calibration.first_ks):
         scan = n * (-(-k // 64) if binary else k)
         if best is not None and scan >= best[0]:
             break
-        for stages, held in _candidates(evidence, i, recall, n_neighbors):
+        for stages, held in _candidates(calibration, i, recall, n_neighbors):
             later = stages[1:] or stages
             price = scan + stages[0][1] * (look_up + later[0][0]) + later[-1][1] * (look_up + d - later[-1][0]) / 2
             if best is None or price < best[0]:
                 best = price, stages, held, i
     if best is None:
         return None
-    prices = n * np.array(evidence.ks) + evidence.kept * (look_up + 64)
+    prices = n * np.array(calibration.ks) + calibration.kept * (look_up + 64)
     return Schedule(
         tuple(Stage(k, size) for k, size in best[1]),
         n,
         n_neighbors,
-        exact_k=evidence.ks[int(np.argmin(prices))],
-        remainder_cosine=0.0 if binary else float(evidence.cosines[best[3]]),
+        exact_k=calibration.ks[int(np.argmin(prices))],
+        remainder_cosine=0.0 if binary else float(calibration.cosines[best[3]]),
         recall=recall,
         measured_recall=float(best[2].mean()),
     )
 
 
 def _candidates(
-    evidence: CalibrationSample, i: int, recall: float, n_neighbors: int
+    calibration: CalibrationSample, i: int, recall: float, n_neighbors: int
 ) -> Iterator[tuple[list[tuple[int, int]], np.ndarray]]:
     """Yield schedules that start at the i-th prefix and reach the recall, with the neighbors they hold."""
-    k, ranks = evidence.first_ks[i], evidence.first_ranks[i]
+    k, ranks = calibration.first_ks[i], calibration.first_ranks[i]
     everyone = np.ones(ranks.shape, bool)
     alone = _smallest(everyone, ranks, recall, n_neighbors)
     if alone is None:
@@ -293,7 +293,7 @@ def _candidates(
         if size is None:
             continue
         held = ranks < size
-        for k2, ranks2 in zip(evidence.ks, evidence.ranks, strict=True):
+        for k2, ranks2 in zip(calibration.ks, calibration.ranks, strict=True):
             if k2 > k and (size2 := _smallest(held, ranks2, recall, n_neighbors)) is not None and size2 < size:
                 yield [(k, size), (k2, size2)], held & (ranks2 < size2)
 
@@ -331,20 +331,20 @@ def _multiply_adds(schedule: Schedule, d: int, first_stage: str) -> float:
 
 
 def _check_order(
-    evidence: CalibrationSample, recall: float, n_neighbors: int, schedule: Schedule | None, share: float
+    calibration: CalibrationSample, recall: float, n_neighbors: int, schedule: Schedule | None, share: float
 ) -> str:
-    """Return a sentence where random coordinates do as well as the first ones; nothing where they do not."""
-    k = evidence.ks[len(evidence.ks) // 2] if schedule is None else schedule.stages[-1].k
-    i = evidence.ks.index(k) if k in evidence.ks else len(evidence.ks) // 2
-    few = evidence.random_ranks.shape[1]
+    """Return a warning where random coordinates do as well as the first ones; an empty text where they do not."""
+    k = calibration.ks[len(calibration.ks) // 2] if schedule is None else schedule.stages[-1].k
+    i = calibration.ks.index(k) if k in calibration.ks else len(calibration.ks) // 2
+    few = calibration.random_ranks.shape[1]
     random, ordered = (
         _smallest(np.ones(ranks.shape, bool), ranks, recall, n_neighbors)
-        for ranks in (evidence.random_ranks[i], evidence.ranks[i, :few])
+        for ranks in (calibration.random_ranks[i], calibration.ranks[i, :few])
     )
     if random is None or ordered is None or random <= 2 * n_neighbors or ordered < _HELP * random:
         return ""
     return (
-        f"The order of these coordinates does not help a search: for recall {recall:g} the first {evidence.ks[i]} need "
-        f"a shortlist of {ordered} rows, and {evidence.ks[i]} drawn at random {random}. The recall is kept, at "
+        f"The order of these coordinates does not help a search: for recall {recall:g} the first {calibration.ks[i]} "
+        f"need a shortlist of {ordered} rows, and {calibration.ks[i]} drawn at random {random}. The recall is kept, at "
         f"{share:.0%} of brute force. Fit a PrefixEncoder and index its codes instead."
     )

@@ -1,4 +1,4 @@
-"""The first stage's own copy of the prefixes: by coordinate, in tiles that fit a cache, as float32, int8 or bits.
+"""Prefixes as the first stage scans them: by coordinate, in tiles that fit a cache, as float32, int8 or bits.
 
 A tile holds `TILE` rows, coordinate by coordinate, so that one instruction takes sixteen rows and a tile serves a
 whole block of queries. A copy is only ever used to choose rows: what is returned is computed from the codes.

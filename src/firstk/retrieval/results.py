@@ -1,4 +1,7 @@
-"""SearchResult: what a search returns, and what it cost."""
+"""SearchResult: the neighbors that a search returns, and its cost.
+
+Costs are counted in multiply-adds, which do not depend on the machine.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ class SearchResult:
     scores : ndarray of float32, shape (m, n_neighbors)
         Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer).
     multiply_adds : ndarray of int64, shape (m,)
-        What each query took: the scan of the first stage, every coordinate that was added afterwards, the bounds
+        Work of each query: the scan of the first stage, every coordinate that was added afterwards, the bounds
         that were looked at, and the query's own norms.
     brute_force : int
-        What one query would take without a funnel: rows times width.
+        Work of one query without a funnel: rows times width.
     encoding : int
-        What encoding one query took, where the index holds an encoder and was given vectors; not part of the above,
+        Work of encoding one query, where the index holds an encoder and was given vectors; not part of the above,
         because a search without a funnel over codes would pay it too.
     """
 

@@ -1,11 +1,11 @@
-"""Schedule: which prefixes a funnel looks at, and how many rows it keeps after each.
+"""Schedule: which prefixes a funnel compares, and how many rows it keeps after each.
 
 A record without data, so that a schedule can be chosen once, read, stored, and used on a store that has grown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk.exceptions import InvalidInputError
 
-# Names of facts in files that were saved before the names followed scikit-learn.
+# Names of fields in files that were saved before the names followed scikit-learn.
 _FORMERLY = {"n_neighbours": "n_neighbors"}
 
 
@@ -65,7 +65,7 @@ class Schedule:
         return [min(rows, max(size, n_neighbors)) for size in grown]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return the fields as JSON values."""
         return asdict(self) | {"stages": [[stage.k, stage.size] for stage in self.stages]}
 
     @classmethod
@@ -78,7 +78,7 @@ class Schedule:
         return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)
 
 
-def given_schedule(stages: Any, d: int, rows: int, n_neighbors: int) -> Schedule:
+def given_schedule(stages: Iterable[tuple[int, int]], d: int, rows: int, n_neighbors: int) -> Schedule:
     """Return a schedule from pairs (k, shortlist size) that a caller chose."""
     owner = "FunnelIndex.fit"
     allowed = f"pairs (k, size), k increasing in [1, {d}] (the width), size never growing and at least {n_neighbors}"
@@ -96,7 +96,7 @@ def given_schedule(stages: Any, d: int, rows: int, n_neighbors: int) -> Schedule
 
 
 def check_schedule(schedule: Schedule, d: int) -> None:
-    """Refuse a schedule read from a file that makes no sense, or does not fit codes of width d."""
+    """Raise for a schedule read from a file that makes no sense, or does not fit codes of width d."""
     counts = {name: getattr(schedule, name) for name in ("rows", "n_neighbors", "exact_k")}
     counts["size"] = schedule.stages[0].size if schedule.stages else 0  # the largest
     for name, count in counts.items():
@@ -111,8 +111,8 @@ def check_schedule(schedule: Schedule, d: int) -> None:
             raise InvalidInputError(f"a schedule with {name}={share!r:.40}")
 
 
-def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: Any) -> Schedule:
-    """Return the schedule that looks at every coordinate of every row.
+def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: float) -> Schedule:
+    """Return the schedule that reads every coordinate of every row.
 
     A scan in float32 leaves room for its rounding. Other forms of prefixes are not scanned: all rows are finished.
     """
@@ -120,8 +120,8 @@ def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: An
     return Schedule((Stage(d, size),), rows, n_neighbors, exact_k=d, **facts)
 
 
-def check_request(n_neighbors: Any, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
-    """Return how many neighbors to look for; refuse what the store or the schedule cannot give."""
+def check_request(n_neighbors: int | None, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
+    """Return the number of neighbors to find; raise for more than the store or the schedule can give."""
     if rows == 0:
         raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
     n = schedule.n_neighbors if n_neighbors is None else n_neighbors

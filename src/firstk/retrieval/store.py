@@ -6,12 +6,17 @@ Rows keep the order in which they were added, so a store after adds and removals
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from firstk._base.checks import check_finite, check_matrix, is_int
 from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from firstk._base.array_types import MatrixLike
 
 # Squares and sums of squares of such norms stay finite in float32.
 _LARGEST_NORM = 1e18
@@ -20,23 +25,24 @@ _UNIT_TOLERANCE = 1e-3
 METRICS: Collection[str] = ("cosine", "inner_product", "l2")
 
 
-def as_codes(Z: Any, metric: str, owner: str, name: str, width: int | None = None) -> np.ndarray:
-    """Return codes as float32 rows, of unit norm for "cosine"; refuse what has no distance."""
-    Z = check_matrix(Z, owner, name, width=width)
-    norms = _norms(Z)
+def as_codes(Z: MatrixLike, metric: str, owner: str, name: str, width: int | None = None) -> np.ndarray:
+    """Return codes as float32 rows, of unit norm for "cosine"; raise for rows that have no distance."""
+    rows = check_matrix(Z, owner, name, width=width)
+    norms = _norms(rows)
     if (large := np.flatnonzero(~(norms < _LARGEST_NORM))).size:
         raise InvalidInputError(
             f"{owner} computes in float32; row {large[0]} of '{name}' has norm {norms[large[0]]:.1e}, too large for "
             "its squares. Scale the codes down."
         )
     if metric != "cosine":
-        return np.ascontiguousarray(Z, dtype=np.float32)
+        return np.ascontiguousarray(rows, dtype=np.float32)
     if (zero := np.flatnonzero(norms == 0)).size:
         raise InvalidInputError(
             f"{owner} with metric 'cosine' takes rows that have a direction; row {zero[0]} of '{name}' is all zeros. "
             "Drop such rows."
         )
-    return (Z / norms[:, None]).astype(np.float32)
+    unit: np.ndarray = rows / norms[:, None]
+    return unit.astype(np.float32)
 
 
 class Store:
@@ -86,49 +92,49 @@ def _enlarged(array: np.ndarray, used: int, capacity: int) -> np.ndarray:
     return larger
 
 
-def new_ids(ids: Any, count: int, next_id: int, present: np.ndarray, owner: str) -> np.ndarray:
+def new_ids(ids: ArrayLike | None, count: int, next_id: int, present: np.ndarray, owner: str) -> np.ndarray:
     """Return one id per new row: those given, checked, or the next free numbers."""
     if ids is None:
         if next_id + count > 2**63:
             raise InvalidInputError(f"{owner} takes ids below 2^63, and the next free one is {next_id}. Give 'ids'.")
         return np.arange(count, dtype=np.int64) + np.int64(next_id)
-    ids = as_ids(ids, owner)
-    if len(ids) != count:
-        raise InvalidInputError(f"{owner} needs as many ids as rows. Got {len(ids)} and {count}.")
-    distinct, counts = np.unique(ids, return_counts=True)
+    given = as_ids(ids, owner)
+    if len(given) != count:
+        raise InvalidInputError(f"{owner} needs as many ids as rows. Got {len(given)} and {count}.")
+    distinct, counts = np.unique(given, return_counts=True)
     if (counts > 1).any():
         raise InvalidInputError(f"{owner} takes every id once; id {distinct[counts > 1][0]} is there several times.")
-    if (known := np.intersect1d(ids, present)).size:
+    if (known := np.intersect1d(given, present)).size:
         raise InvalidInputError(
             f"{owner} takes new ids; id {known[0]} is in the index already ({known.size} of {count} are). "
             "Remove those rows first, or leave 'ids' out."
         )
-    return ids
+    return given
 
 
-def known_ids(ids: Any, present: np.ndarray, owner: str) -> np.ndarray:
+def known_ids(ids: ArrayLike, present: np.ndarray, owner: str) -> np.ndarray:
     """Return ids that are in the index, or name the first that is not."""
-    ids = as_ids(ids, owner)
-    if (unknown := np.setdiff1d(ids, present)).size:
+    given = as_ids(ids, owner)
+    if (unknown := np.setdiff1d(given, present)).size:
         raise InvalidInputError(
-            f"{owner} takes ids of the index; id {unknown[0]} is not in it ({unknown.size} of {len(ids)} are not). "
+            f"{owner} takes ids of the index; id {unknown[0]} is not in it ({unknown.size} of {len(given)} are not). "
             "Nothing was removed."
         )
-    return ids
+    return given
 
 
-def as_ids(ids: Any, owner: str) -> np.ndarray:
+def as_ids(ids: ArrayLike, owner: str) -> np.ndarray:
     """Return a vector of int64, without rounding anything."""
-    ids = np.atleast_1d(np.asarray(ids))
-    if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
-        raise InvalidInputError(f"{owner} takes ids as a list of ints. Got {ids.dtype} of shape {ids.shape}.")
-    if ids.size and ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
-        raise InvalidInputError(f"{owner} takes ids below 2^63. Got {ids.max()}.")
-    return ids.astype(np.int64)
+    numbers = np.atleast_1d(np.asarray(ids))
+    if numbers.ndim != 1 or (numbers.size and not np.issubdtype(numbers.dtype, np.integer)):
+        raise InvalidInputError(f"{owner} takes ids as a list of ints. Got {numbers.dtype} of shape {numbers.shape}.")
+    if numbers.size and numbers.dtype.kind == "u" and numbers.max() > np.iinfo(np.int64).max:
+        raise InvalidInputError(f"{owner} takes ids below 2^63. Got {numbers.max()}.")
+    return numbers.astype(np.int64)
 
 
-def check_stored(rows: np.ndarray, ids: np.ndarray, d: Any, next_id: Any, metric: str, owner: str) -> None:
-    """Refuse what a file holds if it cannot be a store."""
+def check_stored(rows: np.ndarray, ids: np.ndarray, d: int, next_id: int, metric: str, owner: str) -> None:
+    """Raise for arrays read from a file that cannot be a store."""
     if not is_int(d) or rows.ndim != 2 or rows.shape[1] != d or rows.dtype != np.float32 or not rows.shape[1]:
         raise InvalidInputError(
             f"{owner}: codes are {rows.dtype}{rows.shape}, and float32 of width {d!r} was expected."

@@ -1,4 +1,7 @@
-"""How the encoder is found: one file a solver, one registry line."""
+"""Solvers, how the encoder is found: one file a solver, one line in the registry.
+
+The choice among them lives in `estimator`; losses for training loops of your own live in `losses`.
+"""
 
 from __future__ import annotations
 

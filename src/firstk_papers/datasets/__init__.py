@@ -1,1 +1,4 @@
-"""The data sets of the papers, by name, as the studies take them; readers live in `firstk.data`."""
+"""Data sets of the papers by name, as the studies take them.
+
+Readers of the files live in `firstk.data`.
+"""

@@ -75,7 +75,7 @@ def model_files(
     return trusted | {CARD: card.encode("utf-8", "replace"), CONFIG: manifest.payload()}
 
 
-def _encoded(name: str, text: Any) -> bytes:
+def _encoded(name: str, text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except (AttributeError, UnicodeEncodeError):

@@ -1,4 +1,7 @@
-"""Diagnosis: what the data's own order serves (Balestriero and LeCun 2024), in sentences first and numbers after."""
+"""Diagnosis: which tasks the order by variance serves (Balestriero and LeCun 2024), findings before numbers.
+
+Metrics live in `metrics`; the command that prints a diagnosis lives in `cli`.
+"""
 
 from firstk.evaluation.diagnosis.alignment import FORMS, alignment
 from firstk.evaluation.diagnosis.gathering import Gathered, Gathering, gather, gather_batches

@@ -1,6 +1,6 @@
-"""sentence-transformers: a loss over every prefix for their trainer, and fitted encoders in their stock modules.
+"""sentence-transformers: a loss over every prefix for its trainer, and fitted encoders in its stock modules.
 
-Everything here needs the extra 'text'.
+Needs the extra "text". Losses without sentence-transformers live in `firstk.losses`.
 """
 
 from firstk._base.checks import require

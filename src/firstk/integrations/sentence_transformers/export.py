@@ -1,4 +1,4 @@
-"""A fitted encoder appended to a model of sentence-transformers, in its stock modules, so that it loads anywhere.
+"""Fitted encoders at the end of a sentence-transformers model, in its stock modules, so that it loads anywhere.
 
 B (x - mean) is a Dense layer with bias -B mean. Cut at k it is followed by Normalize. At full width nothing follows:
 `truncate_dim` cuts what the last module returns, and vectors cut after Normalize are short.
@@ -7,40 +7,43 @@ B (x - mean) is a Dense layer with bias -B mean. Cut at k it is followed by Norm
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense, Normalize, Router
+from sentence_transformers.base.modules import Dense, Module, Normalize, Router
 from torch import nn
 
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.network import Layers
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.integrations._codes import EncoderLike
+from firstk.integrations._codes import fitted as fitted_encoder
 
 _OWNER = "append_encoder"
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 SIDES = ("both", "query", "document")
 
 
 def append_encoder(
-    model: Any,
-    encoder: Any,
+    model: SentenceTransformer,
+    encoder: EncoderLike,
     k: int | None = None,
     *,
     side: str = "both",
     normalize: bool = True,
     normalized_input: bool = False,
 ) -> SentenceTransformer:
-    """Return a model that ends in the encoder; it shares the modules of `model`, which stays as it is.
+    """Return a model that ends in the encoder; it shares the modules of `model`, which is not changed.
 
     Saved, it loads with sentence-transformers alone, without firstk and without trust_remote_code.
 
     Parameters
     ----------
     model : SentenceTransformer
-        The model whose vectors the encoder was fitted on. A Normalize at its end stays where it is, before the encoder.
+        The model whose vectors the encoder was fitted on. A Normalize at its end is kept, before the encoder.
     encoder : PrefixEncoder or FittedEncoder
         Linear, or an MLP.
     k : int, optional
@@ -52,7 +55,7 @@ def append_encoder(
     normalize : bool
         With `k`: end in unit norm. False keeps the lengths, for codes that are decoded or predicted from.
     normalized_input : bool
-        The encoder was fitted on vectors of unit norm and the model does not return such: normalize before it.
+        The encoder was fitted on vectors of unit norm, which the model does not return: normalize before it.
 
     Returns
     -------
@@ -61,7 +64,7 @@ def append_encoder(
     """
     if not isinstance(model, SentenceTransformer):
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
-    fitted = fitted_of(encoder)
+    fitted = fitted_encoder(encoder, _OWNER)
     width = check_prefix(k, fitted.d, _OWNER)
     _check_width(model, fitted)
     code = _code_modules(fitted[:width], check_choice(side, SIDES, "side", _OWNER), model.dtype or torch.float32)
@@ -77,14 +80,6 @@ def append_encoder(
     )
 
 
-def fitted_of(encoder: Any) -> FittedEncoder:
-    """Return the frozen encoder behind an estimator, or the encoder itself."""
-    fitted = encoder if isinstance(encoder, FittedEncoder) else getattr(encoder, "encoder_", None)
-    if not isinstance(fitted, FittedEncoder):
-        raise bad_parameter("encoder", _OWNER, "a fitted PrefixEncoder or a FittedEncoder", type(encoder).__name__)
-    return fitted
-
-
 def _check_width(model: SentenceTransformer, fitted: FittedEncoder) -> None:
     if model.truncate_dim is not None:
         raise InvalidInputError(
@@ -96,7 +91,7 @@ def _check_width(model: SentenceTransformer, fitted: FittedEncoder) -> None:
         raise InvalidInputError(f"{_OWNER} needs an encoder of the model's {width} coordinates. Got one of {fitted.p}.")
 
 
-def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[Any]:
+def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[Module]:
     """Return the modules from a vector to its code, routed by side where the sides differ."""
     document, query = (_layers(fitted, mean, dtype) for mean in (fitted.mean, fitted.query_mean))
     if side == "query":
@@ -106,25 +101,25 @@ def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[
     return [Router.for_query_document(query_modules=query, document_modules=document)]
 
 
-def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list[Any]:
-    """Return Dense layers for z = B body(x - mean); the mean goes into the first bias."""
-    if fitted.body is None:
+def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list[Module]:
+    """Return Dense layers for z = B network(x - mean); the mean goes into the first bias."""
+    if fitted.network is None:
         return [_dense(fitted.components, -fitted.components @ mean, None, dtype)]
-    if not isinstance(fitted.body, Layers):
+    if not isinstance(fitted.network, TrainedMLP):
         raise IllegalCombinationError(
             f"{_OWNER} with a network of your own",
             "stock modules hold linear encoders and multilayer perceptrons",
             "network='linear' or network='mlp'",
         )
-    weights, biases = fitted.body.weights, list(fitted.body.biases)
+    weights, biases = fitted.network.weights, list(fitted.network.biases)
     biases[0] = biases[0] - weights[0] @ mean
     activations = [nn.ReLU()] * (len(weights) - 1) + [None]
     layers = [_dense(W, b, f, dtype) for W, b, f in zip(weights, biases, activations, strict=True)]
-    unit = [Normalize()] if fitted.body.normalize else []
+    unit = [Normalize()] if fitted.network.normalize else []
     return [*layers, *unit, _dense(fitted.components, np.zeros(fitted.d), None, dtype)]
 
 
-def _dense(weight: np.ndarray, bias: np.ndarray, activation: Any, dtype: torch.dtype) -> nn.Module:
+def _dense(weight: np.ndarray, bias: np.ndarray, activation: nn.Module | None, dtype: torch.dtype) -> Dense:
     return Dense(
         in_features=weight.shape[1],
         out_features=weight.shape[0],
@@ -135,22 +130,23 @@ def _dense(weight: np.ndarray, bias: np.ndarray, activation: Any, dtype: torch.d
     )
 
 
-def _matryoshka(module: Any, width: int) -> Any:
+def _matryoshka(module: nn.Module, width: int) -> nn.Module:
     """Return a copy of a transformer module whose config says that its vectors may be cut; weights are shared."""
     inner = getattr(module, "auto_model", None)
-    if inner is None or not hasattr(inner, "config"):
+    if not isinstance(inner, nn.Module) or not hasattr(inner, "config"):
         return module
     name = next(name for name, child in module.named_children() if child is inner)
     shown, own = _shallow(module), _shallow(inner)
-    own.config = copy.deepcopy(inner.config)
-    own.config.is_matryoshka = True
-    own.config.matryoshka_dimensions = list(range(1, width + 1))
+    config: Any = copy.deepcopy(inner.config)
+    config.is_matryoshka = True
+    config.matryoshka_dimensions = list(range(1, width + 1))
+    own.config = config
     shown._modules[name] = own
     return shown
 
 
-def _shallow(module: nn.Module) -> Any:
-    """Copy a module without its parameters and children: they are shared, what names them is not."""
+def _shallow(module: AnyModule) -> AnyModule:
+    """Copy a module that shares its parameters and children with the original."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     return twin

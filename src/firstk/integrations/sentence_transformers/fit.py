@@ -1,4 +1,7 @@
-"""From a model and texts to a model that can be cut: encode, fit, append, judge on texts that were held out."""
+"""Sentence-transformers models whose vectors can be cut: encode texts, fit an encoder, append it, evaluate it.
+
+The curve is computed on texts that were held out.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sentence_transformers import SentenceTransformer
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -22,7 +26,7 @@ _OWNER = "fit_sentence_transformer"
 
 @dataclass(frozen=True, eq=False)
 class FittedSentenceTransformer:
-    """What a fit gives.
+    """Result of a fit.
 
     Attributes
     ----------
@@ -44,7 +48,7 @@ class FittedSentenceTransformer:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Vectors of texts, of their partners, and what is known of them."""
+    """Vectors of texts and of their partners, with scores or labels."""
 
     X: np.ndarray
     partners: np.ndarray | None
@@ -57,26 +61,26 @@ class _Rows:
 
 
 def fit_sentence_transformer(
-    model: Any,
+    model: SentenceTransformer,
     texts: Sequence[str],
     partners: Sequence[str] | None = None,
     *,
-    scores: Any = None,
-    labels: Any = None,
+    scores: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
     encoder: PrefixEncoder | None = None,
     k: int | None = None,
     keep: float | None = None,
     held_out: float = 0.2,
     batch_size: int = 32,
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
     verbose: bool = False,
 ) -> FittedSentenceTransformer:
-    """Make the vectors of a model cuttable, without training it: encode texts, fit an encoder, append and judge it.
+    """Make the vectors of a model cuttable, without training it: encode texts, fit an encoder, append and evaluate it.
 
     Parameters
     ----------
     model : SentenceTransformer
-        Left as it is.
+        Not changed.
     texts : sequence of str
     partners : sequence of str, optional
         Text i and partner i are alike: documents for queries, or two of a kind. Without `scores` the sides are encoded
@@ -93,11 +97,12 @@ def fit_sentence_transformer(
     keep : float, optional
         In place of `k`: the smallest that keeps this share of the encoder's own full score.
     held_out : float in (0, 1)
-        Share of the texts that judge and are not fitted on. Pairs are held out with all pairs of their partner.
+        Share of the texts that the curve is computed on; the encoder is not fitted on them. Pairs are held out with all
+        pairs of their partner.
     batch_size : int
-        Of encoding.
+        Texts that are encoded at a time.
     random_state : int
-        Of what is held out.
+        Seed of the split.
     verbose : bool
         Show the progress of encoding and fitting.
 
@@ -118,15 +123,19 @@ def fit_sentence_transformer(
     return FittedSentenceTransformer(append_encoder(model, fitted, cut), fitted, curve, cut)
 
 
-def _check_texts(texts: Any, partners: Any, scores: Any, labels: Any) -> None:
+def _check_texts(
+    texts: Sequence[str], partners: Sequence[str] | None, scores: ArrayLike | None, labels: ArrayLike | None
+) -> None:
     for name, part in (("texts", texts), ("partners", partners)):
         if part is not None and (isinstance(part, str) or not all(isinstance(text, str) for text in part)):
             raise bad_parameter(name, _OWNER, "a sequence of strings", type(part).__name__)
     if len(texts) < 4:
-        raise InvalidInputError(f"{_OWNER} needs at least four texts, to fit on and to judge by. Got {len(texts)}.")
-    for name, part in (("partners", partners), ("scores", scores), ("labels", labels)):
-        if part is not None:
-            check_same_length(texts, part, "texts", name, _OWNER)
+        raise InvalidInputError(
+            f"{_OWNER} needs at least four texts, to fit on and to evaluate with. Got {len(texts)}."
+        )
+    for name, beside in (("partners", partners), ("scores", scores), ("labels", labels)):
+        if beside is not None:
+            check_same_length(texts, beside, "texts", name, _OWNER)
     if scores is not None and partners is None:
         raise InvalidInputError(f"The 'scores' of {_OWNER} belong to pairs. Got none: give 'partners' too.")
     if labels is not None and partners is not None:
@@ -135,8 +144,13 @@ def _check_texts(texts: Any, partners: Any, scores: Any, labels: Any) -> None:
         )
 
 
-def _split(texts: Any, partners: Any, held_out: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows to fit on and rows to judge by; what is held out has no text (no partner) in common with the rest."""
+def _split(
+    texts: Sequence[str],
+    partners: Sequence[str] | None,
+    held_out: float,
+    random_state: int | np.random.RandomState | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows to fit on and held-out rows, which have no text (no partner) in common."""
     if not is_real(held_out) or not 0 < held_out < 1:
         raise bad_parameter("held_out", _OWNER, "a number in (0, 1)", held_out)
     _, group = np.unique(np.asarray(texts if partners is None else partners, dtype=object), return_inverse=True)
@@ -147,7 +161,14 @@ def _split(texts: Any, partners: Any, held_out: Any, random_state: Any) -> tuple
     return np.flatnonzero(~out), np.flatnonzero(out)
 
 
-def _encoded(model: Any, texts: Any, partners: Any, scores: Any, labels: Any, options: dict[str, Any]) -> _Rows:
+def _encoded(
+    model: SentenceTransformer,
+    texts: Sequence[str],
+    partners: Sequence[str] | None,
+    scores: ArrayLike | None,
+    labels: ArrayLike | None,
+    options: dict[str, Any],
+) -> _Rows:
     """Encode every distinct text once."""
     one_kind = partners is None or scores is not None
     of_texts, of_partners = (model.encode, model.encode) if one_kind else (model.encode_query, model.encode_document)

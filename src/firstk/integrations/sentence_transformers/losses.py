@@ -1,4 +1,7 @@
-"""FullPrefixLoss: in place of MatryoshkaLoss for sentence-transformers' trainer, every dimension and no list."""
+"""FullPrefixLoss: a loss for sentence-transformers' trainer, in place of MatryoshkaLoss.
+
+It sums over every prefix length, so there is no list of dimensions to choose.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import CachedLossMixin, uses_gradient_cache
 from torch import Tensor, nn
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import IllegalCombinationError
-from firstk.integrations.sentence_transformers.forms import Columns, form_of
+from firstk.integrations.sentence_transformers.adapters import Columns, adapter_of
 from firstk.losses.functional._inputs import weights_of
 from firstk.solvers.gradient.losses.base import PrefixSum
 
@@ -21,21 +25,21 @@ _LOGGED = (8, 32, 128)
 
 
 class LoggedLoss(dict[str, Tensor]):
-    """The loss, and losses at some prefixes that are only logged.
+    """The loss, with losses at some prefixes that are only logged.
 
-    The trainer logs every item of a dictionary of losses and lowers the sum of its `values`. Here `values` holds the
+    The trainer logs every item of a dictionary of losses and minimizes the sum of its `values`. Here `values` holds the
     loss alone, so the items at single prefixes, which carry no gradient, reach the log and not the sum.
     """
 
     def __init__(self, total: Tensor, parts: Mapping[int, Tensor]):
         super().__init__({"full_prefix": total} | {f"loss_at_{k}": part for k, part in parts.items()})
 
-    def values(self) -> Any:
-        """Return what is lowered: the loss alone."""
+    def values(self) -> list[Tensor]:  # type: ignore[override]
+        """Return the loss that is minimized, alone."""
         return [self["full_prefix"]]
 
     def backward(self) -> None:
-        """Send the gradient of the loss back, for training loops of one's own."""
+        """Backpropagate the loss, for a training loop of your own."""
         self["full_prefix"].backward()
 
     def item(self) -> float:
@@ -47,7 +51,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
     """sum_k omega_k loss_k over every prefix k of the embeddings, loss_k being the given loss on k coordinates.
 
     Cosines and distances are taken after truncation to unit norm, as a search over prefixes takes them; a softmax
-    classifier and a teacher's squared error read prefixes as they are. The model is called as it stands, once for each
+    classifier and a teacher's squared error read prefixes as they are. The model is called as it is, once for each
     column of texts; cached losses (GradCache) embed in mini-batches as they do by themselves.
 
     Parameters
@@ -56,7 +60,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
     loss : nn.Module
         A loss of sentence-transformers over the same model. Summed exactly: MultipleNegativesRankingLoss (one way or
         symmetric, cosine or dot product) and its cached form, CoSENTLoss, CosineSimilarityLoss, SoftmaxLoss, MSELoss.
-        Others that can be had from embeddings (triplets, batch-hard triplets, contrastive, margins) at a drawn prefix.
+        Others that are functions of embeddings (triplets, batch-hard triplets, contrastive, margins) at a drawn prefix.
     omega : str, mapping or array-like
         Weights of the prefixes: "harmonic" (every octave counts alike), "uniform", "reverse_harmonic", d numbers, or
         {k: weight}; divided by their sum.
@@ -79,7 +83,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
 
     def __init__(
         self,
-        model: Any,
+        model: SentenceTransformer,
         loss: nn.Module,
         *,
         omega: OmegaLike = "harmonic",
@@ -90,7 +94,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
         super().__init__()
         self.model = model
         self.loss = loss
-        self.form = form_of(loss)
+        self.adapter = adapter_of(loss)
         self.omega = omega
         self.estimator = self._settled(check_choice(estimator, ("auto", "exact", "sampled"), "estimator", _OWNER))
         self.log_prefixes = _checked_prefixes(log_prefixes, model.get_embedding_dimension())
@@ -105,19 +109,21 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
         self._parts: dict[int, Tensor] = {}
 
     def _settled(self, estimator: str) -> str:
-        able = self.form.estimators
+        possible = self.adapter.estimators
         if estimator == "auto":
-            return able[0]
-        if estimator not in able:
+            return possible[0]
+        if estimator not in possible:
             why = {
                 "exact": "the sum over all its prefixes is not known",
                 "sampled": "it is no sum over rows, and all its prefixes cost little more than one",
             }[estimator]
             asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{estimator}'"
-            raise IllegalCombinationError(asked, why, f"estimator='{able[0]}'")
+            raise IllegalCombinationError(asked, why, f"estimator='{possible[0]}'")
         return estimator
 
-    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Any:
+    def forward(
+        self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
+    ) -> Tensor | LoggedLoss:
         """Return the weighted loss of a batch, with the losses to be logged."""
         if self.uses_gradient_cache:
             total = self.forward_cached(sentence_features, labels)
@@ -130,13 +136,13 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
         """Return the weighted loss of embeddings, (n, d) for each column of texts."""
         d = embeddings[0].shape[1]
         self._parts = self._logged(embeddings, labels, d)
-        measure = PrefixSum(weights_of(self.omega, d, _OWNER), self.estimator, self.generator)
-        return self.form.total(embeddings, labels, measure)
+        prefixes = PrefixSum(weights_of(self.omega, d, _OWNER), self.estimator, self.generator)
+        return self.adapter.total(embeddings, labels, prefixes)
 
     @torch.no_grad()
     def _logged(self, embeddings: Columns, labels: Tensor | None, d: int) -> dict[int, Tensor]:
-        asked = (*_LOGGED, d) if self.log_prefixes == "auto" else self.log_prefixes
-        return {k: self.form.at(embeddings, labels, k) for k in sorted({min(k, d) for k in asked})}
+        asked = (*_LOGGED, d) if isinstance(self.log_prefixes, str) else self.log_prefixes
+        return {k: self.adapter.at(embeddings, labels, k) for k in sorted({min(k, d) for k in asked})}
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
@@ -157,7 +163,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
 _OWNER = FullPrefixLoss.__name__
 
 
-def _checked_prefixes(prefixes: Any, width: int | None) -> Any:
+def _checked_prefixes(prefixes: str | Sequence[int], width: int | None) -> str | tuple[int, ...]:
     """Return "auto", or the prefixes to log as a tuple."""
     if isinstance(prefixes, str):
         return check_choice(prefixes, ("auto",), "log_prefixes", _OWNER)

@@ -1,4 +1,4 @@
 """Training by gradient: from a request to a trained network in canonical form.
 
-Losses of prefixes live in `losses`; what an objective adds to them lives in `losses` beside this file.
+What an objective minimizes lives in `losses` of this package; losses of prefixes live in `firstk.losses`.
 """

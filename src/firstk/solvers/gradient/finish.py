@@ -177,7 +177,7 @@ def _loss(request: Request, measure: PrefixSum, code: Code) -> float:
 
 
 def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedEncoder:
-    """Put the network, as a body, in front of a d x d matrix that holds the canonical form."""
+    """Put the network in front of a d x d matrix that holds the canonical form."""
     model, objective = task.model, request.objective
     shared, bias = _array(model.decoder), _array(model.bias)
     z, batch = _codes(task)
@@ -205,7 +205,7 @@ def _of_network(request: Request, task: Task, config: dict[str, Any]) -> FittedE
         normalized=objective.conventions.normalized,
         pinned=len(code.components),
         config=config | {"optimality_gap": None},
-        body=exported(model.encoder, request.statistics.n_features),
+        network=exported(model.encoder, request.statistics.n_features),
         origin=origin,
     )
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstk.encoder.network import MLP, Layers
+from firstk.encoder.network import MLP, TrainedMLP
 from firstk.encoder.torch_network import TorchNetwork
 from firstk.exceptions import InvalidInputError
 
@@ -119,7 +119,7 @@ class Model(nn.Module):
 
 
 def exported(encoder: nn.Module, p: int) -> Any:
-    """Return a trained network as a body: numpy layers where it is an MLP of ours, else the module itself."""
+    """Return a trained network: numpy layers where it is an MLP of ours, else the module itself."""
     if isinstance(encoder, nn.Sequential) and all(isinstance(part, _OURS) for part in encoder):
         return _folded(encoder)
     return TorchNetwork(encoder, p)
@@ -128,7 +128,7 @@ def exported(encoder: nn.Module, p: int) -> Any:
 _OURS = (nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Dropout, UnitNorm)
 
 
-def _folded(net: nn.Sequential) -> Layers:
+def _folded(net: nn.Sequential) -> TrainedMLP:
     """Fold batch normalization into the linear layer before it."""
     weights: list[np.ndarray] = []
     biases: list[np.ndarray] = []
@@ -143,7 +143,7 @@ def _folded(net: nn.Sequential) -> Layers:
             scale = part.weight.detach().cpu().double().numpy() / np.sqrt(var + part.eps)
             weights[-1] = weights[-1] * scale[:, None]
             biases[-1] = (biases[-1] - mean) * scale + part.bias.detach().cpu().double().numpy()
-    return Layers(tuple(weights), tuple(biases), any(isinstance(part, UnitNorm) for part in net))
+    return TrainedMLP(tuple(weights), tuple(biases), any(isinstance(part, UnitNorm) for part in net))
 
 
 def check_width(encoder: nn.Module, x: Tensor, d: int | None) -> int:

@@ -1,7 +1,7 @@
-"""How each loss of sentence-transformers is summed over prefixes: a form reads the settings of a loss it is given.
+"""Adapters that sum losses of sentence-transformers over prefixes, by the settings of the loss that is given.
 
-A form knows two things: the weighted sum over all prefixes, by a kernel of firstk where there is one, and the plain
-loss at a single prefix, by the given loss itself, which is what logs show and tests compare with.
+An adapter has two methods: the weighted sum over all prefixes, by a kernel of firstk where there is one, and the plain
+loss at a single prefix, by the given loss itself, for logs and tests.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Columns = list[Tensor]
 
 
 def shortened(embeddings: Columns, k: int) -> Columns:
-    """Cut each column at k and bring its rows to unit norm, as a search over prefixes does."""
+    """Cut each column at k and scale its rows to unit norm, as a search over prefixes does."""
     return [F.normalize(column[:, :k], dim=1) for column in embeddings]
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class LossAdapter:
     """A loss of sentence-transformers over every prefix.
 
     Attributes
@@ -48,7 +48,7 @@ class Form:
 
     estimators: ClassVar[tuple[str, ...]] = ("exact", "sampled")
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return sum_k omega_k loss_k."""
         raise NotImplementedError
 
@@ -57,7 +57,7 @@ class Form:
         return self.loss.compute_loss_from_embeddings(shortened(embeddings, k), labels)
 
 
-class Contrastive(Form):
+class Contrastive(LossAdapter):
     """In-batch negatives, and their cached form: InfoNCE, one way or both."""
 
     @property
@@ -65,7 +65,7 @@ class Contrastive(Form):
         """The ranking loss that holds the settings; cached losses wrap one."""
         return self.loss.loss if isinstance(self.loss, stock.CachedMultipleNegativesRankingLoss) else self.loss
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return the full-prefix InfoNCE; documents are gathered from all devices where the loss says so."""
         if len(embeddings) < 2:
             raise InvalidInputError(
@@ -84,11 +84,11 @@ class Contrastive(Form):
             similarity="cosine" if self.settings.similarity_fct is cos_sim else "dot",
             symmetric=len(self.settings.directions) == 2,
             targets=targets,
-            **measure.options(),
+            **prefixes.options(),
         )
 
     def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
-        """Return the ranking loss at k; in blocks, where the given loss works in blocks."""
+        """Return the ranking loss at k; in blocks, where the given loss is computed in blocks."""
         short = shortened(embeddings, k)
         if self.settings.similarity_fct is dot_score:
             short = [column[:, :k] for column in embeddings]
@@ -97,28 +97,28 @@ class Contrastive(Form):
         return self.loss.calculate_loss([[column] for column in short], labels)
 
 
-class ScoredCosine(Form):
+class ScoredCosine(LossAdapter):
     """Cosines against graded scores, by squared error."""
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return sum_k omega_k mean (cos_k - score)^2."""
         left, right = _two(embeddings, self.loss)
-        return cosine_similarity(left, right, _given(labels, self.loss).view(-1), **measure.options())
+        return cosine_similarity(left, right, _given(labels, self.loss).view(-1), **prefixes.options())
 
 
-class Ranked(Form):
+class Ranked(LossAdapter):
     """CoSENT: the order of cosines against the order of scores."""
 
     estimators: ClassVar[tuple[str, ...]] = ("exact",)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return sum_k omega_k CoSENT_k."""
         left, right = _two(embeddings, self.loss)
         scores = _given(labels, self.loss).view(-1)
-        return cosent(left, right, scores, scale=self.loss.scale, omega=measure.weights)
+        return cosent(left, right, scores, scale=self.loss.scale, omega=prefixes.weights)
 
 
-class Classified(Form):
+class Classified(LossAdapter):
     """A softmax classifier of pairs: one shared head over the first k coordinates of u, v, |u - v| and u v.
 
     logits_k = b + sum_{j<=k} (u_j a_j + v_j c_j + |u - v|_j e_j): laid out coordinate by coordinate this is a shared
@@ -126,14 +126,14 @@ class Classified(Form):
     """
 
     def _features(self, embeddings: Columns) -> Tensor:
-        """Return what the classifier reads, (n, m, d)."""
+        """Return the input of the classifier, (n, m, d)."""
         u, v = _two(embeddings, self.loss)
         parts = [u, v] if self.loss.concatenation_sent_rep else []
         parts += [torch.abs(u - v)] if self.loss.concatenation_sent_difference else []
         parts += [u * v] if self.loss.concatenation_sent_multiplication else []
         return torch.stack(parts, 1).to(self.loss.classifier.weight.dtype)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return sum_k omega_k of the cross-entropy under the shared classifier."""
         features, head, criterion = self._features(embeddings), self.loss.classifier, self.loss.loss_fct
         labels = _given(labels, self.loss)
@@ -143,7 +143,7 @@ class Classified(Form):
             )
         n, m, d = features.shape
         spread = torch.zeros(d, m, dtype=torch.float64)
-        spread[:, -1] = torch.from_numpy(measure.weights.omega.copy())
+        spread[:, -1] = torch.from_numpy(prefixes.weights.omega.copy())
         return cross_entropy(
             features.transpose(1, 2).reshape(n, d * m),
             head.weight.view(-1, m, d).transpose(1, 2).reshape(-1, d * m),
@@ -153,7 +153,7 @@ class Classified(Form):
             label_smoothing=criterion.label_smoothing,
             ignore_index=criterion.ignore_index,
             reduction=criterion.reduction,
-            **measure.options() | {"omega": spread.flatten()},
+            **prefixes.options() | {"omega": spread.flatten()},
         )
 
     def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
@@ -164,7 +164,7 @@ class Classified(Form):
         return self.loss.loss_fct(logits, _given(labels, self.loss).view(-1))
 
 
-class Distilled(Form):
+class Distilled(LossAdapter):
     """A teacher's embeddings of the same width: mean squared error over the first k coordinates, not normalized."""
 
     estimators: ClassVar[tuple[str, ...]] = ("exact",)
@@ -181,39 +181,39 @@ class Distilled(Form):
         errors = [F.mse_loss(z, t.to(z), reduction="none").mean(0) for z, t in zip(embeddings, columns, strict=True)]
         return torch.stack(errors).mean(0)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return sum_k omega_k (1/k) sum_{j<=k} e_j."""
         errors = self._errors(embeddings, labels).cumsum(0)
         lengths = torch.arange(1, len(errors) + 1, device=errors.device)
-        return (errors / lengths) @ as_tensor(measure.weights.omega, errors)
+        return (errors / lengths) @ as_tensor(prefixes.weights.omega, errors)
 
     def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
         """Return the error of the first k coordinates."""
         return self._errors(embeddings, labels)[:k].mean()
 
 
-class Drawn(Form):
-    """Any other loss that can be had from embeddings: it is taken at prefixes drawn with probability omega.
+class Drawn(LossAdapter):
+    """Any other loss of embeddings, at prefixes drawn with probability omega.
 
-    The draw is one for the whole batch, so the estimate is unbiased whatever the loss compares with what.
+    One prefix is drawn for the whole batch, so the estimate is unbiased whichever rows the loss compares.
     """
 
     estimators: ClassVar[tuple[str, ...]] = ("sampled",)
 
-    def total(self, embeddings: Columns, labels: Tensor | None, measure: PrefixSum) -> Tensor:
+    def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return the loss at one prefix drawn for the batch."""
-        weights: PrefixWeights = measure.weights.without_first()
-        k = int(draw_prefixes(weights, 1, torch.device("cpu"), measure.generator))
+        weights: PrefixWeights = prefixes.weights.without_first()
+        k = int(draw_prefixes(weights, 1, torch.device("cpu"), prefixes.generator))
         return self.at(embeddings, labels, k)
 
 
-def _two(embeddings: Columns, loss: Any) -> Columns:
+def _two(embeddings: Columns, loss: nn.Module) -> Columns:
     if len(embeddings) != 2:
         raise InvalidInputError(f"{type(loss).__name__} takes pairs, two columns of texts. Got {len(embeddings)}.")
     return embeddings
 
 
-def _given(labels: Tensor | None, loss: Any) -> Tensor:
+def _given(labels: Tensor | None, loss: nn.Module) -> Tensor:
     if labels is None:
         raise InvalidInputError(
             f"{type(loss).__name__} needs labels: a column 'label' or 'score' in the data set. Got none."
@@ -231,17 +231,17 @@ def _is_info_nce(loss: Any) -> bool:
     return known and plain and (one_way or (both and not ranking.gather_across_devices))
 
 
-def _is_squared_error(loss: Any) -> bool:
+def _is_squared_error(loss: nn.Module) -> bool:
     mean = isinstance(loss.loss_fct, nn.MSELoss) and loss.loss_fct.reduction == "mean"
     return mean and isinstance(loss.cos_score_transformation, nn.Identity)
 
 
-def _is_distillation(loss: Any) -> bool:
+def _is_distillation(loss: nn.Module) -> bool:
     return loss.distance_metric == "mse" and loss.projection is None
 
 
-# The first row whose class and condition fit decides. Subclasses come before what they are made of.
-_KNOWN: tuple[tuple[type, Callable[[Any], bool], type[Form]], ...] = (
+# The first row whose class and condition match decides. Subclasses come before their bases.
+_KNOWN: tuple[tuple[type, Callable[[Any], bool], type[LossAdapter]], ...] = (
     (stock.CachedMultipleNegativesRankingLoss, _is_info_nce, Contrastive),
     (stock.MultipleNegativesRankingLoss, _is_info_nce, Contrastive),
     (stock.CosineSimilarityLoss, _is_squared_error, ScoredCosine),
@@ -249,7 +249,7 @@ _KNOWN: tuple[tuple[type, Callable[[Any], bool], type[Form]], ...] = (
     (stock.SoftmaxLoss, lambda loss: type(loss.loss_fct) is nn.CrossEntropyLoss, Classified),
     (stock.EmbedDistillLoss, _is_distillation, Distilled),
 )
-_REFUSED: dict[type, str] = {
+_UNSUPPORTED: dict[type, str] = {
     stock.AnglELoss: "it reads a prefix as halves of complex numbers, and the halves of a longer prefix are others",
     stock.EmbedDistillLoss: "only the distance 'mse' without a projection cuts student and teacher alike",
     stock.GISTEmbedLoss: "its guide model sees texts, not embeddings that can be cut",
@@ -262,17 +262,17 @@ _SUPPORTED = (
 )
 
 
-def form_of(loss: Any) -> Form:
-    """Return the form that sums a loss over prefixes, or refuse in a sentence that names what is supported."""
-    for kind, fits, form in _KNOWN:
+def adapter_of(loss: nn.Module) -> LossAdapter:
+    """Return the adapter of a loss; raise an error that names the supported losses where there is none."""
+    for kind, fits, adapter in _KNOWN:
         if isinstance(loss, kind) and fits(loss):
-            return form(loss)
+            return adapter(loss)
     asked = f"FullPrefixLoss around {type(loss).__name__}"
-    for kind, why in _REFUSED.items():
+    for kind, why in _UNSUPPORTED.items():
         if isinstance(loss, kind):
             raise IllegalCombinationError(asked, why, _SUPPORTED)
     if not hasattr(loss, "compute_loss_from_embeddings"):
-        raise IllegalCombinationError(asked, "it cannot be had from embeddings alone", _SUPPORTED)
+        raise IllegalCombinationError(asked, "it cannot be computed from embeddings alone", _SUPPORTED)
     if getattr(loss, "gather_across_devices", False):
         raise IllegalCombinationError(
             f"{asked} with gather_across_devices=True", "each device would draw a prefix of its own", _SUPPORTED

@@ -1,0 +1,271 @@
+"""Saving, loading and sharing an estimator: a folder on disk, laid out as Hugging Face repositories are.
+
+Constructor parameters are saved as JSON. What JSON cannot hold (a module, an array, a generator) is left out and
+named, with the reason; it comes back as its default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from firstk import objectives, orderings, solvers
+from firstk._base.checks import is_int
+from firstk.contracts import settings_of
+from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.network import MLP, TrainedMLP
+from firstk.encoder.storage.hub import local_folder, upload
+from firstk.exceptions import CorruptModelError, FirstkError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class SavedModels:
+    """Storage methods of an estimator that has an ``encoder_``."""
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write the encoder into the folder `path`, atomically: config.json, model.safetensors and README.md.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty folder, or one that holds a firstk model, which is replaced.
+        curve : PrefixCurve, optional
+            Quality against k, kept with the model and shown on its card.
+        source_model : str, optional
+            Name of the model that made the vectors.
+        extra : mapping of str, optional
+            Texts of further files by name.
+        """
+        encoder: FittedEncoder = self.encoder_  # type: ignore[attr-defined]
+        names = getattr(self, "feature_names_in_", None)
+        config = dict(encoder.config) | {
+            "feature_names": None if names is None else [str(name) for name in names],
+            "parameters": parameters_to_json(self.get_params(deep=False)),  # type: ignore[attr-defined]
+        }
+        return replace(encoder, config=config).save(path, curve=curve, source_model=source_model, extra=extra)
+
+    @classmethod
+    def load(cls, path: str | Path, module: nn.Module | None = None) -> Self:
+        """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder raises CorruptModelError.
+
+        Parameters
+        ----------
+        path : path
+        module : torch module, optional
+            For an encoder fitted with a network of your own: a network of the same architecture, into which its state
+            is loaded.
+        """
+        encoder = FittedEncoder.load(path, module)
+        config = encoder.config
+        try:
+            objectives.restore(config["objective"], config["settings"])
+            orderings.restore(config["ordering"], config["ordering_settings"])
+            names = _column_names(config.get("feature_names"), encoder.p)
+            _ = str(config["solver"]) + str(config["metric"])
+            loaded = cls(**parameters_of(encoder, module))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            why = error if isinstance(error, FirstkError) else repr(error)
+            raise CorruptModelError(
+                f"'{path}' is a damaged firstk model: its settings cannot be read ({why})."
+            ) from None
+        loaded._adopt(encoder, encoder.p, names)  # type: ignore[attr-defined]
+        return loaded
+
+    # -- Hugging Face ----------------------------------------------------------------------------------------
+
+    def save_pretrained(
+        self,
+        save_directory: str | Path,
+        *,
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Do what ``save`` does, under the name that Hugging Face libraries use."""
+        return self.save(save_directory, curve=curve, source_model=source_model, extra=extra)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        module: nn.Module | None = None,
+    ) -> Self:
+        """Load from a folder, or from a repository of the Hugging Face Hub where there is no such folder.
+
+        Parameters
+        ----------
+        name_or_path : path or str
+            A folder, or a repository such as "someone/short-embeddings", of which config.json, model.safetensors and
+            README.md are fetched and nothing else. Needs the extra "hub".
+        revision : str, optional
+            Branch, tag or commit.
+        cache_dir, token, local_files_only
+            As in ``huggingface_hub.snapshot_download``.
+        module : torch module, optional
+            As in ``load``.
+        """
+        folder = local_folder(
+            name_or_path, revision=revision, cache_dir=cache_dir, token=token, local_files_only=local_files_only
+        )
+        return cls.load(folder, module)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        token: str | bool | None = None,
+        commit_message: str = "Save a firstk encoder",
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+    ) -> str:
+        """Save into a repository of the Hugging Face Hub, made if it does not exist, and return its address."""
+        with TemporaryDirectory() as folder:
+            saved = self.save(Path(folder) / "model", curve=curve, source_model=source_model)
+            return upload(saved, repo_id, private=private, token=token, commit_message=commit_message)
+
+
+def _column_names(names: object, p: int) -> list[str] | None:
+    if names is None:
+        return None
+    if not isinstance(names, list) or len(names) != p or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names must be {p} names")
+    return names
+
+
+# -- constructor parameters as JSON ---------------------------------------------------------------------------
+
+
+def _check_width(value: object) -> None:
+    if value is not None and not (isinstance(value, int) and is_int(value) and value > 0):
+        raise ValueError(f"{value!r} is no positive int")
+
+
+def _instance_of(*kinds: type) -> Callable[[object], None]:
+    def check(value: object) -> None:
+        if not isinstance(value, kinds):
+            raise TypeError(f"{value!r} is of type {type(value).__name__}")
+
+    return check
+
+
+def _network(name: str, settings: dict[str, Any]) -> MLP:
+    network = {MLP.name: MLP}[name](**settings)
+    network.check()
+    return network
+
+
+# How an object of each parameter is built again from its name and settings.
+_BUILDERS: dict[str, Callable[[str, dict[str, Any]], object]] = {
+    "objective": objectives.restore,
+    "ordering": orderings.restore,
+    "solver": solvers.restore,
+    "network": _network,
+}
+# Checks of a value of each parameter that is no such object: a registered name, or a plain type.
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "n_components": _check_width,
+    "objective": objectives.resolve,
+    "ordering": orderings.resolve,
+    "solver": solvers.resolve,
+    "network": lambda name: {"linear": None, MLP.name: None}[name],
+    "init": _instance_of(str),
+    "device": _instance_of(str),
+    "random_state": _instance_of(int, type(None)),
+    "verbose": _instance_of(bool, int),
+}
+_REASONS = {
+    "network": "a module is code; pass it to load(path, module=network)",
+    "init": "an array is not kept: the encoder that it led to is",
+    "random_state": "a generator is not kept: pass an int",
+}
+
+
+def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return {"given": parameters as JSON values, "left_out": reasons by name}."""
+    given: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    for name, value in parameters.items():
+        try:
+            plain = _to_json(name, value)
+            _from_json(name, plain)  # what could not be restored is named, not saved
+        except (KeyError, TypeError, ValueError, AttributeError):
+            left_out[name] = _REASONS.get(name, "it cannot be said in JSON")
+        else:
+            given[name] = plain
+    return {"given": given, "left_out": left_out}
+
+
+def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> dict[str, Any]:
+    """Return the constructor parameters that a saved encoder was made with, or that lead to one like it.
+
+    Models of format version 1, and those saved by `FittedEncoder.save`, hold no parameters; theirs are taken from the
+    record of the fit, with everything "auto" settled.
+    """
+    config = encoder.config
+    saved = config.get("parameters")
+    if saved is None:
+        found = {
+            "n_components": encoder.d,
+            "objective": objectives.restore(config["objective"], config["settings"]),
+            "ordering": orderings.restore(config["ordering"], config["ordering_settings"]),
+            "network": _network_of(encoder),
+        }
+    else:
+        found = {name: _from_json(name, value) for name, value in saved["given"].items()}
+    return found if module is None else found | {"network": module}
+
+
+def _network_of(encoder: FittedEncoder) -> str | MLP:
+    """Return the settings of a trained network, from its layers; the dropout of its training is not in them."""
+    if not isinstance(encoder.network, TrainedMLP):
+        return "linear"
+    return MLP(hidden=tuple(len(W) for W in encoder.network.weights[:-1]), normalize=encoder.network.normalize)
+
+
+def _to_json(name: str, value: Any) -> object:
+    """Return a parameter as a JSON value: an object as its name and settings."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return json.loads(json.dumps(value, allow_nan=False))
+    if name == "device":
+        return str(value)
+    plain = {"name": value.name, "settings": settings_of(value)}
+    plain = json.loads(json.dumps(plain, default=os.fspath, allow_nan=False))
+    if type(_from_json(name, plain)) is not type(value):
+        raise TypeError(f"{type(value).__name__} is a class of the user's own")
+    return plain
+
+
+def _from_json(name: str, plain: object) -> object:
+    """Return the parameter that a JSON value stands for, raising for what no estimator could have been made with."""
+    try:
+        if isinstance(plain, dict):
+            return _BUILDERS[name](plain["name"], plain["settings"])
+        _CHECKS[name](plain)
+    except FirstkError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return plain

@@ -1,0 +1,20 @@
+"""How many modules a call goes through stays countable, and the count follows calls rather than imports."""
+
+from architecture.modules_entered import entered, modules
+
+
+def test_modules_count_when_called_and_not_when_imported():
+    with entered() as found:
+        import firstk.metrics.order as order  # noqa: F401
+    assert not {name for name in found if name.startswith("firstk.metrics")}
+    with entered() as found:
+        from firstk._base.checks import is_int
+
+        is_int(3)
+    assert found == {"firstk._base.checks"}
+
+
+def test_a_closed_form_fit_is_traced_in_a_process_of_its_own():
+    inside = modules("closed_form")
+    assert {"firstk.estimator.prefix_encoder", "firstk.solvers.closed_form"} <= set(inside)
+    assert not [name for name in inside if name.startswith("firstk.cli")]
