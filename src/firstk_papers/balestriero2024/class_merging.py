@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.alignment import align, aligned
-from firstk.evaluation.diagnosis.axes import Axes, Target, principal_axes
+from firstk.evaluation.diagnosis import Axes, Target, align, aligned, principal_axes
 from firstk_papers.balestriero2024.task_alignment import FIFTH, Results, rounded_measures, thinned
 from firstk_papers.datasets.images import images
 from firstk_papers.datasets.tasks import IMAGES, task, title

@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.denoising import Denoising
-from firstk.objectives.noise import GaussianNoise, Masking
-from firstk.solvers.closed_form import ClosedForm
-from firstk.solvers.gradient.settings import Gradient
+from firstk import ClosedForm, Denoising, GaussianNoise, Gradient, Masking, PrefixEncoder
 from firstk_papers.balestriero2024.masking_alignment import noise_name, noise_of
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
 from firstk_papers.datasets.tasks import TITLES, task

@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 from firstk import PrefixEncoder
-from firstk._base.checks import check_choice
 from firstk.exceptions import InvalidInputError
 from firstk_papers.datasets.images import images
+from firstk_papers.frame.checks import check_choice
 
 ENDS = ("top", "bottom", "whole")
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.solvers.gradient.settings import Gradient
+from firstk import Gradient, PrefixEncoder
 from firstk_papers.balestriero2024.joint_problem import Joint, problem, solved
 from firstk_papers.frame.panels import rounded
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from firstk import PrefixEncoder
-from firstk._base.checks import require
-from firstk.metrics.task import linear_probe_accuracy
+from firstk.metrics import linear_probe_accuracy
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import Chart, Findings, Pictures, Series, Table, rounded
 
 Results = list[tuple[dict[str, Any], dict[str, Any]]]

@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.denoising import Denoising
-from firstk.objectives.noise import GaussianNoise
-from firstk.solvers.closed_form import ClosedForm
+from firstk import ClosedForm, Denoising, GaussianNoise, PrefixEncoder
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
 from firstk_papers.datasets.tasks import Task, task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, rounded

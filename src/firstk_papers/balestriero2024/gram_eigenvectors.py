@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.solvers.closed_form import ClosedForm
+from firstk import ClosedForm, PrefixEncoder
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
 from firstk_papers.frame.panels import Chart, Findings, Series
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.axes import Axes, principal_axes
+from firstk.evaluation.diagnosis import Axes, principal_axes
 from firstk_papers.balestriero2024.encoder_capacity import gaps, network_against_principal
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures, thinned
 from firstk_papers.datasets.tasks import task, title

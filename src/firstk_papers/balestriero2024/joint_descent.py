@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.mixture import Mixture
-from firstk.solvers.gradient.settings import Gradient
+from firstk import Gradient, Mixture, PrefixEncoder
 from firstk_papers.balestriero2024.joint_problem import problem, solved
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
 from firstk_papers.frame.panels import Chart, Findings, Series, Table, rounded

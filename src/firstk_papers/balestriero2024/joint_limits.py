@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.axes import principal_axes
+from firstk.evaluation.diagnosis import principal_axes
 from firstk_papers.balestriero2024.joint_problem import Joint, largest_sine, problem, solved, span
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
 from firstk_papers.datasets.tasks import task, title

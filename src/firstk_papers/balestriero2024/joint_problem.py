@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.mixture import Mixture
-from firstk.solvers.closed_form import ClosedForm
+from firstk import ClosedForm, Mixture, PrefixEncoder
 from firstk_papers.datasets.tasks import task
 
 

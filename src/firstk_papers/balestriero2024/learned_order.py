@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
-from firstk._base.checks import require
-from firstk.metrics.ranking import rank_correlation
+from firstk.metrics import linear_probe_accuracy
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import Chart, Findings, Heatmap, Panel, Series, Table, rounded
 
 Results = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -75,7 +76,6 @@ class _Watch:
 
     def look(self, step: int) -> None:
         """Measure the loss in each band, the loss as a whole, and the accuracy of a linear probe of the code."""
-        from firstk.metrics.task import linear_probe_accuracy
         from firstk_papers.balestriero2024.convolutional import as_rows, evaluated
 
         codes = evaluated(self.network.encoder, self.images.train[: self.n])
@@ -189,7 +189,7 @@ def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
     good = [i for i, loss in enumerate(found["loss"]) if loss <= 1 - APPEALING]
     return {
         "top_first": times[0] == first,
-        "order": float(rank_correlation(*np.array(order).T)) if len(known) >= RANKED else None,
+        "order": float(spearmanr(*np.array(order).T).statistic) if len(known) >= RANKED else None,
         "last_to_first": last / max(first, 1.0),
         "learned_bands": len(known),
         "appealing_at": found["steps"][good[0]] if good else None,

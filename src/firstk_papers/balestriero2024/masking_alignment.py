@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.alignment import raw_axes
-from firstk.evaluation.diagnosis.axes import Readout, principal_axes
-from firstk.evaluation.diagnosis.noise import denoising_axes
-from firstk.objectives.noise import GaussianNoise, Masking, image_patches
+from firstk import GaussianNoise, Masking, image_patches
+from firstk.evaluation.diagnosis import Readout, denoising_axes, principal_axes, raw_axes
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
 from firstk_papers.datasets.tasks import TITLES, task
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded

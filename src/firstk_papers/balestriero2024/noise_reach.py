@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.axes import Readout, principal_axes
-from firstk.evaluation.diagnosis.noise import NOTHING, denoising_axes, effect_of
+from firstk.evaluation.diagnosis import Readout, denoising_axes, effect_of, principal_axes
 from firstk_papers.balestriero2024.masking_alignment import noise_name, noise_of
 from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
 from firstk_papers.datasets.tasks import task, title

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import require
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, Table, rounded
 
 Results = list[tuple[dict[str, Any], dict[str, Any]]]

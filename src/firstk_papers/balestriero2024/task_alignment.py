@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.alignment import FORMS, align, aligned, raw_axes
-from firstk.evaluation.diagnosis.axes import Axes, Readout, principal_axes
+from firstk.evaluation.diagnosis import FORMS, Axes, Readout, align, aligned, principal_axes, raw_axes
 from firstk_papers.datasets.tasks import Task, task, title
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
 

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from firstk._base.prefix_weights import resolve_omega
-from firstk.orderings import NestedDropout, NonuniformL2
-from firstk.orderings._conditioning import condition_number, hessian_extremes
+from firstk.orderings import NestedDropout, NonuniformL2, condition_number, hessian_extremes
 from firstk_papers.frame.instances import (
     Cell,
     Results,
@@ -27,6 +25,7 @@ from firstk_papers.frame.instances import (
     line,
     measuring,
     of_check,
+    prefix_weights,
     values,
     worst,
 )
@@ -97,7 +96,7 @@ def nested_values(s: np.ndarray, keep: np.ndarray, d: int) -> np.ndarray:
 
 def nested_condition(s: np.ndarray, prior: np.ndarray, d: int) -> float:
     """Return the condition number of that Hessian, its d exact zeros apart."""
-    found = nested_values(s, resolve_omega(prior, d).cum, d)
+    found = nested_values(s, prefix_weights(NestedDropout(prior=prior), d).cum, d)
     low, high = found.min(), found.max()
     return float(high / low) if low > 1e-13 * high else float("inf")
 
@@ -151,7 +150,7 @@ def _nested(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[
     d = cell["d"]
     s, found = spectrum, []
     for prior in (rng.dirichlet(np.ones(d)) + 0.02, NestedDropout(0.9).measure(d, None).omega):
-        keep = resolve_omega(prior, d).cum
+        keep = prefix_weights(NestedDropout(prior=prior), d).cum
         eigenvalues = nested_values(s, keep, d)
         low, high = eigenvalues.min(), eigenvalues.max()
         rotation = np.min((s[: d - 1] - s[1:d]) * (keep[:-1] - keep[1:])) / 4
@@ -170,7 +169,7 @@ def _prior(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[s
     s = spectrum[:d]
     tiny = best_prior(s, 1e-9)
     others = [np.ones(d) / d, NestedDropout(0.9).measure(d, None).omega, *rng.dirichlet(np.ones(d), 200)]
-    bounds = [nested_bound_given(s, resolve_omega(prior, d).cum) for prior in others]
+    bounds = [nested_bound_given(s, prefix_weights(NestedDropout(prior=prior), d).cum) for prior in others]
     limit = float(8 * s[0] * np.sum(1 / (s[:-1] - s[1:])))
     lasts = np.logspace(-9, -0.3, 30)
     true = [nested_condition(s, best_prior(s, last), d) for last in lasts]
@@ -184,7 +183,7 @@ def _prior(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[s
     start = np.log(best_prior(s, float(lasts[int(np.argmin(true))])))
     ours = np.exp(log_condition(_polished(log_condition, start)))
     return {
-        "bound_over_limit": nested_bound_given(s, resolve_omega(tiny, d).cum) / limit,
+        "bound_over_limit": nested_bound_given(s, prefix_weights(NestedDropout(prior=tiny), d).cum) / limit,
         "others_over_limit": min(bounds) / limit,
         "limit_over_final": limit / nested_bound(s),
         "boundary_over_best": true[0] / float(ours),

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from firstk.orderings import NonuniformL2
-from firstk.orderings._conditioning import condition_number
+from firstk.orderings import NonuniformL2, condition_number
 from firstk_papers.bao2020.lae_spectra import mnist_of, spectrum_of
 from firstk_papers.bao2020.lae_training import REVISION, first_below, looks, plain_trace, trained
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, Table, rounded

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.moments.moments import Moments
+from firstk import Moments
 from firstk_papers.datasets.images import images
 from firstk_papers.datasets.tasks import pooled
 

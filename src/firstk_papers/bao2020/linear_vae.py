@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk.losses.functional.reconstruction import reconstruction_from_moments
+from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Variational
 from firstk_papers.frame.instances import (
     Cell,
@@ -40,7 +40,7 @@ def elbo_gradients(
     v, w, log_d = (torch.tensor(part, requires_grad=True) for part in (V, W, np.log(D)))
     scatter = torch.tensor(St)
     view = step_view(v, w, scatter, extras={"log_variance": log_d})
-    total = reconstruction_from_moments(scatter, v, w, omega={len(V): 1.0}) + Variational(noise).penalty(view)
+    total = FullPrefixReconstruction({len(V): 1.0}).from_moments(scatter, v, w) + Variational(noise).penalty(view)
     found = torch.autograd.grad(total, (v, w, log_d))
     dv, dw, dlog = (-part.numpy() / (2 * noise) for part in found)
     return dv, dw, dlog / D

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk._base.prefix_weights import resolve_omega
-from firstk.losses.functional.reconstruction import reconstruction
+from firstk.losses import FullPrefixReconstruction
 from firstk_papers.frame.instances import (
     Cell,
     Results,
@@ -52,19 +51,18 @@ def measure(cell: Cell) -> dict[str, Any]:
     wanted = explicit(X, B, A, prior)
     tensors = torch.tensor(X), torch.tensor(X @ B.T), torch.tensor(A)
     generator = torch.Generator().manual_seed(cell["seed"])
-    draws = [
-        float(reconstruction(*tensors, omega=prior, estimator="sampled", generator=generator)) / 2
-        for _ in range(cell["draws"])
-    ]
+    sampled = FullPrefixReconstruction(prior, "sampled", generator=generator)
+    draws = [float(sampled(*tensors)) / 2 for _ in range(cell["draws"])]
     means = np.cumsum(draws) / np.arange(1, len(draws) + 1)
     error = np.std(draws) / np.sqrt(len(draws))
     kept = np.unique(np.geomspace(1, len(draws), 60).astype(int)) - 1
     mean_code = 1 - np.concatenate([[0.0], np.cumsum(prior)[:-1]])
     shrunk = np.sum((X - (X @ B.T * mean_code) @ A.T) ** 2) / (2 * n)
+    whole = float(FullPrefixReconstruction(prior)(*tensors))
     return {
         "closed": abs(analytical(X, B, A, prior) / wanted - 1),
-        "library": abs(float(reconstruction(*tensors, omega=resolve_omega(prior, d))) / (2 * wanted) - 1),
-        "whole": abs(float(reconstruction(*tensors, omega=prior)) / wanted - 1),
+        "library": abs(whole / (2 * wanted) - 1),
+        "whole": abs(whole / wanted - 1),
         "draws_off": float(abs(means[-1] - wanted) / error),
         "without_variance": abs(shrunk / wanted - 1),
         "counts": floats(kept + 1),

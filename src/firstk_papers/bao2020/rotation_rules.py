@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from scipy.linalg import expm
 
-from firstk.losses.functional.reconstruction import reconstruction_from_moments
+from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Rotation
 from firstk_papers.bao2020.rotation_flow import rotation_field
 from firstk_papers.frame.instances import (
@@ -41,13 +41,13 @@ cells = instance_cells
 def loss(B: np.ndarray, A: np.ndarray, St: np.ndarray) -> float:
     """Return the reconstruction loss Bao et al. 2020 (1), by the library."""
     tensors = [torch.tensor(part) for part in (St, B, A)]
-    return float(reconstruction_from_moments(*tensors, omega={len(B): 1.0}))
+    return float(FullPrefixReconstruction({len(B): 1.0}).from_moments(*tensors))
 
 
 def step(B: np.ndarray, A: np.ndarray, St: np.ndarray, rule: Rotation | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the velocities of B and A in firstk's training: minus the gradient, the loss at 1/n, as a rule has it."""
     b, a = (torch.nn.Parameter(torch.tensor(part)) for part in (B, A))
-    reconstruction_from_moments(torch.tensor(St), b, a, omega={len(B): 1.0}).backward()
+    FullPrefixReconstruction({len(B): 1.0}).from_moments(torch.tensor(St), b, a).backward()
     if rule is not None:
         rule.correct(step_view(b, a, torch.tensor(St)))
     assert b.grad is not None

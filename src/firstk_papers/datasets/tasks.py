@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import check_choice
+from firstk import Moments
 from firstk.data import ScoredPairs, load_banking77, load_stsb
-from firstk.moments.moments import Moments
 from firstk_papers.datasets.images import images
+from firstk_papers.frame.checks import check_choice
 
 MOST_TEST = 5_000
 IMAGES = ("mnist", "fashion-mnist", "cifar10")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from firstk.contracts import View
+from firstk.contracts import Ordering, View
 from firstk_papers.frame.panels import Series, rounded
 
 Cell = Mapping[str, Any]
@@ -90,6 +90,19 @@ def step_view(B: Any, A: Any, St: Any, *, code: Any = None, extras: Mapping[str,
     """Return what an ordering's hooks see, for tensors B (d, p), A (p, d) and the scatter St."""
     encoder = SimpleNamespace(C=B, weight=B)
     return View(SimpleNamespace(encoder=encoder, decoder=A, extras=extras or {}), code, St, None)
+
+
+class Weights(NamedTuple):
+    """Weights of the prefixes 1..d: `omega`, which sum to 1, and `cum`, the sums from k to d."""
+
+    omega: np.ndarray
+    cum: np.ndarray
+
+
+def prefix_weights(ordering: Ordering, d: int) -> Weights:
+    """Return the weights that an ordering gives the prefixes; uniform ones where it leaves them to the objective."""
+    weights = ordering.measure(d, "uniform")
+    return Weights(weights.omega, weights.cum)
 
 
 def of_check(results: Results, check: str) -> Results:

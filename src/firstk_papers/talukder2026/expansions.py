@@ -12,12 +12,9 @@ import numpy as np
 import torch
 from scipy.linalg import eigh
 
-from firstk import PrefixEncoder
-from firstk._base.prefix_weights import resolve_omega
-from firstk.losses.functional.fisher import fisher, fisher_per_prefix
-from firstk.losses.functional.reconstruction import reconstruction, reconstruction_per_prefix
+from firstk import FullPrefix, MonotoneL1, NonuniformL2, PrefixEncoder
+from firstk.losses import FullPrefixFisher, FullPrefixReconstruction
 from firstk.metrics import max_cosines, paired_cosines
-from firstk.orderings import MonotoneL1, NonuniformL2
 from firstk_papers.frame.instances import (
     Cell,
     Results,
@@ -29,6 +26,7 @@ from firstk_papers.frame.instances import (
     least,
     line,
     of_check,
+    prefix_weights,
     relative,
     step_view,
     values,
@@ -71,17 +69,17 @@ def _worked(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
     y = z[:, None] * A.T
     one = torch.tensor(x[None, :]), torch.tensor(z[None, :]), torch.tensor(A)
-    prefixes = reconstruction_per_prefix(*one).numpy()
+    prefixes = FullPrefixReconstruction().per_prefix(*one).numpy()
     terms = [
         x @ x - 2 * x @ y[0] + y[0] @ y[0],
         x @ x - 2 * x @ (y[0] + y[1]) + y[0] @ y[0] + 2 * y[0] @ y[1] + y[1] @ y[1],
         plain_expansion(x, y),
     ]
-    cum = 3 * resolve_omega("uniform", d).cum
+    cum = 3 * prefix_weights(FullPrefix("uniform"), d).cum
     return {
-        "eq8": relative(float(reconstruction(*one, omega={d: 1.0})), plain_expansion(x, y)),
+        "eq8": relative(float(FullPrefixReconstruction({d: 1.0})(*one)), plain_expansion(x, y)),
         "eq10_12": relative(prefixes, terms),
-        "eq13": relative(3 * float(reconstruction(*one)), full_prefix_expansion(x, y)),
+        "eq13": relative(3 * float(FullPrefixReconstruction()(*one)), full_prefix_expansion(x, y)),
         "eq14": biggest(np.minimum(cum[:, None], cum) - np.array([[3, 2, 1], [2, 2, 1], [1, 1, 1]])),
         **_penalised(rng, d, p, n),
     }
@@ -95,7 +93,7 @@ def _penalised(rng: np.random.Generator, d: int, p: int, n: int) -> dict[str, fl
     squares = sum(lam[k] * (B[k] @ B[k] + A[:, k] @ A[:, k]) for k in range(d))
     sums = sum((k + 1) * np.abs(X @ B[k]).sum() for k in range(d))
     rows, code, decoder = torch.tensor(X), torch.tensor(X @ B.T), torch.tensor(A)
-    base = float(reconstruction(rows, code, decoder, omega={d: 1.0}))
+    base = float(FullPrefixReconstruction({d: 1.0})(rows, code, decoder))
     view = step_view(torch.tensor(B), decoder, torch.eye(p, dtype=torch.float64) * 9, code=code)
     return {
         "eq17": relative(base + float(NonuniformL2(floats(lam)).penalty(view)), plain + squares),
@@ -130,7 +128,7 @@ def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     tensors = torch.tensor(Sw), torch.tensor(Sb)
 
     def prefixes(B: np.ndarray, eps: float = 0.0) -> np.ndarray:
-        return -fisher_per_prefix(torch.tensor(B), *tensors, code_eps=eps).numpy()
+        return -FullPrefixFisher(code_eps=eps).per_prefix(torch.tensor(B), *tensors).numpy()
 
     best = np.cumsum(gamma[:d])
     lower = np.tril(rng.standard_normal((d, d)), -1) + np.diag(rng.uniform(0.5, 2, d))
@@ -139,9 +137,8 @@ def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     scales = 10.0 ** np.arange(-2, 7)
     eps = 1e-1 * float(np.trace(Sw)) / p
     # Past the norm 1e4 what is still gained is near rounding.
-    grown = [
-        -float(fisher(torch.tensor(s * V / np.linalg.norm(V)), *tensors, omega={d: 1.0}, code_eps=eps)) for s in scales
-    ]
+    loss = FullPrefixFisher({d: 1.0}, code_eps=eps)
+    grown = [-float(loss(torch.tensor(s * V / np.linalg.norm(V)), *tensors)) for s in scales]
     return {
         "ratios": relative([v @ Sb @ v / (v @ Sw @ v) for v in V], gamma[:d]),
         "rank": int(np.sum(gamma > 1e-9 * gamma[0])),

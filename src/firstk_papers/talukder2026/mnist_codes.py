@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import require
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import rounded
 from firstk_papers.talukder2026.mnist_figures import clustering, geometry
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from firstk import Classification, Fisher, FullPrefix, Gradient, PrefixEncoder
-from firstk._base.prefix_weights import resolve_omega
 from firstk.data import load_banking77
 from firstk.metrics import paired_cosines
+from firstk_papers.frame.instances import prefix_weights
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
 from firstk_papers.talukder2026.recovery import cell_of, table_1
 from firstk_papers.talukder2026.recovery_fits import (
@@ -76,7 +76,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weights(cell: Mapping[str, Any]) -> dict[str, Any]:
-    cum = resolve_omega(cell["omega"], cell["d"]).cum
+    cum = prefix_weights(FullPrefix(cell["omega"]), cell["d"]).cum
     return {"cum": list(rounded(cum / cum[0])), "ratio": float(cum[0] / cum[-1])}
 
 

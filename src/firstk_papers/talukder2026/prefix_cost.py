@@ -7,13 +7,17 @@ cell mean something on a busy machine too. Multiply-adds of matrix products are 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from firstk_papers.frame.panels import rounded
 from firstk_papers.talukder2026.cost_figures import FULL, LOOP, MONOTONE, SINGLE, report
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 __all__ = ["cells", "measure", "report"]
 
@@ -90,12 +94,12 @@ def reconstruction_contest(cell: Mapping[str, Any]) -> Contest:
     """Return the losses of a linear autoencoder: full width, all prefixes by shared statistics, a loop."""
     import torch
 
-    from firstk.losses.functional.reconstruction import reconstruction, reconstruction_from_moments
+    from firstk.losses import FullPrefixReconstruction
 
     n, p, d = cell["n"], cell["p"], cell["d"]
     x = torch.randn(n, p)
     B, A = ((torch.randn(shape) / p**0.5).requires_grad_() for shape in ((d, p), (p, d)))
-    St = x.t() @ x / n
+    St, full = x.t() @ x / n, FullPrefixReconstruction()
 
     def error(z: Any, k: int) -> Any:
         return (x - z[:, :k] @ A[:, :k].t()).square().sum() / n
@@ -106,8 +110,8 @@ def reconstruction_contest(cell: Mapping[str, Any]) -> Contest:
 
     losses = {
         SINGLE: lambda: error(x @ B.t(), d),
-        FULL: lambda: reconstruction(x, x @ B.t(), A),
-        "full prefix, from moments": lambda: reconstruction_from_moments(St, B, A),
+        FULL: lambda: full(x, x @ B.t(), A),
+        "full prefix, from moments": lambda: full.from_moments(St, B, A),
     }
     return Contest(losses | ({LOOP: looped} if cell["looped"] else {}), (A, B))
 
@@ -117,16 +121,17 @@ def cross_entropy_contest(cell: Mapping[str, Any]) -> Contest:
     import torch
     import torch.nn.functional as F
 
-    from firstk.losses.functional.cross_entropy import cross_entropy
+    from firstk.losses import FullPrefixCrossEntropy
 
     n, d, C = cell["n"], cell["d"], cell["C"]
     z, W, b = torch.randn(n, d), torch.randn(C, d) / d**0.5, torch.zeros(C)
     y = torch.randint(C, (n,))
     parameters = tuple(part.requires_grad_() for part in (z, W, b))
+    full = FullPrefixCrossEntropy("uniform")
 
     losses = {
         SINGLE: lambda: F.cross_entropy(F.linear(z, W, b), y),
-        FULL: lambda: cross_entropy(z, W, y, b, omega="uniform"),
+        FULL: lambda: full(z, W, y, b),
     }
     looped = {LOOP: lambda: _looped_cross_entropy(z, W, b, y)}
     return Contest(losses | (looped if cell["looped"] else {}), parameters)
@@ -145,16 +150,15 @@ def network_contest(cell: Mapping[str, Any]) -> Contest:
     import torch
     import torch.nn.functional as F
 
-    from firstk import MLP
-    from firstk.losses.functional.cross_entropy import cross_entropy
-    from firstk.solvers.gradient.networks import build_mlp
+    from firstk.losses import FullPrefixCrossEntropy
 
     n, p, d, C = cell["n"], cell["p"], cell["d"], cell["C"]
-    net = build_mlp(MLP(hidden=cell["hidden"]), p, d)
+    net = _network(p, cell["hidden"], d)
     W, b = torch.nn.Parameter(torch.randn(C, d)), torch.nn.Parameter(torch.zeros(C))
     x, y, ranks = torch.rand(n, p), torch.randint(C, (n,)), torch.arange(1.0, d + 1)
     parameters = (*net.parameters(), W, b)
     optimizer = torch.optim.Adam(parameters, 1e-3, weight_decay=1e-4)
+    full = FullPrefixCrossEntropy("uniform")
 
     def monotone() -> Any:
         z = net(x)
@@ -162,10 +166,24 @@ def network_contest(cell: Mapping[str, Any]) -> Contest:
 
     losses = {
         MONOTONE: monotone,
-        FULL: lambda: cross_entropy(net(x), W, y, b, omega="uniform"),
+        FULL: lambda: full(net(x), W, y, b),
         LOOP: lambda: _looped_cross_entropy(net(x), W, b, y),
     }
     return Contest(losses, parameters, optimizer.step)
+
+
+def _network(p: int, hidden: Sequence[int], d: int) -> nn.Module:
+    """Return the network of Talukder et al. 2026 C.1 (31); its code has unit norm."""
+    from torch import nn
+
+    class UnitNorm(nn.Module):
+        def forward(self, z: Tensor) -> Tensor:
+            return nn.functional.normalize(z, dim=1)
+
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise((p, *hidden)):
+        layers += [nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU(), nn.Dropout(0.1)]
+    return nn.Sequential(*layers, nn.Linear(hidden[-1], d), UnitNorm())
 
 
 CONTESTS: dict[str, Callable[[Mapping[str, Any]], Contest]] = {

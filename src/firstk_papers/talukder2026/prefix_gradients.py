@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk._base.prefix_weights import NAMES, resolve_omega
-from firstk.losses.functional.reconstruction import reconstruction
-from firstk.orderings import MonotoneL1, NonuniformL2
+from firstk import FullPrefix, MonotoneL1, NonuniformL2
+from firstk.losses import FullPrefixReconstruction
 from firstk_papers.bao2020.landscape import point
 from firstk_papers.frame.instances import (
     Cell,
@@ -26,11 +25,14 @@ from firstk_papers.frame.instances import (
     measuring,
     of_check,
     orthogonal,
+    prefix_weights,
     relative,
     step_view,
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table, rounded
+
+SCHEDULES = ("harmonic", "reverse_harmonic", "uniform")
 
 cells = instance_cells
 
@@ -46,16 +48,15 @@ def _full(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]
     """Full prefix: the stated gradient against autograd on the definition, and against the library's own gradients."""
     d, p = cell["d"], cell["p"]
     x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
-    weights = resolve_omega(rng.uniform(0.1, 1, (d,)), d).omega
+    weights = prefix_weights(FullPrefix(rng.uniform(0.1, 1, (d,))), d).omega
     Y = z[:, None] * A.T
     leaves = torch.tensor(Y, requires_grad=True)
     prefixes = torch.tensor(x) - leaves.cumsum(0)
     (slow,) = torch.autograd.grad((torch.tensor(weights) * prefixes.square().sum(1)).sum(), leaves)
     stated = pull(x, Y, weights)
     code, decoder = torch.tensor(z[None, :], requires_grad=True), torch.tensor(A, requires_grad=True)
-    dz, dA = torch.autograd.grad(
-        reconstruction(torch.tensor(x[None, :]), code, decoder, omega=weights), (code, decoder)
-    )
+    loss = FullPrefixReconstruction(weights)(torch.tensor(x[None, :]), code, decoder)
+    dz, dA = torch.autograd.grad(loss, (code, decoder))
     even = pull(x, Y, np.ones(d))
     return {
         "stated": relative(stated, slow.numpy()),
@@ -129,10 +130,10 @@ def _task(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]
 
     def parts(labels: np.ndarray) -> dict[str, np.ndarray]:
         z, targets = X @ B.T, torch.tensor(labels)  # one-hot, in a squared error with a shared head
-        whole = reconstruction(targets, z, W, omega={d: 1.0})
+        whole = FullPrefixReconstruction({d: 1.0})(targets, z, W)
         view = step_view(B, W, torch.tensor(data.St), code=z)
         losses = {
-            "full_prefix": reconstruction(targets, z, W),
+            "full_prefix": FullPrefixReconstruction()(targets, z, W),
             "nonuniform_l2": whole + NonuniformL2(lam).penalty(view),
             "monotone_l1": whole + MonotoneL1(0.1).penalty(view),
         }
@@ -165,7 +166,7 @@ def _penalty(W: np.ndarray, lam: np.ndarray) -> float:
 
 def _schedules(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
     """Cumulative weights of the three schedules: monotone, and how steep against uniform."""
-    cums = {name: resolve_omega(name, cell["d"]).cum for name in NAMES}
+    cums = {name: prefix_weights(FullPrefix(name), cell["d"]).cum for name in SCHEDULES}
     return {
         "monotone": all(bool(np.all(np.diff(cum) < 0)) for cum in cums.values()),
         **{name: float(cum[0] / cum[-1]) for name, cum in cums.items()},
@@ -186,7 +187,7 @@ measure = measuring(
 
 def _cumulative(shown: Mapping[str, Any]) -> Chart:
     lines = []
-    for name in NAMES:
+    for name in SCHEDULES:
         cum = np.array(shown[f"{name}_cum"])
         lines.append(line(name.replace("_", " "), range(1, len(cum) + 1), cum / cum[0]))
     return Chart("Cumulative weight w_k over w_1", "k", "w_k / w_1", tuple(lines), y_scale="log")
@@ -213,8 +214,8 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     full, penalties, task, turned, schedules = (of_check(results, name) for name in names)
     table = Table(
         "w_1 / w_d",
-        ("d", *(name.replace("_", " ") for name in NAMES)),
-        tuple((cell["d"], *rounded(found[name] for name in NAMES)) for cell, found in schedules),
+        ("d", *(name.replace("_", " ") for name in SCHEDULES)),
+        tuple((cell["d"], *rounded(found[name] for name in SCHEDULES)) for cell, found in schedules),
     )
     exact = ("l2_weights", "l1_rows", "product_paper", "product_paper_scaled")
     return Findings(

@@ -11,16 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstk import Gradient, PrefixEncoder
-from firstk._base.prefix_weights import NAMES
-from firstk.losses.functional.reconstruction import (
-    reconstruction,
-    reconstruction_from_moments,
-    reconstruction_from_moments_per_prefix,
-    reconstruction_per_prefix,
-)
+from firstk import FullPrefix, Gradient, PrefixEncoder, SparsePrefix
+from firstk.losses import FullPrefixReconstruction
 from firstk.metrics import mean_principal_angles, paired_cosines
-from firstk.orderings import FullPrefix, SparsePrefix
 from firstk_papers.frame.instances import (
     Cell,
     Problem,
@@ -37,6 +30,7 @@ from firstk_papers.frame.instances import (
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings, rounded
+from firstk_papers.talukder2026.prefix_gradients import SCHEDULES
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -51,7 +45,7 @@ def bound(spectrum: np.ndarray, d: int) -> float:
 
 def full_prefix(B: np.ndarray, A: np.ndarray, St: np.ndarray, omega: Any = "uniform") -> float:
     """Return the full-prefix loss of Talukder et al. 2026 (9), by the library."""
-    return float(reconstruction_from_moments(*(torch.tensor(part) for part in (St, B, A)), omega=omega))
+    return float(FullPrefixReconstruction(omega).from_moments(*(torch.tensor(part) for part in (St, B, A))))
 
 
 def best_encoder(A: np.ndarray, cum: np.ndarray) -> np.ndarray:
@@ -107,7 +101,7 @@ def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     d = cell["d"]
     X, U = _rows(data, rng), data.U[:, :d]
     found: dict[str, float] = {}
-    for name in NAMES:
+    for name in SCHEDULES:
         found[name] = float(1 - paired_cosines(_decoder(X, d, FullPrefix(name), cell), U.T).min())
     tied = _decoder(X, d, FullPrefix("uniform", orthonormal_decoder=True), cell)
     sparse = mean_principal_angles(_decoder(X, d, SparsePrefix([2, d]), cell), U.T)
@@ -166,16 +160,14 @@ def _statistics(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
     St = torch.tensor(X.T @ X / len(X))
     omega = rng.uniform(0.1, 1, (d,))
     total = float(omega @ slow / omega.sum())
+    loss = FullPrefixReconstruction(omega)
     found = {
-        "rows": reconstruction_per_prefix(rows, codes, weights).numpy(),
-        "moments": reconstruction_from_moments_per_prefix(St, torch.tensor(B), weights).numpy(),
+        "rows": loss.per_prefix(rows, codes, weights).numpy(),
+        "moments": loss.per_prefix_from_moments(St, torch.tensor(B), weights).numpy(),
         "paper": from_statistics(X, B, A),
     }
     out = {f"{name}_gap": float(np.max(np.abs(part / slow - 1))) for name, part in found.items()}
-    weighted = (
-        reconstruction(rows, codes, weights, omega=omega),
-        reconstruction_from_moments(St, torch.tensor(B), weights, omega=omega),
-    )
+    weighted = (loss(rows, codes, weights), loss.from_moments(St, torch.tensor(B), weights))
     return out | {"weighted_gap": max(abs(float(value) / total - 1) for value in weighted)}
 
 
@@ -204,7 +196,7 @@ def _cancelling(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
         exact = naive(X, U.T, U)[-1]
         paper.append(abs(from_statistics(X, U.T, U)[-1] / exact - 1))
         rows = torch.tensor(X), torch.tensor(X @ U), torch.tensor(U)
-        ours.append(abs(float(reconstruction_per_prefix(*rows)[-1]) / exact - 1))
+        ours.append(abs(float(FullPrefixReconstruction().per_prefix(*rows)[-1]) / exact - 1))
     return {"left": floats(lefts), "paper": floats(paper), "ours": floats(ours)}
 
 

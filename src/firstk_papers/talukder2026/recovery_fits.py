@@ -12,15 +12,24 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from firstk import ClosedForm, Fisher, FullPrefix, Gradient, MonotoneL1, NonuniformL2, PrefixEncoder, SparsePrefix
-from firstk import Unordered as UnorderedCode
+from firstk import (
+    ClosedForm,
+    Fisher,
+    FullPrefix,
+    Gradient,
+    Moments,
+    MonotoneL1,
+    NonuniformL2,
+    PrefixEncoder,
+    SparsePrefix,
+    Unordered,
+)
 from firstk.data import split, two_blocks
 from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
-from firstk.metrics.subspace import unit_rows
-from firstk.moments.moments import Moments
-from firstk.solvers.gradient.canonical import Code, flag_form
 from firstk_papers.datasets.images import images
+from firstk_papers.frame.instances import prefix_weights
 from firstk_papers.frame.panels import rounded
 
 TRACE = 60  # entries of a training curve
@@ -132,15 +141,15 @@ class Losses:
         """Return the loss of every prefix, (d,)."""
         import torch
 
-        from firstk.losses.functional.fisher import fisher_per_prefix
-        from firstk.losses.functional.reconstruction import reconstruction_from_moments_per_prefix
+        from firstk.losses import FullPrefixFisher, FullPrefixReconstruction
 
         encoder = torch.from_numpy(np.ascontiguousarray(B))
         if self.family == "mse":
             assert A is not None
             decoder = torch.from_numpy(np.ascontiguousarray(A))
-            return reconstruction_from_moments_per_prefix(self.scatters[0], encoder, decoder).numpy()
-        return fisher_per_prefix(encoder, *self.scatters, shrinkage=self.shrinkage, code_eps=self.eps).numpy()
+            return FullPrefixReconstruction().per_prefix_from_moments(self.scatters[0], encoder, decoder).numpy()
+        loss = FullPrefixFisher(shrinkage=self.shrinkage, code_eps=self.eps)
+        return loss.per_prefix(encoder, *self.scatters).numpy()
 
     def __call__(self, B: np.ndarray, A: np.ndarray | None) -> dict[str, float]:
         """Return the two shares; what training watches."""
@@ -157,7 +166,7 @@ def ordering_of(cell: Mapping[str, Any]) -> Any:
         "sparse_prefix": lambda: SparsePrefix(cell["prefixes"]),
         "nonuniform_l2": lambda: NonuniformL2("spectral"),
         "monotone_l1": lambda: MonotoneL1(cell["alpha"], unit_columns=False),
-        "unordered": UnorderedCode,
+        "unordered": Unordered,
         "ours": lambda: FullPrefix("uniform"),
     }
     return orderings[cell["method"]]()
@@ -193,7 +202,7 @@ def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
     family, d, ours = cell["family"], cell["d"], cell["method"] == "ours"
     best = reference(data, family, d, cell["eps"] if ours and family == "fisher" else None)
     ordering = ordering_of(cell)
-    losses = Losses(data, cell, best, ordering.measure(d, "uniform").omega)
+    losses = Losses(data, cell, best, prefix_weights(ordering, d).omega)
     objective: Any = "reconstruction"
     if family == "fisher":
         objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(code_eps=cell["eps"])
@@ -227,8 +236,16 @@ def compared(learned: np.ndarray, best: Reference) -> dict[str, Any]:
 def canonical_cosines(learned: np.ndarray, best: Reference, moments: Moments, eps: float) -> np.ndarray:
     """Return PairedCos of the canonical form of a discriminant code, in the metric Sw + eps I (theory, section 3)."""
     N = moments.Sw + eps * np.eye(moments.p)
-    flag = flag_form(Code(unit_rows(learned), None, N, moments.Sb), "axes", ()).components
-    return paired_cosines(flag, best.axes, metric=N)
+    B = unit_rows(learned)
+    G = B @ N @ B.T
+    L = np.linalg.cholesky((G + G.T) / 2 + 1e-14 * np.trace(G) / len(G) * np.eye(len(G)))
+    return paired_cosines(solve_triangular(L, B, lower=True), best.axes, metric=N)
+
+
+def unit_rows(V: np.ndarray) -> np.ndarray:
+    """Return rows divided by their norms; a row of zeros stays one."""
+    norms = np.linalg.norm(V, axis=1, keepdims=True)
+    return V / np.where(norms > 0, norms, 1.0)
 
 
 def _curve(trace: list[dict[str, float]], steps: int) -> dict[str, list[float | None]]:
