@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from firstk.exceptions import InvalidInputError, MissingExtraError
-from firstk_papers.frame.cells import Job, StudyFailed, load, save
+from firstk_papers.frame.cells import Job, StudyError, load, save
 from firstk_papers.frame.claims import Claim, judged
 from firstk_papers.frame.runner import Result, draw_all, read_results, run
 from firstk_papers.frame.specs import catalogue, choose, read_spec
@@ -87,7 +87,7 @@ def test_a_run_gives_records_figures_and_verdicts(toy, tmp_path):
     specs = catalogue(folder)
     found = run(list(specs.values()), "smoke", tmp_path / "out", workers=2)
     result = found.results["toys/fig1"]
-    assert found.refused == {}
+    assert found.failed == {}
     assert [(c.id, c.measured, c.held) for c in result.claims] == [
         ("sum", 14.0, True), ("small", 14.0, False), ("grows", True, True), ("later", None, None),
     ]  # fmt: skip
@@ -139,7 +139,7 @@ def test_a_refusal_keeps_the_rest(toy, tmp_path):
     path = folder / "toys" / "fig1.toml"
     path.write_text(path.read_text().replace("[1, 2, 3]\n", "[1, -2, 3]\n"))
     found = run(list(catalogue(folder).values()), "smoke", tmp_path / "out")
-    (sentence,) = found.refused.values()
+    (sentence,) = found.failed.values()
     assert sentence.startswith('A number of at least 0 is needed. This was the cell {"number": -2, "log": ')
     assert sentence.endswith(" of the study 'fixtures.toy_study'.")
     assert sorted(log.read_text().split()) == ["1", "3"]
@@ -157,7 +157,7 @@ def test_a_refusal_keeps_the_rest(toy, tmp_path):
 def test_an_error_in_a_study_names_experiment_and_cell(toy, tmp_path, numbers, sentence, cause):
     path = toy[0] / "toys" / "fig1.toml"
     path.write_text(path.read_text().replace("[1, 2, 3]\n", f"{numbers}\n"))
-    with pytest.raises(StudyFailed, match=sentence) as caught:
+    with pytest.raises(StudyError, match=sentence) as caught:
         run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out")
     assert cause in str(caught.value.__cause__), "what went wrong, and where in the study"
 

@@ -6,20 +6,18 @@ Both are here, as the first does not move and the second does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from firstk import ClosedForm, Denoising, GaussianNoise, PrefixEncoder
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import Task, task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """One cell a set, with every sigma and every k."""
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "sigmas": settings["sigmas"],
@@ -28,7 +26,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return how far W^T V^T moves from its place at sigma = 0, relative to its norm, for each sigma and k."""
     rows = task(cell)
     X = (rows.X - rows.X.mean(axis=0)).astype(np.float64)
@@ -58,7 +56,7 @@ def supervised(V: np.ndarray, M: np.ndarray, Sxy: np.ndarray) -> np.ndarray:
     return np.linalg.solve(V @ M @ V.T, V @ Sxy).T @ V
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Both readouts against sigma; the largest movement over sets, sigmas and k."""
     measures = {
         "clean_readout_moves": max(float(np.max(found["clean"])) for _, found in results),

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from firstk import ClosedForm, PrefixEncoder
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.frame.panels import Chart, Findings, Series
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """One cell a width D, all with the same number of rows N; `timed` ones take the time as well."""
     common = {name: settings[name] for name in ("N", "timed", "seed")}
     return [{"D": D, **common, "revision": REVISION} for D in settings["widths"]]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Compare the library, which never builds a D x D matrix here, with the eigenvectors of the one that does."""
     rng = np.random.default_rng(cell["seed"])
     N, D = cell["N"], cell["D"]
@@ -65,7 +64,7 @@ def printed_scaling_runs(X: np.ndarray) -> bool:
     return True
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Say what holds of section 5.7, and what it saves."""
     found = [one for _, one in results]
     times = [one["seconds"] for one in found if one["seconds"]]

@@ -6,28 +6,26 @@ out by their definitions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from firstk.evaluation.diagnosis import principal_axes
 from firstk_papers.balestriero2024.joint_problem import Joint, largest_sine, problem, solved, span
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 SAME = 1e-6
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """One cell a line of `problems`, each with its kind of question."""
     common = {"lambdas": settings["lambdas"], "seed": settings["seed"], "revision": REVISION}
     return [{**line, **common} for line in settings["problems"]]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Answer the cell's kind of question."""
     return {"limits": _limits, "turned": _turned, "real": _real}[cell["kind"]](cell)
 
@@ -35,7 +33,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
 # -- corollary 1.1 ---------------------------------------------------------------------------------------------------
 
 
-def _limits(cell: Mapping[str, Any]) -> dict[str, Any]:
+def _limits(cell: JsonObject) -> JsonDict:
     """Distance of W'V' from least squares, and of Z'V' from the principal projection, for every lambda."""
     joint, K = problem(cell), cell["K"]
     least_squares = np.linalg.lstsq(joint.X, joint.Y, rcond=None)[0]  # (p, q)
@@ -50,7 +48,7 @@ def _limits(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"least_squares": rounded(supervised), "principal": rounded(unsupervised)}
 
 
-def corollary_11(settings: Mapping[str, Any], results: Results) -> Findings:
+def corollary_11(settings: JsonObject, results: Results) -> Findings:
     """How near the ends are at the smallest and the largest lambda; below C coordinates apart."""
     wide = [found for cell, found in results if cell["K"] >= cell["C"]]
     narrow = [found for cell, found in results if cell["K"] < cell["C"]]
@@ -76,7 +74,7 @@ def corollary_11(settings: Mapping[str, Any], results: Results) -> Findings:
 # -- proposition 1 ---------------------------------------------------------------------------------------------------
 
 
-def _turned(cell: Mapping[str, Any]) -> dict[str, Any]:
+def _turned(cell: JsonObject) -> JsonDict:
     """Targets whose K directions are the rows' own, turned by an angle: into their span, or out of it.
 
     Returned for every angle: the dimension that the top-K eigenspaces of X'X and Y'Y share, and how far the span of
@@ -101,7 +99,7 @@ def _turned(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"shared": shared, "moves": rounded(moves)}
 
 
-def _real(cell: Mapping[str, Any]) -> dict[str, Any]:
+def _real(cell: JsonObject) -> JsonDict:
     """Cosines between the top eigenspaces of X'X and Y'Y on a real set, at K = C - 1, and how far the code moves.
 
     With balanced classes the eigenvalues of Y'Y are tied, so that no smaller K has an eigenspace of its own.
@@ -118,7 +116,7 @@ def _real(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"cosines": rounded(cosines), "shared": int(np.sum(cosines > 1 - SAME)), "K": K, "moves": moves}
 
 
-def proposition_1(settings: Mapping[str, Any], results: Results) -> Findings:
+def proposition_1(settings: JsonObject, results: Results) -> Findings:
     """Whether the condition suffices, whether it is needed, and whether real sets meet it."""
     turned = [(cell, found) for cell, found in results if cell["kind"] == "turned"]
     real = [(cell, found) for cell, found in results if cell["kind"] == "real"]

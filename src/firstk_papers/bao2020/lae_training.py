@@ -9,19 +9,20 @@ and the optimizer of torch, with a diagonal moment where the steps are the same 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from firstk import Gradient, NestedDropout, NonuniformL2, PrefixEncoder, Rotation, UniformL2, Variational
 from firstk.exceptions import RankWarning
 from firstk.metrics import axis_distance, subspace_distance
-from firstk_papers.bao2020.lae_spectra import Diagonal, Spectrum, rows_of, spectrum_of
-from firstk_papers.frame.instances import prefix_weights, step_view
+from firstk_papers.bao2020.lae_spectra import Spectrum, rows_of, spectrum_of
+from firstk_papers.frame.instances import Diagonal, prefix_weights, step_view
 from firstk_papers.frame.panels import rounded
+from firstk_papers.frame.types import JsonObject
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,7 +93,7 @@ class Reached(Exception):
     """The watch has seen enough."""
 
 
-def ordering_of(recipe: Mapping[str, Any], spectrum: Spectrum) -> Model:
+def ordering_of(recipe: JsonObject, spectrum: Spectrum) -> Model:
     """Return the ordering of a model with the settings of Bao et al. 2020 appendix H."""
     model, k = recipe["model"], recipe["k"]
     if model == "uniform_l2":
@@ -106,7 +107,7 @@ def ordering_of(recipe: Mapping[str, Any], spectrum: Spectrum) -> Model:
     return NestedDropout(rho=recipe["rho"], expected=model == "deterministic_nd")
 
 
-def rate_of(recipe: Mapping[str, Any], spectrum: Spectrum) -> float:
+def rate_of(recipe: JsonObject, spectrum: Spectrum) -> float:
     """Return the learning rate of a recipe, for our losses."""
     rate = float(recipe["learning_rate"])
     if recipe["model"] == "linear_vae" and recipe["optimizer"] == "nesterov":
@@ -115,12 +116,12 @@ def rate_of(recipe: Mapping[str, Any], spectrum: Spectrum) -> float:
     return rate
 
 
-def on_moments(recipe: Mapping[str, Any]) -> bool:
+def on_moments(recipe: JsonObject) -> bool:
     """Tell whether the training sees the data through their second moment only."""
     return recipe["batch"] == "full" and recipe["model"] != "nested_dropout"
 
 
-def trained(recipe: Mapping[str, Any], watch_at: Iterable[int], keep: Iterable[int] = ()) -> Watch:
+def trained(recipe: JsonObject, watch_at: Iterable[int], keep: Iterable[int] = ()) -> Watch:
     """Train a recipe and return what its watch has recorded."""
     spectrum = spectrum_of(recipe["data"])
     rotated = on_moments(recipe) and recipe["optimizer"] == "nesterov"
@@ -144,7 +145,7 @@ def signed(axes: np.ndarray) -> np.ndarray:
     return axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]
 
 
-def _on_rows(recipe: Mapping[str, Any], spectrum: Spectrum, watch: Watch) -> None:
+def _on_rows(recipe: JsonObject, spectrum: Spectrum, watch: Watch) -> None:
     """Fit in batches, or with prefixes drawn for every row: no whitening, one learning rate throughout."""
     solver = Gradient(
         optimizer=OPTIMIZERS[recipe["optimizer"]],
@@ -169,7 +170,7 @@ def _on_rows(recipe: Mapping[str, Any], spectrum: Spectrum, watch: Watch) -> Non
     ).fit(rows_of(recipe["data"]))  # fmt: skip
 
 
-def _on_moments(recipe: Mapping[str, Any], spectrum: Spectrum, watch: Watch) -> None:
+def _on_moments(recipe: JsonObject, spectrum: Spectrum, watch: Watch) -> None:
     """Descend the loss of the second moment: in its own axes, where it is diagonal, under momentum; in pixels by Adam.
 
     The loss is that of `FullPrefixReconstruction.from_moments`, written out because a diagonal moment is no tensor.
@@ -218,6 +219,6 @@ def plain_trace(watch: Watch) -> dict[str, list[float | None]]:
     return {"epoch": [float(e) for e in epochs], "axis": list(rounded(axis)), "subspace": list(rounded(subspace))}
 
 
-def first_below(trace: Mapping[str, Any], name: str, level: float) -> float | None:
+def first_below(trace: JsonObject, name: str, level: float) -> float | None:
     """Return the first epoch looked at with a distance of at most `level`, or None."""
     return next((e for e, value in zip(trace["epoch"], trace[name], strict=True) if value <= level), None)

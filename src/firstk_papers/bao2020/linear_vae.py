@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
 from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Variational
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -26,6 +21,7 @@ from firstk_papers.frame.instances import (
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 cells = instance_cells
 
@@ -56,7 +52,7 @@ def stated_gradients(
     return dV, dW, dD
 
 
-def _gradients(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _gradients(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Check the three gradients at random points, and what becomes of them at D* and balanced weights."""
     d, p = cell["d"], cell["p"]
     noise = float(rng.uniform(0.2, 2))
@@ -78,7 +74,7 @@ def _gradients(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str,
     }
 
 
-def _square(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _square(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """D W as printed, where its shapes allow it: k = m."""
     p = cell["p"]
     noise = float(rng.uniform(0.2, 2))
@@ -91,7 +87,7 @@ def _square(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
     }
 
 
-def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _optimum(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """At the solution of probabilistic PCA: gradients vanish, penalties increase; and collapse below the noise."""
     d = cell["d"]
     s, U = data.spectrum[:d], data.U[:, :d]
@@ -116,7 +112,7 @@ def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
 measure = measuring({"gradients": _gradients, "square": _square, "optimum": _optimum})
 
 
-def _penalties(shown: Mapping[str, Any]) -> Chart:
+def _penalties(shown: JsonObject) -> Chart:
     s, lam = np.array(shown["spectrum"]), shown["penalties"]
     k = range(1, len(s) + 1)
     return Chart(
@@ -130,7 +126,7 @@ def _penalties(shown: Mapping[str, Any]) -> Chart:
     )
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Appendix F."""
     drawn, square, best = (of_check(results, name) for name in ("gradients", "square", "optimum"))
     x = range(1, len(drawn) + 1)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
 from firstk.losses import FullPrefixReconstruction
 from firstk_papers.frame.instances import (
-    Cell,
-    Results,
     extremes,
     floats,
     instance_cells,
@@ -21,6 +16,7 @@ from firstk_papers.frame.instances import (
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 cells = instance_cells
 
@@ -40,7 +36,7 @@ def analytical(X: np.ndarray, B: np.ndarray, A: np.ndarray, prior: np.ndarray) -
     return float(np.sum(X**2) / (2 * n) - np.sum((X @ A * keep) * Z) / n + np.sum(Z @ (A.T @ A * P_L) * Z) / (2 * n))
 
 
-def measure(cell: Cell) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Compare the expectation, its closed form, the library's loss, and draws."""
     rng = np.random.default_rng(cell["seed"])
     p, d, n = cell["p"], cell["d"], 40
@@ -70,7 +66,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     }
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Appendix C."""
     part = of_check(results, "expectation")
     series = (

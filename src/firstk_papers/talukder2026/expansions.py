@@ -5,9 +5,6 @@ A.5, the Fisher objective, is checked at any size: what its optimum is, what lea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.linalg import eigh
@@ -16,8 +13,6 @@ from firstk import FullPrefix, MonotoneL1, NonuniformL2, PrefixEncoder
 from firstk.losses import FullPrefixFisher, FullPrefixReconstruction
 from firstk.metrics import max_cosines, paired_cosines
 from firstk_papers.frame.instances import (
-    Cell,
-    Results,
     biggest,
     extremes,
     floats,
@@ -33,14 +28,15 @@ from firstk_papers.frame.instances import (
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """One cell a check and instance."""
     return instance_cells(settings, revision=2)
 
 
-def measure(cell: Cell) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Do the check that the cell names."""
     return _CHECKS[cell["check"]](cell, np.random.default_rng(cell["seed"]))
 
@@ -63,7 +59,7 @@ def full_prefix_expansion(x: np.ndarray, y: np.ndarray) -> float:
     return float(3 * x @ x - linear + quadratic + 4 * y1 @ y2 + 2 * y1 @ y3 + 2 * y2 @ y3)
 
 
-def _worked(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
+def _worked(cell: JsonObject, rng: np.random.Generator) -> JsonDict:
     """Check the worked example: one vector for (8) to (14), rows for (17) and (19)."""
     d, p, n = cell["d"], cell["p"], 7
     x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
@@ -104,7 +100,7 @@ def _penalised(rng: np.random.Generator, d: int, p: int, n: int) -> dict[str, fl
 # -- A.5 ---------------------------------------------------------------------------------------------------------
 
 
-def _scatters(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _scatters(cell: JsonObject, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Draw rows of C classes; return them with their labels and the scatters (26), (27) by their definitions."""
     p, C = cell["p"], cell["d"] + 1
     y = np.repeat(np.arange(C), 12 + np.arange(C))
@@ -118,7 +114,7 @@ def _scatters(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndar
     return X, y, Sw, Sb
 
 
-def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
+def _fisher(cell: JsonObject, rng: np.random.Generator) -> JsonDict:
     """LDA as the pencil (25): ratios, the optimum of every prefix, the flag, and eps on the code (29)."""
     d, p = cell["d"], cell["p"]
     X, y, Sw, Sb = _scatters(cell, rng)
@@ -157,7 +153,7 @@ def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
 _CHECKS = {"worked": _worked, "fisher": _fisher}
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Appendix A."""
     worked, fishers = of_check(results, "worked"), of_check(results, "fisher")
     equations = {

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -12,9 +9,7 @@ from firstk import FullPrefix, MonotoneL1, NonuniformL2
 from firstk.losses import FullPrefixReconstruction
 from firstk_papers.bao2020.landscape import point
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -31,6 +26,7 @@ from firstk_papers.frame.instances import (
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 SCHEDULES = ("harmonic", "reverse_harmonic", "uniform")
 
@@ -44,11 +40,11 @@ def pull(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> np.ndarray:
     return -2 * np.cumsum(weighted[::-1], axis=0)[::-1]
 
 
-def _full(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _full(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Full prefix: the stated gradient against autograd on the definition, and against the library's own gradients."""
     d, p = cell["d"], cell["p"]
     x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
-    weights = prefix_weights(FullPrefix(rng.uniform(0.1, 1, (d,))), d).omega
+    weights = prefix_weights(FullPrefix(floats(rng.uniform(0.1, 1, (d,)))), d).omega
     Y = z[:, None] * A.T
     leaves = torch.tensor(Y, requires_grad=True)
     prefixes = torch.tensor(x) - leaves.cumsum(0)
@@ -79,7 +75,7 @@ def _kronecker_gap(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> float:
     return float(abs(value / slow - 1))
 
 
-def _penalties(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _penalties(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Non-uniform l2 and monotone l1: the library's gradients against the stated ones."""
     d, p = cell["d"], cell["p"]
     lam = increasing(d, data.spectrum[d - 1], rng)
@@ -118,7 +114,7 @@ def _product_gradient(b: np.ndarray, a: np.ndarray, lam: float, rng: np.random.G
     }
 
 
-def _task(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _task(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Whether the part of the gradient that makes the order changes when the labels do: shuffled, all else the same."""
     d, p, n, classes = cell["d"], cell["p"], 60, 4
     X, y = torch.tensor(rng.standard_normal((n, p))), np.eye(classes)[rng.integers(0, classes, n)]
@@ -145,7 +141,7 @@ def _task(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]
     return {name: relative(after[name], before[name]) for name in before}
 
 
-def _turned(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _turned(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Whether a rotation raises the non-uniform penalty: at the optimum, and at weights drawn at random."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
@@ -164,7 +160,7 @@ def _penalty(W: np.ndarray, lam: np.ndarray) -> float:
     return float(2 * lam @ np.sum(W**2, axis=1))
 
 
-def _schedules(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _schedules(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Cumulative weights of the three schedules: monotone, and how steep against uniform."""
     cums = {name: prefix_weights(FullPrefix(name), cell["d"]).cum for name in SCHEDULES}
     return {
@@ -185,7 +181,7 @@ measure = measuring(
 )
 
 
-def _cumulative(shown: Mapping[str, Any]) -> Chart:
+def _cumulative(shown: JsonObject) -> Chart:
     lines = []
     for name in SCHEDULES:
         cum = np.array(shown[f"{name}_cum"])
@@ -208,7 +204,7 @@ def _labels_shuffled(task: Results) -> Chart:
     )
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Section 2.1."""
     names = ("full", "penalties", "task", "turned", "schedules")
     full, penalties, task, turned, schedules = (of_check(results, name) for name in names)

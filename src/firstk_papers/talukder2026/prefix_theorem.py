@@ -5,9 +5,6 @@ Losses are the library's, at 1/n and with omega divided by its sum; the paper's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -15,9 +12,7 @@ from firstk import FullPrefix, Gradient, PrefixEncoder, SparsePrefix
 from firstk.losses import FullPrefixReconstruction
 from firstk.metrics import mean_principal_angles, paired_cosines
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -29,11 +24,14 @@ from firstk_papers.frame.instances import (
     values,
     worst,
 )
-from firstk_papers.frame.panels import Chart, Findings, rounded
+from firstk_papers.frame.panels import Chart, Findings
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 from firstk_papers.talukder2026.prefix_gradients import SCHEDULES
 
+Omega = str | dict[int, float] | np.ndarray
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+
+def cells(settings: JsonObject) -> list[JsonDict]:
     """One cell a check and instance."""
     return instance_cells(settings, revision=2)
 
@@ -43,7 +41,7 @@ def bound(spectrum: np.ndarray, d: int) -> float:
     return float((np.arange(d) @ spectrum[:d] + d * spectrum[d:].sum()) / d)
 
 
-def full_prefix(B: np.ndarray, A: np.ndarray, St: np.ndarray, omega: Any = "uniform") -> float:
+def full_prefix(B: np.ndarray, A: np.ndarray, St: np.ndarray, omega: Omega = "uniform") -> float:
     """Return the full-prefix loss of Talukder et al. 2026 (9), by the library."""
     return float(FullPrefixReconstruction(omega).from_moments(*(torch.tensor(part) for part in (St, B, A))))
 
@@ -56,7 +54,7 @@ def best_encoder(A: np.ndarray, cum: np.ndarray) -> np.ndarray:
 # -- theorem B.1 -------------------------------------------------------------------------------------------------
 
 
-def _bounded(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _bounded(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Check the lower bound: reached by PCA, and by nothing drawn near it or far from it."""
     d, U = cell["d"], data.U[:, : cell["d"]]
     limit = bound(data.spectrum, d)
@@ -72,7 +70,7 @@ def _bounded(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     }
 
 
-def _symmetry(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _symmetry(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Try what leaves the optimum optimal: signs, and scales against the paper; not a flag alone, not a rotation."""
     d, U = cell["d"], data.U[:, : cell["d"]]
     limit = bound(data.spectrum, d)
@@ -96,7 +94,7 @@ def _last_prefix_gap(A: np.ndarray, data: Problem) -> float:
     return abs(full_prefix(A.T, A, data.St, {d: 1.0}) / data.spectrum[d:].sum() - 1)
 
 
-def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _trained(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Where training ends from a random start: all omega with and without orthonormal columns; a sparse list beside."""
     d = cell["d"]
     X, U = _rows(data, rng), data.U[:, :d]
@@ -112,7 +110,7 @@ def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     }
 
 
-def _decoder(X: np.ndarray, d: int, ordering: Any, cell: Cell) -> np.ndarray:
+def _decoder(X: np.ndarray, d: int, ordering: FullPrefix | SparsePrefix, cell: JsonObject) -> np.ndarray:
     """Return the axes, as rows, of the decoder that firstk trains from a random start."""
     solver = Gradient(batch_size="full", dtype="float64", epochs=cell["steps"])
     encoder = PrefixEncoder(d, ordering=ordering, solver=solver, init="random", random_state=cell["seed"]).fit(X)
@@ -127,7 +125,7 @@ def _rows(data: Problem, rng: np.random.Generator) -> np.ndarray:
     return white * np.sqrt(data.spectrum) @ data.U.T
 
 
-def _conditions(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _conditions(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Break the conditions of the theorem: two equal eigenvalues, or a prefix of weight 0, leave a rotation free."""
     d, s = cell["d"], data.spectrum.copy()
     s[1] = s[0]
@@ -149,7 +147,7 @@ def _conditions(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
 # -- appendix B --------------------------------------------------------------------------------------------------
 
 
-def _statistics(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _statistics(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Every prefix loss from H, GA and GZ against the loop over prefixes."""
     d, p = cell["d"], cell["p"]
     X = rng.standard_normal((30, p)) @ rng.standard_normal((p, p))
@@ -185,7 +183,7 @@ def from_statistics(X: np.ndarray, B: np.ndarray, A: np.ndarray) -> np.ndarray:
     return (np.sum(X**2) - 2 * np.cumsum(H) + blocks) / len(X)
 
 
-def _cancelling(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _cancelling(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Count the digits left where a prefix leaves little: appendix B as written, and firstk around the residual."""
     d, p = cell["d"], cell["p"]
     lefts = 10.0 ** -np.arange(0, 15, 2)
@@ -215,7 +213,7 @@ measure = measuring(
 # -- what is shown -----------------------------------------------------------------------------------------------
 
 
-def recovery(settings: Mapping[str, Any], results: Results) -> Findings:
+def recovery(settings: JsonObject, results: Results) -> Findings:
     """Theorem B.1."""
     names = ("bounded", "symmetry", "trained", "conditions")
     bounded, symmetry, trained, conditions = (of_check(results, name) for name in names)
@@ -259,14 +257,12 @@ def recovery(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def statistics(settings: Mapping[str, Any], results: Results) -> Findings:
+def statistics(settings: JsonObject, results: Results) -> Findings:
     """Appendix B against the naive sum."""
     part, cancelling = of_check(results, "statistics"), of_check(results, "cancelling")
     left = cancelling[0][1]["left"]
-    worst_of = {
-        name: rounded(max(max(v, 1e-17) for v in column) for column in zip(*values(cancelling, name), strict=True))
-        for name in ("paper", "ours")
-    }
+    columns = {name: zip(*(found[name] for _, found in cancelling), strict=True) for name in ("paper", "ours")}
+    worst_of = {name: [float(f"{max(*column, 1e-17):.6g}") for column in part] for name, part in columns.items()}
     chart = Chart(
         "Relative error of the last prefix loss",
         "share of the variance it leaves",
@@ -281,8 +277,8 @@ def statistics(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(
         {
             **extremes(part, largest=("paper_gap", "rows_gap", "moments_gap", "weighted_gap")),
-            "paper_cancelling": max(worst_of["paper"]),  # type: ignore[type-var]
-            "ours_cancelling": max(worst_of["ours"]),  # type: ignore[type-var]
+            "paper_cancelling": max(worst_of["paper"]),
+            "ours_cancelling": max(worst_of["ours"]),
         },
         (chart,),
     )

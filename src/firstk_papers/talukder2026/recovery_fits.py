@@ -6,10 +6,9 @@ full-prefix fit from a random start (whitened, canonical form, eps in input spac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -31,8 +30,10 @@ from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
 from firstk_papers.datasets.images import images
 from firstk_papers.frame.instances import prefix_weights
 from firstk_papers.frame.panels import rounded
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 TRACE = 60  # entries of a training curve
+Method = FullPrefix | SparsePrefix | NonuniformL2 | MonotoneL1 | Unordered
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ class Losses:
         omega of the method.
     """
 
-    def __init__(self, data: TrainingSet, cell: Mapping[str, Any], best: Reference, weights: np.ndarray):
+    def __init__(self, data: TrainingSet, cell: JsonObject, best: Reference, weights: np.ndarray):
         import torch
 
         self.family, self.weights, self.shrinkage = cell["family"], weights, best.shrinkage
@@ -158,9 +159,9 @@ class Losses:
         return {"full": (found[-1] - self.least[-1]) / (self.empty - self.least[-1]), "own": float(own)}
 
 
-def ordering_of(cell: Mapping[str, Any]) -> Any:
+def ordering_of(cell: JsonObject) -> Method:
     """Return the ordering of a method, as Talukder et al. 2026 has it."""
-    orderings = {
+    orderings: dict[str, Callable[[], Method]] = {
         # Talukder et al. 2026 C.1 re-projects the decoder after every step; Fisher has no decoder.
         "full_prefix": lambda: FullPrefix("uniform", orthonormal_decoder=cell["family"] == "mse"),
         "sparse_prefix": lambda: SparsePrefix(cell["prefixes"]),
@@ -172,7 +173,7 @@ def ordering_of(cell: Mapping[str, Any]) -> Any:
     return orderings[cell["method"]]()
 
 
-def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
+def solver_of(cell: JsonObject, losses: Losses) -> Gradient:
     """Return Adam as Table 1 has it, on raw coordinates and weights left as learned; or the library's own defaults."""
     if cell["method"] == "ours":
         every = {"trace_every": max(1, cell["length"] // TRACE)} if "length" in cell else {}
@@ -196,14 +197,14 @@ def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
     )
 
 
-def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
+def fit(cell: JsonObject) -> JsonDict:
     """Train one method on one configuration, and compare what it learned with the closed form."""
     data = training_set(cell["data"], cell["rows"], cell["seed"])
     family, d, ours = cell["family"], cell["d"], cell["method"] == "ours"
     best = reference(data, family, d, cell["eps"] if ours and family == "fisher" else None)
     ordering = ordering_of(cell)
     losses = Losses(data, cell, best, prefix_weights(ordering, d).omega)
-    objective: Any = "reconstruction"
+    objective: str | Fisher = "reconstruction"
     if family == "fisher":
         objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(code_eps=cell["eps"])
     encoder = PrefixEncoder(
@@ -220,7 +221,7 @@ def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def compared(learned: np.ndarray, best: Reference) -> dict[str, Any]:
+def compared(learned: np.ndarray, best: Reference) -> JsonDict:
     """Return the three metrics of Talukder et al. 2026 C.3, all cosines, and the spectrum with its gaps."""
     cosines = np.abs(unit_rows(learned) @ unit_rows(best.axes).T)
     return {
@@ -257,7 +258,7 @@ def _curve(trace: list[dict[str, float]], steps: int) -> dict[str, list[float | 
     return {name: list(rounded(values)) for name, values in columns.items()}
 
 
-def facts(cell: Mapping[str, Any]) -> dict[str, Any]:
+def facts(cell: JsonObject) -> JsonDict:
     """Return what Table 1 says of a configuration, as the data have it."""
     data = training_set(cell["data"], cell["rows"], cell["seed"])
     best = reference(data, cell["family"], cell["d"])
