@@ -156,7 +156,7 @@ def test_a_run_ends_when_it_is_aligned_and_not_before():
 
 def test_overlaps_have_columns_of_unit_norm_inside_the_subspace():
     watch = Watch(np.eye(4)[:2], {1}, {1})
-    watch(None, np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
+    watch(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
     np.testing.assert_allclose(watch.kept[1], [[0.6, 0.0], [0.8, 0.0]])
     assert watch.trace == [(1, pytest.approx(1 - (0.36 + 0.64) / 2), pytest.approx(0.5))]
 

@@ -1,31 +1,33 @@
 """Training of the six linear autoencoders of Bao et al. 2020 section 7, with the decoder recorded on the way.
 
 A recipe (JSON) names model, optimizer, learning rate, batches and length; what comes back is the two distances of
-Bao et al. 2020 definitions 7.1 and 7.2 over time, and the decoder itself at chosen epochs. Runs on rows are fits of
-`PrefixEncoder`. A full batch sees the second moment only, so those runs are a plain loop on it: the ordering's hooks
-and the optimizer of torch, with a diagonal moment where the steps are the same in every rotation.
+Bao et al. 2020 definitions 7.1 and 7.2 over time, and the decoder itself at chosen epochs. The loop is as plain as the
+paper's: an optimizer of torch on the losses of firstk and the hooks of its orderings. A full batch sees the second
+moment only, which is diagonal where the steps are the same in every rotation.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk import Gradient, NestedDropout, NonuniformL2, PrefixEncoder, Rotation, UniformL2, Variational
+from firstk import Moments, NestedDropout, NonuniformL2, Rotation, UniformL2, Variational
 from firstk.exceptions import RankWarning
 from firstk.metrics import axis_distance, subspace_distance
 from firstk_papers.bao2020.lae_spectra import Spectrum, rows_of, spectrum_of
 from firstk_papers.frame.instances import Diagonal, prefix_weights, step_view
 from firstk_papers.frame.panels import rounded
-from firstk_papers.frame.types import JsonObject
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from firstk.contracts import View
 
 MODELS = {
     "uniform_l2": "uniform l2",
@@ -67,14 +69,12 @@ class Watch:
     kept: dict[int, np.ndarray] = field(default_factory=dict)
     decoder: np.ndarray | None = None
 
-    def __call__(self, B: np.ndarray | None, A: np.ndarray | Tensor | None) -> dict[str, float]:
-        """Record the decoder A of shape (p, d) where this epoch is wanted; add nothing to the trace of a fit."""
+    def __call__(self, A: Tensor | np.ndarray) -> None:
+        """Record the decoder A of shape (p, d) where this epoch is wanted."""
         self.epoch += 1
         looking = self.until is not None and self.epoch % 10 == 0
         if self.epoch in self.epochs or self.epoch in self.keep or looking:
-            assert A is not None
             self._look(np.asarray(A, dtype=np.float64).T)
-        return {}
 
     def _look(self, W: np.ndarray) -> None:
         axis = axis_distance(W, self.axes)
@@ -129,7 +129,7 @@ def trained(recipe: JsonObject, watch_at: Iterable[int], keep: Iterable[int] = (
     watch = Watch(signed(axes[: recipe["k"]]), set(watch_at), set(keep), recipe.get("until"))
     with warnings.catch_warnings(), suppress(Reached):
         warnings.simplefilter("ignore", RankWarning)  # penalties above an eigenvalue are the paper's own, and reported
-        (_on_moments if on_moments(recipe) else _on_rows)(recipe, spectrum, watch)
+        _train(recipe, spectrum, watch)
     return watch
 
 
@@ -145,67 +145,93 @@ def signed(axes: np.ndarray) -> np.ndarray:
     return axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]
 
 
-def _on_rows(recipe: JsonObject, spectrum: Spectrum, watch: Watch) -> None:
-    """Fit in batches, or with prefixes drawn for every row: no whitening, one learning rate throughout."""
-    solver = Gradient(
-        optimizer=OPTIMIZERS[recipe["optimizer"]],
-        learning_rate=rate_of(recipe, spectrum),
-        epochs=recipe["epochs"],
-        batch_size=recipe["batch"],
-        momentum=0.9,
-        weight_decay=0.0,
-        schedule="constant",
-        patience=None,
-        whiten=False,
-        precondition=False,
-        dtype="float32",
-        tolerance=-1.0,  # a loss at rest does not say that the axes are
-        trace_every=1,
-        watch=watch,
-        canonical=False,
-    )
-    PrefixEncoder(
-        recipe["k"], ordering=ordering_of(recipe, spectrum), solver=solver, init="small", device="cpu",
-        random_state=recipe["seed"],
-    ).fit(rows_of(recipe["data"]))  # fmt: skip
+def _train(recipe: JsonObject, spectrum: Spectrum, watch: Watch) -> None:
+    """Train by plain steps: the loss of the moments or of batches, the ordering's hooks, one learning rate throughout.
 
-
-def _on_moments(recipe: JsonObject, spectrum: Spectrum, watch: Watch) -> None:
-    """Descend the loss of the second moment: in its own axes, where it is diagonal, under momentum; in pixels by Adam.
-
-    The loss is that of `FullPrefixReconstruction.from_moments`, written out because a diagonal moment is no tensor.
+    On moments the loss is that of `FullPrefixReconstruction.from_moments`, written out because a diagonal moment is no
+    tensor: under momentum training runs in the principal axes, where the moment is diagonal, by Adam in pixels.
     """
     import torch
 
     ordering, d, p = ordering_of(recipe, spectrum), recipe["k"], len(spectrum.values)
-    nesterov = recipe["optimizer"] == "nesterov"
-    dtype = torch.float64 if nesterov and d <= 50 else torch.float32
+    momentum = recipe["optimizer"] == "nesterov"
+    dtype = torch.float64 if on_moments(recipe) and momentum and d <= 50 else torch.float32
+
+    def parameter(part: np.ndarray) -> torch.nn.Parameter:
+        return torch.nn.Parameter(torch.tensor(np.ascontiguousarray(part), dtype=dtype))
+
     rng = np.random.default_rng(recipe["seed"])
-    first = rng.normal(0, SMALL, (d, p))
-    last = first.T if isinstance(ordering, Rotation) else rng.normal(0, SMALL, (p, d))
-    B, A = (torch.nn.Parameter(torch.tensor(np.ascontiguousarray(part), dtype=dtype)) for part in (first, last))
-    extras = {name: torch.nn.Parameter(torch.tensor(part, dtype=dtype)) for name, part in ordering.extras(d).items()}
-    St = spectrum.values if nesterov else (spectrum.axes.T * spectrum.values) @ spectrum.axes
-    moment = torch.tensor(St, dtype=dtype)
-    gram, total = Diagonal(moment) if nesterov else moment, float(spectrum.values.sum())
-    cum = torch.tensor(prefix_weights(ordering, d).cum, dtype=dtype)
-    both = torch.minimum(cum[:, None], cum)
-    view = step_view(B, A, gram, extras=extras)
+    start = rng.normal(0, SMALL, (d, p))
+    B, A = parameter(start), parameter(start.T if recipe["model"] == "rotation" else rng.normal(0, SMALL, (p, d)))
+    extras = {name: parameter(part) for name, part in ordering.extras(d).items()}
     rate, parameters = rate_of(recipe, spectrum), [B, A, *extras.values()]
-    optimizer = (
-        torch.optim.SGD(parameters, lr=rate, momentum=0.9, nesterov=True)
-        if nesterov
-        else torch.optim.Adam(parameters, lr=rate)
-    )
+    optimizer: torch.optim.Optimizer = torch.optim.Adam(parameters, lr=rate)
+    if momentum:
+        optimizer = torch.optim.SGD(parameters, lr=rate, momentum=0.9, nesterov=True)
+    if on_moments(recipe):
+        steps = _moment_steps(spectrum, momentum, prefix_weights(ordering, d).cum, B, A, extras)
+    else:
+        steps = _row_steps(recipe, ordering, B, A, extras)
     for _ in range(recipe["epochs"]):
-        optimizer.zero_grad()
+        for loss, view in steps():
+            optimizer.zero_grad()
+            (loss + ordering.penalty(view)).backward()
+            ordering.correct(view)
+            optimizer.step()
+            ordering.retract(view)
+        watch(A.detach())
+
+
+def _moment_steps(
+    spectrum: Spectrum, diagonal: bool, cum: np.ndarray, B: Tensor, A: Tensor, extras: Mapping[str, Tensor]
+) -> Callable[[], Iterator[tuple[Tensor, View]]]:
+    """Return what gives the one step of an epoch on the second moment: its loss, and what the hooks see."""
+    import torch
+
+    St = spectrum.values if diagonal else (spectrum.axes.T * spectrum.values) @ spectrum.axes
+    moment, weights = (torch.tensor(part, dtype=B.dtype) for part in (St, cum))
+    gram, total = Diagonal(moment) if diagonal else moment, float(spectrum.values.sum())
+    both, view = torch.minimum(weights[:, None], weights), step_view(B, A, gram, extras=extras)
+
+    def steps() -> Iterator[tuple[Tensor, View]]:
         BS = B @ gram
-        loss = total - 2 * (BS * A.t()).sum(1) @ cum + (both * (A.t() @ A) * (BS @ B.t())).sum()
-        (loss + ordering.penalty(view)).backward()
-        ordering.correct(view)
-        optimizer.step()
-        ordering.retract(view)
-        watch(None, A.detach())
+        yield total - 2 * (BS * A.t()).sum(1) @ weights + (both * (A.t() @ A) * (BS @ B.t())).sum(), view
+
+    return steps
+
+
+def _row_steps(
+    recipe: JsonObject, ordering: Model, B: Tensor, A: Tensor, extras: Mapping[str, Tensor]
+) -> Callable[[], Iterator[tuple[Tensor, View]]]:
+    """Return what gives the steps of an epoch on rows, in batches drawn without replacement or all at once."""
+    import torch
+
+    from firstk.losses import FullPrefixReconstruction
+
+    rows = rows_of(recipe["data"])
+    moments = Moments().update(rows)
+    X, gram = (torch.tensor(part, dtype=B.dtype) for part in (rows - moments.mean, moments.St))
+    generator = torch.Generator().manual_seed(recipe["seed"])
+    omega = prefix_weights(ordering, len(B)).omega
+    loss = FullPrefixReconstruction(omega, ordering.estimator, generator=generator)
+    memory: JsonDict = {}  # what a hook computes once
+
+    def batches() -> Iterator[Tensor]:
+        if recipe["batch"] == "full":
+            yield X
+            return
+        order = torch.randperm(len(X), generator=generator)
+        for i in range(0, len(X) - recipe["batch"] + 1, recipe["batch"]):
+            yield X[order[i : i + recipe["batch"]]]
+
+    def steps() -> Iterator[tuple[Tensor, View]]:
+        for x in batches():
+            z = x @ B.t()
+            view = step_view(B, A, gram, code=z, extras=extras)
+            view.memory = memory
+            yield loss(x, z, A), view
+
+    return steps
 
 
 def looks(epochs: int) -> list[int]:
