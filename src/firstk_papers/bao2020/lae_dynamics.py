@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from firstk import PrefixEncoder
+from firstk import Gradient, NonuniformL2, PrefixEncoder
 from firstk.exceptions import IllegalCombinationError
-from firstk.solvers import Gradient
 from firstk_papers.bao2020.lae_spectra import mnist_of, spectrum_of
 from firstk_papers.bao2020.lae_training import (
     MODELS,
@@ -69,8 +68,6 @@ def _penalised_away(cell: JsonObject) -> list[int]:
     """Return the components with lambda_k >= sigma_k^2, which vanish at the optimum (theorem 3 excludes them)."""
     if "l2" not in cell["model"]:
         return []
-    from firstk.orderings import NonuniformL2
-
     values = spectrum_of(cell["data"]).values
     k = cell["k"]
     uniform = cell["model"] == "uniform_l2"

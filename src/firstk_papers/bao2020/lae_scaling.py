@@ -140,8 +140,8 @@ def _notes(settings: JsonObject) -> tuple[str, ...]:
         "says singular values 1, ..., m; appendix H.2 says 1 to 100. At learning rates of 1e-3 (table 4) and curvature "
         "4 sigma_1^2 only eigenvalues up to some hundreds do not diverge, and penalties up to 100 leave something of "
         "the code only if eigenvalues come near 100.",
-        f"Adam does not apply to the rotation-augmented gradient, and firstk raises an error for it ({OPTIMIZERS['nesterov']} "
-        "only); the paper draws that line all the same, and it is left out here.",
+        "Adam does not apply to the rotation-augmented gradient, and firstk raises an error for it "
+        f"({OPTIMIZERS['nesterov']} only); the paper draws that line all the same, and it is left out here.",
     )
 
 

@@ -20,7 +20,7 @@ def check_choice(value: object, choices: Collection[str], name: str, owner: str)
     """
     if not isinstance(value, str) or value not in choices:
         known = ", ".join(map(repr, sorted(choices)))
-        raise InvalidInputError(f"The parameter '{name}' of {owner} must be one of {known}. Got {value!r}.")
+        raise InvalidInputError(f"The '{name}' parameter of {owner} must be one of {known}. Got {value!r}.")
     return value
 
 
