@@ -23,7 +23,7 @@ SMALL_K = 5
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a set, with the merges that are stated for it."""
+    """Return one cell for each set, with the merges that are stated for it."""
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "merge": line["merge"],
          "random": settings["random"], "seed": settings["seed"], "revision": REVISION}
@@ -83,7 +83,7 @@ def halves_apart(axes: Axes) -> float:
 
 
 def _random_merges(axes: Axes, classes: int, draws: int, rng: np.random.Generator) -> list[JsonDict]:
-    """Alignment at SMALL_K of random merges into 2, 3, ... groups, every group in use."""
+    """Return alignment at SMALL_K of random merges into 2, 3, ... groups, every group in use."""
     lines = []
     for size in range(2, classes):
         small = []
@@ -96,7 +96,7 @@ def _random_merges(axes: Axes, classes: int, draws: int, rng: np.random.Generato
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Alignment with all classes against the stated merge, and against merges drawn at random."""
+    """Report alignment with all classes against the stated merge, and against merges drawn at random."""
     # A set that the tier leaves out is not evaluated.
     measures: JsonDict = {f"{name}_gain_small": None for name in IMAGES}
     for cell, found in results:

@@ -18,7 +18,7 @@ REVISION = 1
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """Every set with every noise."""
+    """Return a cell for every set with every noise."""
     common = {name: settings[name] for name in ("K", "steps", "learning_rate", "draws", "seed")}
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "noise": noise, **common,
@@ -95,7 +95,7 @@ def damaged(X: np.ndarray, noise: GaussianNoise | Masking, rng: np.random.Genera
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Gaps of descent, and errors of drawn moments."""
+    """Report gaps of descent, and errors of drawn moments."""
     found = [one for _, one in results]
     measures = {
         "largest_final_gap": max(min(one["gap"]) for one in found),

@@ -21,7 +21,7 @@ ENDS = ("top", "bottom", "whole")
 
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """The first training and test images of a set, one flattened image a row, colours of a pixel side by side."""
+    """The first training and test images of a set, one flattened image a row, colors of a pixel side by side."""
 
     X_train: np.ndarray
     y_train: np.ndarray
@@ -87,7 +87,7 @@ class Eigenspaces:
         return k
 
     def kept(self, end: str, k: int) -> float:
-        """Share of variance of the subspace that `cut` describes."""
+        """Return the share of variance of the subspace that `cut` describes."""
         return float(self.shares[k] if end == "top" else 1 - self.shares[k])
 
     def project(self, X: np.ndarray, end: str, k: int) -> np.ndarray:

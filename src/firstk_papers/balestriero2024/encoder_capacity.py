@@ -1,6 +1,6 @@
 """Theorem 2 for a linear decoder: what an encoder of any capacity gains over a linear one.
 
-The paper's proof lets the code be any matrix and solves for it. Here that optimum is put beside the linear one for
+The paper's proof lets the code be any matrix and solves for it. Here that optimum is compared with the linear one for
 every lambda, and a network is trained against principal components.
 """
 

@@ -186,7 +186,7 @@ def compared(pair: Mapping[bool, JsonObject]) -> JsonDict:
 
 
 def widths(settings: JsonObject, results: Results) -> Findings:
-    """Figure 5: accuracy against error, for codes of several widths."""
+    """Report figure 5: accuracy against error, for codes of several widths."""
     pairs = pairs_of(results)
     each = {code: compared(pair) for code, pair in pairs.items()}
     gaps = [found["gap_at_equal_error"] for found in each.values()]
@@ -226,7 +226,7 @@ def widths(settings: JsonObject, results: Results) -> Findings:
 
 
 def one_pair(settings: JsonObject, results: Results) -> Findings:
-    """Figure 7: one pair, with its curves, both probes and its reconstructions."""
+    """Report figure 7: one pair, with its curves, both probes and its reconstructions."""
     (pair,) = pairs_of(results).values()
     epochs = tuple(float(e) for e in range(1, settings["epochs"] + 1))
     curves = {"train_error": "training error", "test_error": "test error", "linear": "linear probe"}

@@ -18,7 +18,7 @@ REVISION = 1
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a set, with every sigma and every k."""
+    """Return one cell for each set, with every sigma and every k."""
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "sigmas": settings["sigmas"],
          "k": settings["k"], "seed": settings["seed"], "revision": REVISION}
@@ -57,7 +57,7 @@ def supervised(V: np.ndarray, M: np.ndarray, Sxy: np.ndarray) -> np.ndarray:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Both readouts against sigma; the largest movement over sets, sigmas and k."""
+    """Report both readouts against sigma; the largest movement over sets, sigmas and k."""
     measures = {
         "clean_readout_moves": max(float(np.max(found["clean"])) for _, found in results),
         "noisy_readout_moves": min(float(np.max(found["noisy"])) for _, found in results),

@@ -15,7 +15,7 @@ REVISION = 1
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a width D, all with the same number of rows N; `timed` ones take the time as well."""
+    """Return one cell for each width D, all with the same number of rows N; `timed` ones take the time as well."""
     common = {name: settings[name] for name in ("N", "timed", "seed")}
     return [{"D": D, **common, "revision": REVISION} for D in settings["widths"]]
 
@@ -44,7 +44,7 @@ def measure(cell: JsonObject) -> JsonDict:
 
 
 def relation(X: np.ndarray) -> dict[str, float]:
-    """For u with X X' u = a u: how far X'X (X'u) is from a X'u, and from a / |X'u| times it, as section 5.7 prints."""
+    """Return, for u with X X' u = a u, how far X'X (X'u) is from a X'u, and from a / |X'u| times it as printed."""
     a, u = (part[..., -1] for part in np.linalg.eigh(X @ X.T))
     w = X.T @ u
     image, norm = X.T @ (X @ w), float(np.linalg.norm(w))
@@ -53,7 +53,7 @@ def relation(X: np.ndarray) -> dict[str, float]:
 
 
 def printed_scaling_runs(X: np.ndarray) -> bool:
-    """Whether the last step of the printed code can be done: it divides *rows* of the D x N vectors by N values."""
+    """Tell whether the last step of the printed code runs: it divides *rows* of the D x N vectors by N values."""
     values, small = np.linalg.eigh(X @ X.T)
     vectors = X.T @ small
     positive = values > 0
@@ -65,7 +65,7 @@ def printed_scaling_runs(X: np.ndarray) -> bool:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Say what holds of section 5.7, and what it saves."""
+    """Report what holds of section 5.7, and what it saves."""
     found = [one for _, one in results]
     times = [one["seconds"] for one in found if one["seconds"]]
     measures = {

@@ -1,4 +1,4 @@
-"""Theorem 2: where the gradient comes from at initialisation, and what a linear decoder allows.
+"""Theorem 2: where the gradient comes from at initialization, and what a linear decoder allows.
 
 The gradient of the reconstruction error with respect to the code of a row is J'(g(f(x)) - x), J the Jacobian of the
 decoder. Its part that carries the data splits over principal axes: J' v_k <v_k, x>.
@@ -26,7 +26,7 @@ TOP = 0.9  # share of the variance that the top subspace holds, as in the paper'
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """Every set with every decoder; every problem with a linear decoder; a network for each set."""
+    """Return cells: every set with every decoder; every problem with a linear decoder; a network for each set."""
     common = {"seed": settings["seed"], "revision": REVISION}
     initial = [
         {"kind": "initial", **line, "decoder": decoder, "K": settings["K"], "width": settings["width"],
@@ -44,7 +44,7 @@ def measure(cell: JsonObject) -> JsonDict:
 
 
 def _initial(cell: JsonObject) -> JsonDict:
-    """Share of gradient energy by principal axis, averaged over seeds of the initialisation."""
+    """Return the share of gradient energy by principal axis, averaged over seeds of the initialization."""
     rows = task(cell)
     axes = principal_axes(rows.moments())
     top = axes.reaching(TOP)
@@ -131,7 +131,7 @@ def proof_bound(J: np.ndarray, X: np.ndarray, axes: Axes) -> float:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Energy at initialisation, and the equivalence for a linear decoder."""
+    """Report energy at initialization, and the equivalence for a linear decoder."""
     initial = [(c, r) for c, r in results if c["kind"] == "initial"]
     free = [(c, r) for c, r in results if c["kind"] == "free"]
     excess = [r["excess"] for c, r in results if c["kind"] == "network"]

@@ -18,7 +18,7 @@ FAR = 1e-5  # a share of the loss at which a run has not arrived
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """Every problem with every lambda; a problem may ask for steps of its own."""
+    """Return a cell for every problem with every lambda; a problem may ask for steps of its own."""
     steps = {name: settings[name] for name in ("steps", "learning_rate", "seed")}
     return [
         {**steps, **line, "lam": lam, "revision": REVISION}
@@ -53,7 +53,7 @@ def name_of(cell: JsonObject) -> str:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Figure 9: the gap against steps, a panel a problem, a line a lambda."""
+    """Report figure 9: the gap against steps, a panel a problem, a line a lambda."""
     measures = {
         "largest_final_gap": max(min(found["gap"]) for _, found in results),
         "least_gap": min(min(found["gap"]) for _, found in results),

@@ -20,7 +20,7 @@ SAME = 1e-6
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a line of `problems`, each with its kind of question."""
+    """Return one cell for each line of `problems`, each with its kind of question."""
     common = {"lambdas": settings["lambdas"], "seed": settings["seed"], "revision": REVISION}
     return [{**line, **common} for line in settings["problems"]]
 
@@ -34,7 +34,7 @@ def measure(cell: JsonObject) -> JsonDict:
 
 
 def _limits(cell: JsonObject) -> JsonDict:
-    """Distance of W'V' from least squares, and of Z'V' from the principal projection, for every lambda."""
+    """Return the distance of W'V' from least squares, and of Z'V' from the principal projection, for every lambda."""
     joint, K = problem(cell), cell["K"]
     least_squares = np.linalg.lstsq(joint.X, joint.Y, rcond=None)[0]  # (p, q)
     axes = np.linalg.svd(joint.X, full_matrices=False)[2][:K]
@@ -49,7 +49,7 @@ def _limits(cell: JsonObject) -> JsonDict:
 
 
 def corollary_11(settings: JsonObject, results: Results) -> Findings:
-    """How near the ends are at the smallest and the largest lambda; below C coordinates apart."""
+    """Report how near the ends are at the smallest and the largest lambda; below C coordinates apart."""
     wide = [found for cell, found in results if cell["K"] >= cell["C"]]
     narrow = [found for cell, found in results if cell["K"] < cell["C"]]
     measures = {
@@ -75,7 +75,7 @@ def corollary_11(settings: JsonObject, results: Results) -> Findings:
 
 
 def _turned(cell: JsonObject) -> JsonDict:
-    """Targets whose K directions are the rows' own, turned by an angle: into their span, or out of it.
+    """Try targets whose K directions are the rows' own, turned by an angle: into their span, or out of it.
 
     Returned for every angle: the dimension that the top-K eigenspaces of X'X and Y'Y share, and how far the span of
     the code moves over lambda.
@@ -100,7 +100,7 @@ def _turned(cell: JsonObject) -> JsonDict:
 
 
 def _real(cell: JsonObject) -> JsonDict:
-    """Cosines between the top eigenspaces of X'X and Y'Y on a real set, at K = C - 1, and how far the code moves.
+    """Return cosines between the top eigenspaces of X'X and Y'Y on a real set, at K = C - 1, and moves of the code.
 
     With balanced classes the eigenvalues of Y'Y are tied, so that no smaller K has an eigenspace of its own.
     """
@@ -117,7 +117,7 @@ def _real(cell: JsonObject) -> JsonDict:
 
 
 def proposition_1(settings: JsonObject, results: Results) -> Findings:
-    """Whether the condition suffices, whether it is needed, and whether real sets meet it."""
+    """Report whether the condition suffices, whether it is needed, and whether real sets meet it."""
     turned = [(cell, found) for cell, found in results if cell["kind"] == "turned"]
     real = [(cell, found) for cell, found in results if cell["kind"] == "real"]
     flat = [(cell, *line) for cell, found in turned for line in zip(found["shared"], found["moves"], strict=True)]

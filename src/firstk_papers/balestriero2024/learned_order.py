@@ -134,7 +134,7 @@ def learned_at(steps: list[int], losses: list[float]) -> float | None:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Say in which order bands are learned, how much later the last than the first, and what the probe gains late."""
+    """Report the order in which bands are learned, how late the last one is, and what the probe gains late."""
     measures: JsonDict = {}
     rows, censored = [], []
     for cell, found in results:
@@ -186,7 +186,7 @@ def _times(found: JsonObject) -> list[float | None]:
 
 
 def _bands(found: JsonObject) -> list[tuple[int, int]]:
-    """First and last axis of each band, counted from 1."""
+    """Return the first and last axis of each band, counted from 1."""
     return [(a + 1, b) for a, b in zip(found["edges"][:-1], found["edges"][1:], strict=True)]
 
 

@@ -22,7 +22,7 @@ SMALL_K, LARGE_K = 4, 64
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a set and patch, with every rate, and one for Gaussian noises; `raw` sets also about the origin."""
+    """Return a cell for each set and patch, with every rate, and one of Gaussian noises; `raw` sets about the origin too."""
     families = [[{"patch": patch, "dropped": rate} for rate in settings["dropped"]] for patch in settings["patches"]]
     gaussian = [{"sigma": sigma} for sigma in settings["sigmas"]]
     return [
@@ -105,7 +105,7 @@ def effects(results: Results) -> list[Effect]:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Figure 6: relative change of alignment against k, by patch and rate."""
+    """Report figure 6: relative change of alignment against k, by patch and rate."""
     found = effects(results)
     names = list(dict.fromkeys(effect.set for effect in found))
     measures: JsonDict = {}
@@ -147,7 +147,7 @@ def _measures_of(name: str, found: list[Effect]) -> JsonDict:
 
 
 def _chart(name: str, patch: int, found: list[Effect]) -> Chart:
-    """One panel a patch and set, as in the paper; lines are rates."""
+    """Return a panel of a patch and set, as in the paper; lines are rates."""
     lines = tuple(
         Series(f"{100 * effect.noise['dropped']:g} % dropped", tuple(effect.k.tolist()), tuple(rounded(effect.change)))
         for effect in found

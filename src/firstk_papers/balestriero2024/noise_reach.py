@@ -22,7 +22,7 @@ REVISION = 2
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a set, with every noise."""
+    """Return one cell for each set, with every noise."""
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "noises": settings["noises"],
          "targets": settings["targets"], "seed": settings["seed"], "revision": REVISION}
@@ -79,7 +79,7 @@ def random_changes(Q: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Say which noises can help, and whether the bound is right and reached."""
+    """Report which noises can help, and whether the bound is right and reached."""
     lines = [
         (title(cell), line, "sigma" in noise)
         for cell, found in results

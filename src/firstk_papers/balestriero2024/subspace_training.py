@@ -152,7 +152,7 @@ def _across_sets(measures: JsonObject) -> JsonDict:
 
 
 def _chart(title: str, results: Results) -> Chart:
-    """Accuracy against the share of variance that is really kept, one line an end."""
+    """Return a chart of accuracy against the share of variance that is really kept, one line an end."""
     series = []
     for end in ("top", "bottom"):
         points = sorted((100 * found["kept"], found["accuracy"]) for cell, found in results if cell["end"] == end)

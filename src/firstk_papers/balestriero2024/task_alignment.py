@@ -20,7 +20,7 @@ BALANCED = ("fashion-mnist", "cifar10")
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a line of `tasks`: set, and where given rows, pool and whether labels are shuffled."""
+    """Return one cell for each line of `tasks`: set, and where given rows, pool and whether labels are shuffled."""
     return [
         {"rows": None, "pool": 1, **line, "seed": settings["seed"], "revision": REVISION} for line in settings["tasks"]
     ]
@@ -70,7 +70,7 @@ def held_out(axes: Axes, rows: Task) -> JsonDict:
 
 
 def _raw(axes: Axes, ks: list[int]) -> JsonDict:
-    """Curves about the origin, as the paper prints them; their rank may differ by one from that about the mean."""
+    """Return curves about the origin, as the paper prints them; their rank may differ by one from the other."""
     curves = [aligned(axes, form) for form in FORMS]
     return {curve.label: rounded([curve.at(min(k, axes.rank)) for k in ks]) for curve in curves}
 
@@ -93,7 +93,7 @@ def _checks(axes: Axes, raw: Axes) -> dict[str, float]:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Figure 2: alignment against k and against k over the width, and the same with chance taken off."""
+    """Report figure 2: alignment against k and against k over the width, and the same with chance taken off."""
     named = {cell["set"]: found for cell, found in results}
     measures: JsonDict = {}
     for name, found in named.items():
@@ -115,7 +115,7 @@ def report(settings: JsonObject, results: Results) -> Findings:
 
 
 def corollary_12(settings: JsonObject, results: Results) -> Findings:
-    """Corollary 1.2: every curve rises and ends at 1; which form is the supervised error."""
+    """Report corollary 1.2: every curve rises and ends at 1; which form is the supervised error."""
     found = [result for _, result in results]
     # Rows drawn at random leave no set balanced.
     balanced = [one["forms_apart"] for cell, one in results if cell["set"] in BALANCED and not cell["rows"]]
@@ -138,7 +138,7 @@ def corollary_12(settings: JsonObject, results: Results) -> Findings:
 
 
 def factors(settings: JsonObject, results: Results) -> Findings:
-    """Section 3.1: resolution, and beside it the number of rows, and labels that say nothing, at the same images."""
+    """Report section 3.1: resolution, the number of rows, and shuffled labels, at the same images."""
     first = results[0][0]
     true = [(cell, found) for cell, found in results if not cell.get("shuffled")]
     by_pool = {cell["pool"]: found for cell, found in true if cell["rows"] == first["rows"]}

@@ -195,7 +195,7 @@ def _prior(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> 
 
 
 def _boundary(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
-    """Problem (16) on penalties in [margin, 1 - margin] sigma_k^2: the smaller the margin the lower its optimum.
+    """Solve (16) on penalties in [margin, 1 - margin] sigma_k^2: the smaller the margin the lower its optimum.
 
     The true condition number has no limit there: lambda_1 = 0 leaves the scale of axis 1 free.
     """
@@ -245,7 +245,7 @@ def _best_condition(s: np.ndarray, lam: np.ndarray) -> float:
 
 
 def _growth(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
-    """Condition numbers and bounds as k grows, for evenly spaced sigma between ends that stay."""
+    """Return condition numbers and bounds as k grows, for evenly spaced sigma between ends that stay."""
     d = cell["d"]
     s = np.linspace(cell["spread"], 1, d) ** 2
     uniform = np.ones(d) / d

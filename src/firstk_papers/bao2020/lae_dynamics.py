@@ -192,7 +192,7 @@ def _notes(settings: JsonObject, results: Results) -> tuple[str, ...]:
 
 
 def _censored(settings: JsonObject, results: Results) -> tuple[str, ...]:
-    """Say which runs were stopped before the paper's number of epochs with their axes not yet found."""
+    """List the runs that were stopped before the paper's number of epochs with their axes not yet found."""
     said = []
     for cell, result in results:
         short = cell["epochs"] < settings["paper_epochs"]

@@ -1,4 +1,4 @@
-"""How the time to axis alignment grows with the width of the code, on the synthetic set H.2 (figure 4).
+"""How the time to axis alignment grows with the width of the code, on the synthetic set of H.2 (figure 4).
 
 One cell trains one model at one width until its axis distance is 0.3, or to the end of its epochs.
 """
@@ -146,7 +146,7 @@ def _notes(settings: JsonObject) -> tuple[str, ...]:
 
 
 def _censored(settings: JsonObject, results: Results) -> tuple[str, ...]:
-    """Say which widths ended before the paper's number of epochs, a sentence a model and optimizer."""
+    """List the widths that ended before the paper's number of epochs, by model and optimizer."""
     ended: dict[tuple[str, str], list[str]] = {}
     for cell, result in results:
         if result["epoch"] is None and cell["epochs"] < settings["paper_epochs"]:
@@ -157,7 +157,7 @@ def _censored(settings: JsonObject, results: Results) -> tuple[str, ...]:
 
 
 def _left_out(settings: JsonObject, results: Results) -> list[str]:
-    """Say which widths were not run at all."""
+    """List the widths that were not run at all."""
     run = {(cell["model"], cell["optimizer"], cell["k"]) for cell, _ in results}
     said = []
     for part in settings["runs"]:

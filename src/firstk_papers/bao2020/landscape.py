@@ -132,7 +132,7 @@ def _pick_of(B: np.ndarray, data: Problem) -> Pick:
 
 
 def _form_gap(B: np.ndarray, data: Problem, lam: np.ndarray, paper: bool) -> float | None:
-    """Distance of a stationary point from the form, signs aside; None where (4) has no such point."""
+    """Return the distance of a stationary point from the form, signs aside; None where (4) has no such point."""
     pick = _pick_of(B, data)
     if paper and max(pick) > len(pick):
         return None
@@ -144,7 +144,7 @@ def _form_gap(B: np.ndarray, data: Problem, lam: np.ndarray, paper: bool) -> flo
 
 
 def _search(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Theorems 1 and 2 on the stationary points that a search finds."""
+    """Check theorems 1 and 2 on the stationary points that a search finds."""
     lam = increasing(cell["d"], data.spectrum[cell["d"] - 1], rng)
     gaps, forms, theirs, lowest, seen = [], [], [], [], set()
     for B, A in _stationary_points(cell, data, lam, rng):
@@ -168,7 +168,7 @@ def _search(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDi
 
 
 def _unpenalised(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Theorem 1 without its condition lambda > 0: the plain loss has stationary points that are no transposes."""
+    """Check theorem 1 without its condition lambda > 0: the plain loss has stationary points that are no transposes."""
     gaps = [biggest(B - A.T) for B, A in _stationary_points(cell, data, np.zeros(cell["d"]), rng)]
     return {"found": len(gaps), "transpose_gap": float(np.median(gaps))}
 
@@ -241,7 +241,7 @@ def _lemma5(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDi
 
 
 def _enumerated(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Theorem 3 over all stationary points: loss, and the lowest eigenvalue of the Hessian."""
+    """Check theorem 3 over all stationary points: loss, and the lowest eigenvalue of the Hessian."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     best = tuple(range(1, d + 1))
@@ -263,7 +263,7 @@ def _enumerated(cell: JsonObject, data: Problem, rng: np.random.Generator) -> Js
 
 
 def _broken(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Theorem 3 without its conditions: lambda_d above sigma_d^2, and two equal penalties."""
+    """Check theorem 3 without its conditions: lambda_d above sigma_d^2, and two equal penalties."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     lam[-1] = (data.spectrum[d - 1] + data.spectrum[d - 2]) / 2
@@ -284,7 +284,7 @@ def _loss_of(pick: Pick, data: Problem, lam: np.ndarray) -> float:
 
 
 def _trained(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Where firstk's own training ends from a random start: the encoder against theorem 3."""
+    """Train by firstk from a random start, and compare the encoder against theorem 3."""
     from firstk import Gradient, NonuniformL2, PrefixEncoder
 
     d, n = cell["d"], 8 * cell["p"]
@@ -318,7 +318,7 @@ measure = measuring(
 
 
 def transpose(settings: JsonObject, results: Results) -> Findings:
-    """Theorem 1."""
+    """Report theorem 1."""
     searched, free = of_check(results, "search"), of_check(results, "unpenalised")
     found = sum(values(searched, "found"))
     series = tuple(
@@ -338,7 +338,7 @@ def transpose(settings: JsonObject, results: Results) -> Findings:
 
 
 def forms(settings: JsonObject, results: Results) -> Findings:
-    """Theorem 2."""
+    """Report theorem 2."""
     searched, written, turned = (of_check(results, name) for name in ("search", "written", "turned"))
     lemma = of_check(results, "lemma5")
     curve = turned[0][1]
@@ -377,7 +377,7 @@ def forms(settings: JsonObject, results: Results) -> Findings:
 
 
 def minima(settings: JsonObject, results: Results) -> Findings:
-    """Theorem 3."""
+    """Report theorem 3."""
     every, broken, trained = (of_check(results, name) for name in ("enumerated", "broken", "trained"))
     largest = max(every, key=lambda pair: pair[1]["points"])[1]
     chart = Chart(

@@ -75,7 +75,7 @@ def _gradients(cell: JsonObject, data: Problem, rng: np.random.Generator) -> Jso
 
 
 def _square(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """D W as printed, where its shapes allow it: k = m."""
+    """Return D W as printed, where its shapes allow it: k = m."""
     p = cell["p"]
     noise = float(rng.uniform(0.2, 2))
     V, W, D = rng.standard_normal((p, p)), rng.standard_normal((p, p)), rng.uniform(0.2, 2, (p,))
@@ -88,7 +88,7 @@ def _square(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDi
 
 
 def _optimum(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """At the solution of probabilistic PCA: gradients vanish, penalties increase; and collapse below the noise."""
+    """Check the solution of probabilistic PCA: gradients vanish, penalties increase; and collapse below the noise."""
     d = cell["d"]
     s, U = data.spectrum[:d], data.U[:, :d]
     noise = float(0.5 * s[-1])
@@ -127,7 +127,7 @@ def _penalties(shown: JsonObject) -> Chart:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Appendix F."""
+    """Report appendix F."""
     drawn, square, best = (of_check(results, name) for name in ("gradients", "square", "optimum"))
     x = range(1, len(drawn) + 1)
     deviations = Chart(

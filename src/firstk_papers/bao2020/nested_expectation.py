@@ -67,7 +67,7 @@ def measure(cell: JsonObject) -> JsonDict:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Appendix C."""
+    """Report appendix C."""
     part = of_check(results, "expectation")
     series = (
         line("expectation", (1.0, part[0][1]["counts"][-1]), (1.0, 1.0), ours=True),

@@ -22,7 +22,7 @@ READINGS = {
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """MNIST, and the synthetic set of every width in each of its readings."""
+    """Return cells: MNIST, and the synthetic set of every width in each of its readings."""
     mnist = {"kind": "mnist", "rows": settings["rows"], "k": 20, "revision": 1}
     return [mnist] + [
         {"kind": "synthetic", "reading": reading, "k": k, "p": 1000, "n": 5000, "revision": 1}

@@ -65,7 +65,7 @@ def _flow(G: np.ndarray, s: np.ndarray, times: np.ndarray, factor: float = 1.0) 
 
 
 def _global(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
-    """From a random orthogonal start: axes at the end, V of (47) on the way, orthogonality."""
+    """Follow the flow from a random orthogonal start: axes at the end, V of (47) on the way, orthogonality."""
     d = cell["d"]
     times = np.linspace(0, 60 / np.min(s[:-1] - s[1:]), 150)
     path = _flow(orthogonal(d, rng), s, times)
@@ -93,7 +93,7 @@ def _lyapunov_gap(Q: np.ndarray, s: np.ndarray, weights: np.ndarray) -> float:
 
 
 def _stability(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
-    """Growth rates about every permuted solution: Q = exp(E) P, E small and skew.
+    """Return growth rates about every permuted solution: Q = exp(E) P, E small and skew.
 
     Entry (i, j) of E grows at (S_jj - S_ii)/2, i < j: falling in the right order, rising where two axes are exchanged.
     """
@@ -129,7 +129,7 @@ def _skew(d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _unbalanced(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
-    """Theorem 4 without its condition: B = G U^T, A = U G^-1 with G not orthogonal has the optimal loss as well."""
+    """Check theorem 4 without its condition: B = G U^T, A = U G^-1 with any G has the optimal loss as well."""
     d = cell["d"]
     G = np.linspace(0.5, 2, d)[:, None] * orthogonal(d, rng)
     S = G @ np.diag(s) @ G.T
@@ -203,7 +203,7 @@ def corrected_derivative(Y: np.ndarray) -> np.ndarray:
 
 
 def _conditions(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
-    """Theorem 5 without assumption 3 (sorted diagonal); the sign of W2 in E.4; definition 6.1 on and off the axes."""
+    """Check theorem 5 without assumption 3 (sorted diagonal), the sign of W2 in E.4, and definition 6.1."""
     d = cell["d"]
     reversed_axes, brief = np.eye(d)[::-1], 1e-4
     path = _flow(expm(1e-5 * _skew(d, rng)) @ reversed_axes, s, np.array([0.0, brief]))
@@ -238,7 +238,7 @@ measure = measuring(
 
 
 def axes(settings: JsonObject, results: Results) -> Findings:
-    """Theorem 4."""
+    """Report theorem 4."""
     flows, stable, unbalanced = (of_check(results, name) for name in ("global", "stability", "unbalanced"))
     shown = flows[-1][1]
     times = shown["times"]
@@ -265,7 +265,7 @@ def axes(settings: JsonObject, results: Results) -> Findings:
 
 
 def rates(settings: JsonObject, results: Results) -> Findings:
-    """Theorem 5 and definition 6.1."""
+    """Report theorem 5 and definition 6.1."""
     part, elements, conditions = (of_check(results, name) for name in ("rate", "elements", "conditions"))
     shown = part[0][1]
     names = (("algorithm", "algorithm 1"), ("doubled", "rotation doubled"))

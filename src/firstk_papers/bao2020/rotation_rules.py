@@ -142,7 +142,7 @@ def _skew(M: np.ndarray) -> np.ndarray:
 
 
 def _brockett(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Appendix G on the Stiefel manifold: gradient, masked form, and (52) against algorithm 1."""
+    """Check appendix G on the Stiefel manifold: gradient, masked form, and (52) against algorithm 1."""
     d, p = cell["d"], cell["p"]
     W = np.linalg.qr(rng.standard_normal((p, d)))[0]
     D = np.sort(rng.uniform(0.5, 3, d))[::-1]
@@ -208,7 +208,7 @@ measure = measuring({"identity": _identity, "conserved": _conserved, "brockett":
 
 
 def hebbian_identity(settings: JsonObject, results: Results) -> Findings:
-    """Section 6.1."""
+    """Report section 6.1."""
     part = of_check(results, "identity")
     names = {
         "algorithm_decoder": "decoder, loss at 1/n",
@@ -229,7 +229,7 @@ def hebbian_identity(settings: JsonObject, results: Results) -> Findings:
 
 
 def conserved(settings: JsonObject, results: Results) -> Findings:
-    """Section 6.2."""
+    """Report section 6.2."""
     part = of_check(results, "conserved")
     shown = part[0][1]
     steps = shown["steps"]
@@ -255,7 +255,7 @@ def conserved(settings: JsonObject, results: Results) -> Findings:
 
 
 def brockett(settings: JsonObject, results: Results) -> Findings:
-    """Appendix G."""
+    """Report appendix G."""
     part = of_check(results, "brockett")
     names = ("gradient", "masked", "algorithm", "doubled", "circulation", "all_axes")
     table = Table(

@@ -15,7 +15,7 @@ from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell: the surface, and a descent on it."""
+    """Return one cell: the surface, and a descent on it."""
     names = ("spectrum", "lam", "grid", "start", "steps")
     return [{name: settings[name] for name in names} | {"revision": 1}]
 
@@ -78,7 +78,7 @@ def _floor(angle: float, data: Problem, lam: np.ndarray) -> tuple[float, float]:
 def _descent(
     point: np.ndarray, data: Problem, lam: np.ndarray, rate: float, steps: int
 ) -> tuple[list[np.ndarray], int | None, int | None]:
-    """Go down from a point; say when the radius and when the angle came, and stayed, within 1 % of their ends."""
+    """Descend from a point; return when the radius and when the angle came, and stayed, within 1 % of their ends."""
     path = [point]
     for _ in range(steps):
         path.append(path[-1] - rate * slope(path[-1][0], path[-1][1], data, lam))
@@ -91,7 +91,7 @@ def _descent(
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Figure 1."""
+    """Report figure 1."""
     ((_, found),) = results
     heat = Heatmap(
         "Loss above the minimum, log10(0.01 + loss)",

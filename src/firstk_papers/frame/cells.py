@@ -1,7 +1,7 @@
 """Cells: the pieces of an experiment, stored on disk as they are finished.
 
 A cell is a JSON dict that holds everything its result depends on, so that the hash of study and cell names its file:
-an interrupted run goes on where it was, and two figures that need the same piece share it.
+an interrupted run resumes where it was, and two figures that need the same piece share it.
 """
 
 from __future__ import annotations

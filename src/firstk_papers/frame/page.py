@@ -1,4 +1,4 @@
-"""All results of a tier as one page beside their figures: each claim, what was measured, and the outcome."""
+"""All results of a tier as one page with their figures: each claim, what was measured, and the outcome."""
 
 from __future__ import annotations
 

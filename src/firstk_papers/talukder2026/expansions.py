@@ -1,4 +1,4 @@
-"""The expansions appendix A, term by term as printed (p = 5, d = 3), against the library's losses.
+"""The expansions of appendix A, term by term as printed (p = 5, d = 3), against the library's losses.
 
 A.5, the Fisher objective, is checked at any size: what its optimum is, what leaves it alone, and what its eps does.
 """
@@ -32,7 +32,7 @@ from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a check and instance."""
+    """Return one cell for each check and instance."""
     return instance_cells(settings, revision=2)
 
 
@@ -82,7 +82,7 @@ def _worked(cell: JsonObject, rng: np.random.Generator) -> JsonDict:
 
 
 def _penalised(rng: np.random.Generator, d: int, p: int, n: int) -> dict[str, float]:
-    """(17) and (19): the library's loss with its penalty, against the written sums."""
+    """Check (17) and (19): the library's loss with its penalty, against the written sums."""
     X, B, A = rng.standard_normal((n, p)), rng.standard_normal((d, p)), rng.standard_normal((p, d))
     lam, alpha = increasing(d, 1.0, rng), 0.3
     plain = float(np.sum((X - X @ B.T @ A.T) ** 2) / n)
@@ -115,7 +115,7 @@ def _scatters(cell: JsonObject, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 
 def _fisher(cell: JsonObject, rng: np.random.Generator) -> JsonDict:
-    """LDA as the pencil (25): ratios, the optimum of every prefix, the flag, and eps on the code (29)."""
+    """Check LDA as the pencil (25): ratios, the optimum of every prefix, the flag, and eps on the code (29)."""
     d, p = cell["d"], cell["p"]
     X, y, Sw, Sb = _scatters(cell, rng)
     gamma, V = eigh(Sb, Sw)
@@ -154,7 +154,7 @@ _CHECKS = {"worked": _worked, "fisher": _fisher}
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Appendix A."""
+    """Report appendix A."""
     worked, fishers = of_check(results, "worked"), of_check(results, "fisher")
     equations = {
         "eq8": "(8)",

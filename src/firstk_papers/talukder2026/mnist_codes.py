@@ -2,7 +2,7 @@
 
 One cell trains one network of Talukder et al. 2026 C.1 and looks at its code: sizes, probes of single coordinates,
 prefixes under the network's own head, and clusters in short prefixes. Two figures read the same cells:
-`_mnist_figures`.
+`mnist_figures`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def trained(cell: JsonObject, X: np.ndarray, y: np.ndarray) -> PrefixEncoder:
 
 
 def probes(Z_fit: np.ndarray, y_fit: np.ndarray, Z: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the accuracy of each coordinate alone, by a logistic regression as in and by a rule blind to scale.
+    """Return the accuracy of each coordinate alone, by the paper's logistic regression and by a rule blind to scale.
 
     The logistic regression of scikit-learn has a penalty of its own, which holds small coordinates back: part of the
     agreement of size and accuracy may be its doing. The discriminant rule of `axis_probe_accuracy` does not see scale.

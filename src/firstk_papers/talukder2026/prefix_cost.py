@@ -1,4 +1,4 @@
-"""What all prefixes cost beside a single loss: multiply-adds that are counted and times that are measured (B, C.1).
+"""What all prefixes cost against a single loss: multiply-adds that are counted and times that are measured (B, C.1).
 
 A cell times one size: contenders take turns and the least processor time of several rounds counts, so ratios within a
 cell mean something on a busy machine too. Multiply-adds of matrix products are counted by torch as the step runs.

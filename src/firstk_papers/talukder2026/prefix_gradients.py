@@ -1,4 +1,4 @@
-"""The gradient comparison section 2.1: what each loss pulls on, and whether the task has a say in the order."""
+"""The gradient comparison of section 2.1: what each loss pulls on, and whether the task has a say in the order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pull(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> np.ndarray:
 
 
 def _full(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Full prefix: the stated gradient against autograd on the definition, and against the library's own gradients."""
+    """Check full prefix: the stated gradient against autograd on the definition, and against the library's."""
     d, p = cell["d"], cell["p"]
     x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
     weights = prefix_weights(FullPrefix(floats(rng.uniform(0.1, 1, (d,)))), d).omega
@@ -76,7 +76,7 @@ def _kronecker_gap(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> float:
 
 
 def _penalties(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Non-uniform l2 and monotone l1: the library's gradients against the stated ones."""
+    """Check non-uniform l2 and monotone l1: the library's gradients against the stated ones."""
     d, p = cell["d"], cell["p"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     B, A, x = (torch.tensor(rng.standard_normal(size)) for size in ((d, p), (p, d), (1, p)))
@@ -115,7 +115,7 @@ def _product_gradient(b: np.ndarray, a: np.ndarray, lam: float, rng: np.random.G
 
 
 def _task(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Whether the part of the gradient that makes the order changes when the labels do: shuffled, all else the same."""
+    """Tell whether the part of the gradient that makes the order changes when the labels are shuffled."""
     d, p, n, classes = cell["d"], cell["p"], 60, 4
     X, y = torch.tensor(rng.standard_normal((n, p))), np.eye(classes)[rng.integers(0, classes, n)]
     B, W = (
@@ -142,7 +142,7 @@ def _task(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict
 
 
 def _turned(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Whether a rotation raises the non-uniform penalty: at the optimum, and at weights drawn at random."""
+    """Tell whether a rotation raises the non-uniform penalty: at the optimum, and at weights drawn at random."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     best = point(tuple(range(1, d + 1)), data, lam)
@@ -161,7 +161,7 @@ def _penalty(W: np.ndarray, lam: np.ndarray) -> float:
 
 
 def _schedules(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Cumulative weights of the three schedules: monotone, and how steep against uniform."""
+    """Return cumulative weights of the three schedules: monotone, and how steep against uniform."""
     cums = {name: prefix_weights(FullPrefix(name), cell["d"]).cum for name in SCHEDULES}
     return {
         "monotone": all(bool(np.all(np.diff(cum) < 0)) for cum in cums.values()),
@@ -205,7 +205,7 @@ def _labels_shuffled(task: Results) -> Chart:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Section 2.1."""
+    """Report section 2.1."""
     names = ("full", "penalties", "task", "turned", "schedules")
     full, penalties, task, turned, schedules = (of_check(results, name) for name in names)
     table = Table(

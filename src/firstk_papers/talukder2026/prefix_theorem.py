@@ -32,7 +32,7 @@ Omega = str | dict[int, float] | np.ndarray
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """One cell a check and instance."""
+    """Return one cell for each check and instance."""
     return instance_cells(settings, revision=2)
 
 
@@ -89,13 +89,13 @@ def _symmetry(cell: JsonObject, data: Problem, rng: np.random.Generator) -> Json
 
 
 def _last_prefix_gap(A: np.ndarray, data: Problem) -> float:
-    """Excess of the plain loss of a rotated optimum: 0, as the loss of the whole code has no order."""
+    """Return the excess of the plain loss of a rotated optimum: 0, as the loss of the whole code has no order."""
     d = A.shape[1]
     return abs(full_prefix(A.T, A, data.St, {d: 1.0}) / data.spectrum[d:].sum() - 1)
 
 
 def _trained(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Where training ends from a random start: all omega with and without orthonormal columns; a sparse list beside."""
+    """Train from a random start: all omega, with and without orthonormal columns, and a sparse list."""
     d = cell["d"]
     X, U = _rows(data, rng), data.U[:, :d]
     found: dict[str, float] = {}
@@ -148,7 +148,7 @@ def _conditions(cell: JsonObject, data: Problem, rng: np.random.Generator) -> Js
 
 
 def _statistics(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
-    """Every prefix loss from H, GA and GZ against the loop over prefixes."""
+    """Compare every prefix loss from H, GA and GZ against the loop over prefixes."""
     d, p = cell["d"], cell["p"]
     X = rng.standard_normal((30, p)) @ rng.standard_normal((p, p))
     X -= X.mean(axis=0)
@@ -214,7 +214,7 @@ measure = measuring(
 
 
 def recovery(settings: JsonObject, results: Results) -> Findings:
-    """Theorem B.1."""
+    """Report theorem B.1."""
     names = ("bounded", "symmetry", "trained", "conditions")
     bounded, symmetry, trained, conditions = (of_check(results, name) for name in names)
     shown = bounded[-1][1]
@@ -258,7 +258,7 @@ def recovery(settings: JsonObject, results: Results) -> Findings:
 
 
 def statistics(settings: JsonObject, results: Results) -> Findings:
-    """Appendix B against the naive sum."""
+    """Report appendix B against the naive sum."""
     part, cancelling = of_check(results, "statistics"), of_check(results, "cancelling")
     left = cancelling[0][1]["left"]
     columns = {name: zip(*(found[name] for _, found in cancelling), strict=True) for name in ("paper", "ours")}

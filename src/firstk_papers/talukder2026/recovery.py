@@ -34,7 +34,7 @@ def cells(settings: JsonObject) -> list[JsonDict]:
 
 
 def table_1(tier: str, more: JsonObject | None = None) -> JsonDict:
-    """Return the settings of Table 1 in a tier, with more configurations beside its own."""
+    """Return the settings of Table 1 in a tier, with further configurations."""
     settings = read_spec(HERE / "talukder2026" / "table1.toml").settings(tier)
     return settings | {"table": settings["table"] | dict(more or {})}
 
@@ -61,5 +61,5 @@ def cell_of(table: JsonObject, name: str, method: str, seed: int) -> JsonDict:
 
 
 def measure(cell: JsonObject) -> JsonDict:
-    """Do one fit; or read off the data what Table 1 says of them."""
+    """Do one fit; or return what the data have of Table 1."""
     return facts(cell) if cell["method"] == "closed_form" else fit(cell)

@@ -1,4 +1,4 @@
-"""What is made of the recovery fits: figures 1, 3, 4 and 5, its Table 1, and the numbers behind its claims.
+"""What is made of the recovery fits: figures 1, 3, 4 and 5, Table 1, and the numbers behind their claims.
 
 One ruler serves all claims: a direction is aligned where its cosine is 0.99 or more, two subspaces where their mean
 principal angle is at most that cosine's.
@@ -70,7 +70,7 @@ def _least_where_wide(fit: JsonObject, quantity: str = "max_cos") -> float:
 
 
 def _capped(results: Results) -> tuple[str, ...]:
-    """Say which of the paper's fits had fewer steps than the others of their configuration."""
+    """List which of the paper's fits had fewer steps than the others of their configuration."""
     lengths = {(c["data"], c["family"], c["d"], c["method"]): c["length"] for c, _ in results if c["method"] in PAPERS}
     longest = {kind[:3]: max(length for other, length in lengths.items() if other[:3] == kind[:3]) for kind in lengths}
     return tuple(
@@ -85,7 +85,7 @@ def _capped(results: Results) -> tuple[str, ...]:
 
 
 def largest_cosines(settings: JsonObject, results: Results) -> Findings:
-    """Figure 1: MaxCos of every learned direction with the reference axes, over the spectrum."""
+    """Report figure 1: MaxCos of every learned direction with the reference axes, over the spectrum."""
     fits = _fits(settings, results)
     panels = tuple(
         Chart(TITLES[name], "k", "MaxCos (38)", (_spectrum(by_method), *_lines(by_method, "max_cos")))
@@ -102,7 +102,7 @@ def largest_cosines(settings: JsonObject, results: Results) -> Findings:
 
 
 def _cosine_measures(by_method: Mapping[str, JsonObject]) -> dict[str, float]:
-    """Return the numbers of one panel: of each method, and of full prefix beside the others."""
+    """Return the numbers of one panel: of each method, and of full prefix against the others."""
     shares = {method: _share_aligned(fit["max_cos"]) for method, fit in by_method.items()}
     means = {method: float(np.mean(fit["max_cos"])) for method, fit in by_method.items()}
     found = {f"{method}_share_aligned": share for method, share in shares.items()}
@@ -151,7 +151,7 @@ def evaluated_measures(settings: JsonObject, measures: JsonObject) -> JsonDict:
 
 
 def angles_and_pairs(settings: JsonObject, results: Results) -> Findings:
-    """Figure 5: mean principal angles with PCA, and PairedCos with PCA and LDA."""
+    """Report figure 5: mean principal angles with PCA, and PairedCos with PCA and LDA."""
     fits = _fits(settings, results)
     measures: JsonDict = {}
     panels = []
@@ -202,7 +202,7 @@ def _ruler_notes(fits: Fits) -> tuple[str, ...]:
 
 
 def heatmaps(settings: JsonObject, results: Results) -> Findings:
-    """Figure 3: absolute cosines of learned directions with reference axes."""
+    """Report figure 3: absolute cosines of learned directions with reference axes."""
     fits = _fits(settings, results)
     measures: JsonDict = {}
     panels = []
@@ -236,7 +236,7 @@ def mass_in_blocks(cosines: np.ndarray, ends: Sequence[int]) -> float:
 
 
 def training_losses(settings: JsonObject, results: Results) -> Findings:
-    """Figure 4: how far the loss is from its global optimum, step by step."""
+    """Report figure 4: how far the loss is from its global optimum, step by step."""
     fits = _fits(settings, results)
     measures: JsonDict = {}
     panels: list[Panel] = []
@@ -276,7 +276,7 @@ def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 
 def configurations(settings: JsonObject, results: Results) -> Findings:
-    """Table 1: every configuration, what the data say of it, and the lengths that are ours."""
+    """Report table 1: every configuration, what the data say of it, and the lengths that are ours."""
     found = {name: by_method["closed_form"] for name, by_method in _fits(settings, results).items()}
     tables = tuple(
         _table(data, {name: found[name] for name in found if settings["table"][name]["data"] == data}, settings)
