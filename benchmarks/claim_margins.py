@@ -137,7 +137,7 @@ def run_here(names: list[str], tier: str, shift: int, folder: Path, workers: int
 
     chosen = [shifted(spec, shift) for spec in choose(names, catalogue())]
     found = run(chosen, tier, folder, workers=workers, figures=False)
-    for name, why in found.refused.items():
+    for name, why in found.failed.items():
         print(f"{name} was not run: {why}", file=sys.stderr)
 
 

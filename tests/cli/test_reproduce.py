@@ -1,4 +1,4 @@
-"""``firstk reproduce`` on a toy: what it prints, its JSON, and its refusals."""
+"""``firstk reproduce`` on a toy: what it prints, its JSON, and its error messages."""
 
 from __future__ import annotations
 
@@ -53,29 +53,29 @@ def test_json_is_one_document(specs, tmp_path):
     assert [(c["experiment"], c["id"], c["measured"], c["held"]) for c in claims] == [("toys/fig1", "s", 5.0, False)]
 
 
-def test_refusals_are_sentences(specs, tmp_path):
-    for arguments, sentence in [
+def test_wrong_arguments_give_an_error_message(specs, tmp_path):
+    for arguments, message in [
         (("toys/fig7", "--specs", specs), "There is no experiment 'toys/fig7'"),
-        (("--specs", specs), "Say what to reproduce"),
+        (("--specs", specs), "Name what to reproduce"),
         (("all", "--specs", tmp_path / "none"), "holds no experiments"),
         (("all", "--specs", specs, "--tier", "huge"), "The 'tier' parameter"),
     ]:
         done = reproduce(*arguments)
-        assert (done.returncode, sentence in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+        assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
 
 
-def test_results_that_cannot_be_written_are_refused_before_any_work(specs, tmp_path):
+def test_a_folder_that_cannot_be_written_raises_before_any_work(specs, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "half" / "smoke").mkdir(parents=True)
     (tmp_path / "half" / "smoke" / "cells").touch()
-    for out, sentence in [
+    for out, message in [
         (tmp_path / "file", f"'{tmp_path / 'file'}' is a file."),
         (tmp_path / "file" / "below", f"'{tmp_path / 'file'}' is a file."),
         (tmp_path / "half", "cells' is a file."),
         (Path("/proc/firstk"), "Cannot write '/proc/firstk/smoke': "),
     ]:
         done = reproduce("all", "--specs", specs, "--out", out)
-        assert (done.returncode, sentence in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+        assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
         assert not (tmp_path / "log.txt").exists(), "a cell was run"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from firstk._base.json_records import to_plain
 from firstk_papers.frame.claims import WORDS
-from firstk_papers.frame.runner import Result
+from firstk_papers.frame.page import write_results_page
+from firstk_papers.frame.runner import Result, read_results
 from firstk_papers.frame.specs import catalogue
 
 SPECS = catalogue()
@@ -20,11 +21,13 @@ def test_the_record_is_of_this_spec(name):
     spec = SPECS[name]
     result = Result.from_json((FULL / f"{spec.stem}.json").read_text())
     assert (result.id, result.tier) == (name, "full")
-    assert result.settings == to_plain(spec.settings("full"))
+    assert result.settings == json.loads(json.dumps(spec.settings("full")))
     assert {c.id: c.held for c in result.claims} == {c.id: (c.expect or {}).get("full") for c in spec.claims}
     said = [(c.statement, c.threshold, c.reading) for c in result.claims]
     assert said == [(c.statement, c.threshold_text, c.reading) for c in spec.claims]
     assert result.reading == spec.reading != ""
+    named = (result.paper, result.title, result.where, result.substitutes)
+    assert named == (spec.paper, spec.title, spec.where, spec.substitutes)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -44,6 +47,13 @@ def test_the_docs_list_the_outcomes_that_depend_on_the_run():
                 full = WORDS[claim.expect["full"]]
                 rows.append(f"| {spec.id}, {claim.id} | {claim.threshold_text} | {seen} | {full} |")
     assert said == rows != []
+
+
+def test_the_page_is_that_of_the_records(tmp_path):
+    for spec in SPECS.values():
+        (tmp_path / f"{spec.stem}.svg").touch()  # the page shows figures that are there
+    page = write_results_page(tmp_path, read_results(FULL, SPECS), SPECS, "full")
+    assert page.read_text() == (FULL / "index.html").read_text()
 
 
 def test_no_result_is_left_over():

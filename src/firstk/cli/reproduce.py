@@ -6,8 +6,9 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +18,8 @@ from firstk.cli._wording import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk_papers.frame.runner import Result, Run
+    from firstk_papers.frame.cells import Job
+    from firstk_papers.frame.runner import Run
     from firstk_papers.frame.specs import Spec
 
 
@@ -40,20 +42,20 @@ def reproduce(
     own: Annotated[
         Path | None, typer.Option("--specs", help="A folder of experiments of your own, laid out like ours.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do again what is finished already.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Say what there is, and run nothing.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute again what is finished already.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments, and run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
 ) -> None:
-    """Regenerate results of the three papers firstk is built on, and say which claims hold.
+    """Reproduce results of the three papers firstk is built on, and tell which claims hold.
 
-    Writes a record with its claims, a figure (SVG and PNG) for each, and one page, index.html. What is finished is
-    kept: a run that was stopped goes on where it was. Data sets are read from the folder that FIRSTK_DATA names.
+    Writes a record with its claims, a figure (SVG and PNG) for each, and one page, index.html. Finished cells are
+    stored: a run that was stopped resumes where it was. Data sets are read from the folder that FIRSTK_DATA names.
     """
     from firstk_papers.frame.specs import HERE, TIERS, catalogue, choose
 
     check_choice(tier, TIERS, "tier", "firstk reproduce")
     if own is not None:
-        sys.path.insert(0, str(own.resolve()))  # where studies of one's own lie
+        sys.path.insert(0, str(own.resolve()))  # where studies of one's own are
     specs = catalogue(own or HERE)
     if not specs:
         raise InvalidInputError(f"'{own}' holds no experiments: there is no file like talukder2026/fig1.toml in it.")
@@ -62,7 +64,7 @@ def reproduce(
         return
     if not names:
         raise InvalidInputError(
-            "Say what to reproduce: an id such as talukder2026/fig1, a paper such as talukder2026, or all. See --list."
+            "Name what to reproduce: an id such as talukder2026/fig1, a paper such as talukder2026, or all. See --list."
         )
     chosen = choose(names, specs)
     _report(_run(chosen, specs, tier, out / tier, jobs, fresh, as_json), out / tier, as_json)
@@ -89,17 +91,17 @@ def _run(
     return found
 
 
-def _bar(stack: ExitStack, quiet: bool) -> Callable[[int], Callable[[Any], None]]:
-    """Give a bar of cells with the time left, where somebody looks."""
+def _bar(stack: ExitStack, quiet: bool) -> Callable[[int], Callable[[Job], None]]:
+    """Return a progress bar of cells, on a terminal."""
 
-    def begin(total: int) -> Callable[[Any], None]:
+    def begin(total: int) -> Callable[[Job], None]:
         if not total or not looked_at(quiet):
             return lambda job: None
         from tqdm import tqdm
 
         bar = stack.enter_context(tqdm(total=total, desc="reproducing", unit=" cells", leave=False, file=sys.stderr))
 
-        def done(job: Any) -> None:
+        def done(job: Job) -> None:
             bar.set_postfix_str(job.study, refresh=False)
             bar.update()
 
@@ -110,8 +112,8 @@ def _bar(stack: ExitStack, quiet: bool) -> Callable[[int], Callable[[Any], None]
 
 def _report(found: Run, folder: Path, as_json: bool) -> None:
     if as_json:
-        claims = [_plain(result, i) for result in found.results.values() for i in range(len(result.claims))]
-        typer.echo(json.dumps({"claims": claims, "refused": found.refused}, indent=1))
+        claims = [{"experiment": r.id, **asdict(claim)} for r in found.results.values() for claim in r.claims]
+        typer.echo(json.dumps({"claims": claims, "refused": found.failed}, indent=1))
     else:
         from firstk_papers.frame.claims import WORDS
 
@@ -122,13 +124,7 @@ def _report(found: Run, folder: Path, as_json: bool) -> None:
                 seen = f"; depends on the run: {claim.depends}" if claim.depends else ""
                 typer.echo(f"  {WORDS[claim.held]:<13}{claim.statement} [{claim.threshold}; measured {measured}{seen}]")
         typer.echo(f"\nOpen the page: {(folder / 'index.html').resolve().as_uri()}")
-    if found.refused:
+    if found.failed:
         raise InvalidInputError(
-            "These could not be run. " + " ".join(f"{name}: {sentence}" for name, sentence in found.refused.items())
+            "These could not be run. " + " ".join(f"{name}: {why}" for name, why in found.failed.items())
         )
-
-
-def _plain(result: Result, number: int) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {"experiment": result.id, **asdict(result.claims[number])}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from firstk._base.checks import bad_parameter, resolve_member
+from firstk.orderings._conditioning import condition_number, hessian_extremes
 from firstk.orderings._hooks import Hooks
 from firstk.orderings.full_prefix import FullPrefix
 from firstk.orderings.monotone_l1 import MonotoneL1
@@ -45,6 +46,8 @@ __all__ = [
     "UniformL2",
     "Unordered",
     "Variational",
+    "condition_number",
+    "hessian_extremes",
     "resolve",
     "restore",
 ]

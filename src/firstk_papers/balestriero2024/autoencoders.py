@@ -1,6 +1,6 @@
 """Autoencoders of images: a perceptron, convolutions with deconvolutions, and deeper residual convolutions.
 
-They stand for the networks of Balestriero and LeCun 2024's figures 1 (bottom), 3, 5 and 7. Encoder and decoder are
+They take the place of the networks of Balestriero and LeCun 2024, figures 1 (bottom), 3, 5, 7. Encoder and decoder are
 apart, because the code is what a probe reads.
 """
 

@@ -6,26 +6,24 @@ on the one-hot targets, so that one eigendecomposition serves every merge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.alignment import align, aligned
-from firstk.evaluation.diagnosis.axes import Axes, Target, principal_axes
-from firstk_papers.balestriero2024.task_alignment import FIFTH, Results, rounded_measures, thinned
+from firstk.evaluation.diagnosis import Axes, Target, align, aligned, principal_axes
+from firstk_papers.balestriero2024.task_alignment import FIFTH, rounded_measures, thinned
 from firstk_papers.datasets.images import images
 from firstk_papers.datasets.tasks import IMAGES, task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 SMALL_K = 5
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a set, with the merges that are stated for it."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each set, with the merges that are stated for it."""
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "merge": line["merge"],
          "random": settings["random"], "seed": settings["seed"], "revision": REVISION}
@@ -33,7 +31,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return alignment for the classes as they are, for the stated merge, and for random merges of every size."""
     axes = principal_axes(task(cell).moments())
     names = images(cell["set"]).class_names
@@ -58,7 +56,7 @@ def merged(axes: Axes, groups: np.ndarray) -> Axes:
     return replace(axes, target=Target(target.cross @ A, A.T @ target.second @ A, target.mean @ A, np.unique(groups)))
 
 
-def summary(axes: Axes, groups: np.ndarray, ks: list[int]) -> dict[str, Any]:
+def summary(axes: Axes, groups: np.ndarray, ks: list[int]) -> JsonDict:
     """Return the curve (proof's form), its area, its start and its value at a fifth of the rank."""
     found = align(merged(axes, groups))
     curve = found.curves[0]
@@ -84,8 +82,8 @@ def halves_apart(axes: Axes) -> float:
     return float(np.max(np.abs(pooled / pooled[-1] - np.array(aligned(axes).score))))
 
 
-def _random_merges(axes: Axes, classes: int, draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Alignment at SMALL_K of random merges into 2, 3, ... groups, every group in use."""
+def _random_merges(axes: Axes, classes: int, draws: int, rng: np.random.Generator) -> list[JsonDict]:
+    """Return alignment at SMALL_K of random merges into 2, 3, ... groups, every group in use."""
     lines = []
     for size in range(2, classes):
         small = []
@@ -97,10 +95,10 @@ def _random_merges(axes: Axes, classes: int, draws: int, rng: np.random.Generato
     return lines
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Alignment with all classes against the stated merge, and against merges drawn at random."""
-    # A set that the tier leaves out is not judged.
-    measures: dict[str, Any] = {f"{name}_gain_small": None for name in IMAGES}
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report alignment with all classes against the stated merge, and against merges drawn at random."""
+    # A set that the tier leaves out is not evaluated.
+    measures: JsonDict = {f"{name}_gain_small": None for name in IMAGES}
     for cell, found in results:
         few, many, name = found["merged"], found["classes"], cell["set"]
         for what in ("small", "at_20", "area"):
@@ -125,14 +123,14 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures=rounded_measures(measures), panels=tuple(panels), notes=notes)
 
 
-def _curves(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Chart:
+def _curves(cell: JsonObject, found: JsonObject) -> Chart:
     k = tuple(found["k"])
     many = Series(f"{len(found['random']) + 2} classes", k, tuple(found["classes"]["curve"]))
     few = Series(f"merged into {found['groups']}", k, tuple(found["merged"]["curve"]))
     return Chart(title(cell), "k", "alignment(k)", (many, few), x_scale="log")
 
 
-def _random_line(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Series:
+def _random_line(cell: JsonObject, found: JsonObject) -> Series:
     lines = found["random"]
     whole = found["classes"]["small"]
     return Series(

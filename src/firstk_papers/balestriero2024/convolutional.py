@@ -1,6 +1,6 @@
-"""Small convolutional networks for images, and the one loop that trains them: what the library has no business to have.
+"""Small convolutional networks for images, and the one loop that trains them: no part of the library.
 
-They stand for the ResNets of Balestriero and LeCun 2024, at a size that one core trains in half a minute.
+They take the place of the ResNets of Balestriero and LeCun 2024, at a size that one core trains in half a minute.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def classifier(channels: int, classes: int, width: int) -> nn.Module:
 
 
 def channels_last(network: nn.Sequential) -> nn.Sequential:
-    """Keep the colours of a pixel side by side in memory, which one core convolves faster."""
+    """Store the colors of a pixel side by side in memory, which one core convolves faster."""
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def as_images(X: np.ndarray, shape: tuple[int, int, int]) -> Tensor:
-    """Return rows as images (n, channels, rows, columns), with the colours of a pixel side by side in memory."""
+    """Return rows as images (n, channels, rows, columns), with the colors of a pixel side by side in memory."""
     return torch.from_numpy(X.reshape(len(X), *shape)).permute(0, 3, 1, 2)
 
 

@@ -5,26 +5,20 @@ One cell is one noise on one small set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.denoising import Denoising
-from firstk.objectives.noise import GaussianNoise, Masking
-from firstk.solvers.closed_form import ClosedForm
-from firstk.solvers.gradient.settings import Gradient
+from firstk import ClosedForm, Denoising, GaussianNoise, Gradient, Masking, PrefixEncoder
 from firstk_papers.balestriero2024.masking_alignment import noise_name, noise_of
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import TITLES, task
 from firstk_papers.frame.panels import Chart, Findings, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every set with every noise."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return a cell for every set with every noise."""
     common = {name: settings[name] for name in ("K", "steps", "learning_rate", "draws", "seed")}
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "noise": noise, **common,
@@ -34,7 +28,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return the gap of Adam to the closed form, and how far drawn noise is from the moments of the theory."""
     rows = task(cell)
     X = (rows.X - rows.X.mean(axis=0)).astype(np.float64)
@@ -66,22 +60,28 @@ def expected_loss(encoder: PrefixEncoder, St: np.ndarray, G: np.ndarray, S: np.n
     return float(np.trace(St) - 2 * np.trace(T @ S) + np.trace(T @ G @ T.T))
 
 
-def _drawn(encoder: PrefixEncoder, X: np.ndarray, noise: Any, theory: tuple[Any, ...], cell: Mapping[str, Any]) -> dict:
+def _drawn(
+    encoder: PrefixEncoder,
+    X: np.ndarray,
+    noise: GaussianNoise | Masking,
+    theory: tuple[np.ndarray, np.ndarray, float],
+    cell: JsonObject,
+) -> JsonDict:
     """Compare with averages over drawn noise: relative error of G and S, and of the loss at the optimum."""
     G, S, least = theory
     rng = np.random.default_rng(cell["seed"])
     T = encoder.decoder_ @ encoder.components_
-    sums = [np.zeros_like(G), np.zeros_like(S), 0.0]
+    sum_G, sum_S, sum_loss = np.zeros_like(G), np.zeros_like(S), 0.0
     for _ in range(cell["draws"]):
         noisy = damaged(X, noise, rng)
-        sums[0] += noisy.T @ noisy / len(X)
-        sums[1] += noisy.T @ X / len(X)
-        sums[2] += float(np.sum((noisy @ T.T - X) ** 2)) / len(X)
-    drawn = [one / cell["draws"] for one in sums]
+        sum_G += noisy.T @ noisy / len(X)
+        sum_S += noisy.T @ X / len(X)
+        sum_loss += float(np.sum((noisy @ T.T - X) ** 2)) / len(X)
+    draws = cell["draws"]
     return {
-        "G_error": float(np.linalg.norm(drawn[0] - G) / np.linalg.norm(G)),
-        "S_error": float(np.linalg.norm(drawn[1] - S) / np.linalg.norm(S)),
-        "loss_error": float(abs(drawn[2] - least) / least),
+        "G_error": float(np.linalg.norm(sum_G / draws - G) / np.linalg.norm(G)),
+        "S_error": float(np.linalg.norm(sum_S / draws - S) / np.linalg.norm(S)),
+        "loss_error": float(abs(sum_loss / draws - least) / least),
     }
 
 
@@ -94,8 +94,8 @@ def damaged(X: np.ndarray, noise: GaussianNoise | Masking, rng: np.random.Genera
     return X * kept[:, ids]
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Gaps of descent, and errors of drawn moments."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report gaps of descent, and errors of drawn moments."""
     found = [one for _, one in results]
     measures = {
         "largest_final_gap": max(min(one["gap"]) for one in found),

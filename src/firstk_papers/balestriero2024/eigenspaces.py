@@ -12,16 +12,16 @@ from functools import lru_cache
 import numpy as np
 
 from firstk import PrefixEncoder
-from firstk._base.checks import check_choice
 from firstk.exceptions import InvalidInputError
 from firstk_papers.datasets.images import images
+from firstk_papers.frame.checks import check_choice
 
 ENDS = ("top", "bottom", "whole")
 
 
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """The first training and test images of a set, one flattened image a row, colours of a pixel side by side."""
+    """The first training and test images of a set, one flattened image a row, colors of a pixel side by side."""
 
     X_train: np.ndarray
     y_train: np.ndarray
@@ -87,7 +87,7 @@ class Eigenspaces:
         return k
 
     def kept(self, end: str, k: int) -> float:
-        """Share of variance of the subspace that `cut` describes."""
+        """Return the share of variance of the subspace that `cut` describes."""
         return float(self.shares[k] if end == "top" else 1 - self.shares[k])
 
     def project(self, X: np.ndarray, end: str, k: int) -> np.ndarray:

@@ -1,20 +1,17 @@
 """Theorem 2 for a linear decoder: what an encoder of any capacity gains over a linear one.
 
-The paper's proof lets the code be any matrix and solves for it. Here that optimum is put beside the linear one for
+The paper's proof lets the code be any matrix and solves for it. Here that optimum is compared with the linear one for
 every lambda, and a network is trained against principal components.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.solvers.gradient.settings import Gradient
+from firstk import Gradient, PrefixEncoder
 from firstk_papers.balestriero2024.joint_problem import Joint, problem, solved
 from firstk_papers.frame.panels import rounded
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 
 def free_code_loss(joint: Joint, K: int, lam: float) -> float:
@@ -27,7 +24,7 @@ def free_code_loss(joint: Joint, K: int, lam: float) -> float:
     return joint.total(lam) - float(np.sum(np.linalg.svd(both, compute_uv=False)[:K] ** 2))
 
 
-def gaps(cell: Mapping[str, Any]) -> dict[str, Any]:
+def gaps(cell: JsonObject) -> JsonDict:
     """Return what a free code gains over a linear encoder, as a share of the loss of an empty code, by lambda."""
     joint, K = problem(cell), cell["K"]
     found = []
@@ -37,7 +34,7 @@ def gaps(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"gap": rounded(found), "wide": joint.X.shape[1] >= len(joint.X)}
 
 
-def network_against_principal(cell: Mapping[str, Any]) -> dict[str, Any]:
+def network_against_principal(cell: JsonObject) -> JsonDict:
     """Train a network with a linear decoder to reconstruct, and return its excess over principal components."""
     joint, K = problem(cell), cell["K"]
     solver = Gradient(

@@ -7,23 +7,29 @@ be compared at the same reconstruction error.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from firstk import PrefixEncoder
-from firstk._base.checks import require
-from firstk.metrics.task import linear_probe_accuracy
+from firstk.metrics import linear_probe_accuracy
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import Chart, Findings, Pictures, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from firstk_papers.balestriero2024.autoencoders import Autoencoder, Standardised
+    from firstk_papers.balestriero2024.eigenspaces import Pixels
+
 REVISION = 1
 NAMES = {False: "reconstruction only", True: "with classification"}
 LEVELS = 25  # errors at which a pair is compared
 SAME = 0.05  # training errors are the same when they differ by at most this share
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return cells for each width of the code: one without supervision, and one for each weight of it."""
     names = ("set", "rows", "test_rows", "shrink", "network", "width", "epochs", "batch", "rate", "shown")
     common = {name: settings[name] for name in (*names, "seed")}
@@ -34,7 +40,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Train one autoencoder on augmented images; return its history, its probes and some of its reconstructions.
 
     The loss is equation (8) of Balestriero and LeCun 2024, divided by lambda: the mean squared error plus `supervision`
@@ -54,7 +60,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     head = torch.nn.Linear(cell["code"], int(labels.max()) + 1)
     generator = torch.Generator().manual_seed(cell["seed"])
 
-    def loss(rows: Any) -> Any:
+    def loss(rows: Tensor) -> Tensor:
         batch = augmented(images.train[rows], generator)
         codes = network.encoder(batch)
         error = (network.decoder(codes) - batch).square().mean()
@@ -72,7 +78,9 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     return _record(cell, network, images, data, history)
 
 
-def _looked(network: Any, images: Any, labels: tuple[np.ndarray, np.ndarray]) -> tuple[float, float, float]:
+def _looked(
+    network: Autoencoder, images: Standardised, labels: tuple[np.ndarray, np.ndarray]
+) -> tuple[float, float, float]:
     """Return the training and test error, and the test accuracy of a linear probe of the code."""
     from firstk_papers.balestriero2024.convolutional import evaluated
 
@@ -85,7 +93,13 @@ def _looked(network: Any, images: Any, labels: tuple[np.ndarray, np.ndarray]) ->
     return errors[0], errors[1], float(probe)
 
 
-def _record(cell: Mapping[str, Any], network: Any, images: Any, data: Any, history: list[Any]) -> dict[str, Any]:
+def _record(
+    cell: JsonObject,
+    network: Autoencoder,
+    images: Standardised,
+    data: Pixels,
+    history: list[tuple[float, float, float]],
+) -> JsonDict:
     """Return the history, a nonlinear probe of the final code, and the first test images with their reconstructions."""
     from firstk_papers.balestriero2024.convolutional import as_rows, evaluated
 
@@ -117,13 +131,13 @@ def as_bytes(row: np.ndarray) -> str:
     return np.clip(np.rint(row * 255), 0, 255).astype(np.uint8).tobytes().hex()
 
 
-def pairs_of(results: Results) -> dict[int, dict[bool, dict[str, Any]]]:
+def pairs_of(results: Results) -> dict[int, dict[bool, JsonDict]]:
     """Return, for each width of the code, the network without supervision (False) and its twin (True).
 
     The twin has the strongest supervision that leaves the final training error the same, within 5 %; where none does,
     the weakest. Accuracy has no say in the choice.
     """
-    by_code: dict[int, dict[float, dict[str, Any]]] = {}
+    by_code: dict[int, dict[float, JsonDict]] = {}
     for cell, result in results:
         by_code.setdefault(cell["code"], {})[cell["supervision"]] = {**result, "supervision": cell["supervision"]}
     found = {}
@@ -135,12 +149,12 @@ def pairs_of(results: Results) -> dict[int, dict[bool, dict[str, Any]]]:
     return found
 
 
-def error_change(plain: Mapping[str, Any], guided: Mapping[str, Any], error: str) -> float:
+def error_change(plain: JsonObject, guided: JsonObject, error: str) -> float:
     """Return by what share supervision changes the final error."""
     return abs(guided[error][-1] / plain[error][-1] - 1)
 
 
-def gap_at_equal_error(pair: Mapping[bool, Mapping[str, Any]], error: str = "test_error") -> float | None:
+def gap_at_equal_error(pair: Mapping[bool, JsonObject], error: str = "test_error") -> float | None:
     """Return the least gain of the probe by supervision, over errors that both networks passed on their way.
 
     Both accuracies are read along training, as a function of the lowest error so far.
@@ -158,7 +172,7 @@ def gap_at_equal_error(pair: Mapping[bool, Mapping[str, Any]], error: str = "tes
     return float(np.min(np.interp(levels, *curves[True]) - np.interp(levels, *curves[False])))
 
 
-def compared(pair: Mapping[bool, Mapping[str, Any]]) -> dict[str, Any]:
+def compared(pair: Mapping[bool, JsonObject]) -> JsonDict:
     """Return how a pair differs at the end of training: errors as shares, accuracies as differences."""
     plain, guided = pair[False], pair[True]
     return {
@@ -171,8 +185,8 @@ def compared(pair: Mapping[bool, Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def widths(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 5: accuracy against error, for codes of several widths."""
+def widths(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 5: accuracy against error, for codes of several widths."""
     pairs = pairs_of(results)
     each = {code: compared(pair) for code, pair in pairs.items()}
     gaps = [found["gap_at_equal_error"] for found in each.values()]
@@ -211,8 +225,8 @@ def widths(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures, (*charts, relative, _table(results)), _notes(settings))
 
 
-def one_pair(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 7: one pair, with its curves, both probes and its reconstructions."""
+def one_pair(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 7: one pair, with its curves, both probes and its reconstructions."""
     (pair,) = pairs_of(results).values()
     epochs = tuple(float(e) for e in range(1, settings["epochs"] + 1))
     curves = {"train_error": "training error", "test_error": "test error", "linear": "linear probe"}
@@ -257,7 +271,7 @@ def _table(results: Results) -> Table:
     return Table("At the end of training", columns, rows)
 
 
-def _notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(settings: JsonObject) -> tuple[str, ...]:
     weights = " or ".join(str(weight) for weight in settings["supervisions"])
     return (
         f"Networks of one width begin with the same weights and see the same augmented images, {settings['epochs']} "

@@ -6,24 +6,19 @@ Both are here, as the first does not move and the second does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.denoising import Denoising
-from firstk.objectives.noise import GaussianNoise
-from firstk.solvers.closed_form import ClosedForm
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk import ClosedForm, Denoising, GaussianNoise, PrefixEncoder
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import Task, task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a set, with every sigma and every k."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each set, with every sigma and every k."""
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "sigmas": settings["sigmas"],
          "k": settings["k"], "seed": settings["seed"], "revision": REVISION}
@@ -31,7 +26,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return how far W^T V^T moves from its place at sigma = 0, relative to its norm, for each sigma and k."""
     rows = task(cell)
     X = (rows.X - rows.X.mean(axis=0)).astype(np.float64)
@@ -61,8 +56,8 @@ def supervised(V: np.ndarray, M: np.ndarray, Sxy: np.ndarray) -> np.ndarray:
     return np.linalg.solve(V @ M @ V.T, V @ Sxy).T @ V
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Both readouts against sigma; the largest movement over sets, sigmas and k."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report both readouts against sigma; the largest movement over sets, sigmas and k."""
     measures = {
         "clean_readout_moves": max(float(np.max(found["clean"])) for _, found in results),
         "noisy_readout_moves": min(float(np.max(found["noisy"])) for _, found in results),

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.solvers.closed_form import ClosedForm
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk import ClosedForm, PrefixEncoder
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.frame.panels import Chart, Findings, Series
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a width D, all with the same number of rows N; `timed` ones take the time as well."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each width D, all with the same number of rows N; `timed` ones take the time as well."""
     common = {name: settings[name] for name in ("N", "timed", "seed")}
     return [{"D": D, **common, "revision": REVISION} for D in settings["widths"]]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Compare the library, which never builds a D x D matrix here, with the eigenvectors of the one that does."""
     rng = np.random.default_rng(cell["seed"])
     N, D = cell["N"], cell["D"]
@@ -46,7 +44,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def relation(X: np.ndarray) -> dict[str, float]:
-    """For u with X X' u = a u: how far X'X (X'u) is from a X'u, and from a / |X'u| times it, as section 5.7 prints."""
+    """Return, for u with X X' u = a u, how far X'X (X'u) is from a X'u, and from a / |X'u| times it as printed."""
     a, u = (part[..., -1] for part in np.linalg.eigh(X @ X.T))
     w = X.T @ u
     image, norm = X.T @ (X @ w), float(np.linalg.norm(w))
@@ -55,7 +53,7 @@ def relation(X: np.ndarray) -> dict[str, float]:
 
 
 def printed_scaling_runs(X: np.ndarray) -> bool:
-    """Whether the last step of the printed code can be done: it divides *rows* of the D x N vectors by N values."""
+    """Tell whether the last step of the printed code runs: it divides *rows* of the D x N vectors by N values."""
     values, small = np.linalg.eigh(X @ X.T)
     vectors = X.T @ small
     positive = values > 0
@@ -66,8 +64,8 @@ def printed_scaling_runs(X: np.ndarray) -> bool:
     return True
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Say what holds of section 5.7, and what it saves."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report what holds of section 5.7, and what it saves."""
     found = [one for _, one in results]
     times = [one["seconds"] for one in found if one["seconds"]]
     measures = {

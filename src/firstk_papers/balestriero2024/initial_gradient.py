@@ -1,4 +1,4 @@
-"""Theorem 2: where the gradient comes from at initialisation, and what a linear decoder allows.
+"""Theorem 2: where the gradient comes from at initialization, and what a linear decoder allows.
 
 The gradient of the reconstruction error with respect to the code of a row is J'(g(f(x)) - x), J the Jacobian of the
 decoder. Its part that carries the data splits over principal axes: J' v_k <v_k, x>.
@@ -6,24 +6,27 @@ decoder. Its part that carries the data splits over principal axes: J' v_k <v_k,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.axes import Axes, principal_axes
+from firstk.evaluation.diagnosis import Axes, principal_axes
 from firstk_papers.balestriero2024.encoder_capacity import gaps, network_against_principal
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures, thinned
+from firstk_papers.balestriero2024.task_alignment import rounded_measures, thinned
 from firstk_papers.datasets.tasks import task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
+
+if TYPE_CHECKING:
+    from torch import nn
 
 REVISION = 1
 TOP = 0.9  # share of the variance that the top subspace holds, as in the paper's abstract
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every set with every decoder; every problem with a linear decoder; a network for each set."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return cells: every set with every decoder; every problem with a linear decoder; a network for each set."""
     common = {"seed": settings["seed"], "revision": REVISION}
     initial = [
         {"kind": "initial", **line, "decoder": decoder, "K": settings["K"], "width": settings["width"],
@@ -35,13 +38,13 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*initial, *free, *({"kind": "network", **line, **common} for line in settings["networks"])]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Answer the cell's kind of question."""
     return {"initial": _initial, "free": gaps, "network": network_against_principal}[cell["kind"]](cell)
 
 
-def _initial(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Share of gradient energy by principal axis, averaged over seeds of the initialisation."""
+def _initial(cell: JsonObject) -> JsonDict:
+    """Return the share of gradient energy by principal axis, averaged over seeds of the initialization."""
     rows = task(cell)
     axes = principal_axes(rows.moments())
     top = axes.reaching(TOP)
@@ -96,11 +99,11 @@ def jacobians(X: np.ndarray, decoder: str, K: int, width: int, seed: int) -> np.
     return J.numpy()
 
 
-def _stack(sizes: list[int], kind: Any) -> Any:
+def _stack(sizes: list[int], kind: type[nn.Module]) -> nn.Sequential:
     """Return a network of linear layers with activations between them."""
     from torch import nn
 
-    layers: list[Any] = []
+    layers: list[nn.Module] = []
     for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), kind()]
     return nn.Sequential(*layers[:-1])
@@ -127,8 +130,8 @@ def proof_bound(J: np.ndarray, X: np.ndarray, axes: Axes) -> float:
 # -- report ----------------------------------------------------------------------------------------------------------
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Energy at initialisation, and the equivalence for a linear decoder."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report energy at initialization, and the equivalence for a linear decoder."""
     initial = [(c, r) for c, r in results if c["kind"] == "initial"]
     free = [(c, r) for c, r in results if c["kind"] == "free"]
     excess = [r["excess"] for c, r in results if c["kind"] == "network"]
@@ -157,7 +160,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures=rounded_measures(measures), panels=_panels(settings, initial, free), notes=notes)
 
 
-def _panels(settings: Mapping[str, Any], initial: Results, free: Results) -> tuple[Chart, ...]:
+def _panels(settings: JsonObject, initial: Results, free: Results) -> tuple[Chart, ...]:
     charts = []
     for name in dict.fromkeys(title(cell) for cell, _ in initial):
         of_set = [(cell, found) for cell, found in initial if title(cell) == name]
@@ -176,5 +179,5 @@ def _panels(settings: Mapping[str, Any], initial: Results, free: Results) -> tup
     return tuple(charts)
 
 
-def _named(cell: Mapping[str, Any]) -> str:
+def _named(cell: JsonObject) -> str:
     return title(cell) if "set" in cell else f"Gaussian, D = {cell['D']}, N = {cell['N']}"

@@ -5,24 +5,20 @@ One cell is one shape (K, D, N) or set with one lambda.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.mixture import Mixture
-from firstk.solvers.gradient.settings import Gradient
+from firstk import Gradient, Mixture, PrefixEncoder
 from firstk_papers.balestriero2024.joint_problem import problem, solved
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.frame.panels import Chart, Findings, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 FAR = 1e-5  # a share of the loss at which a run has not arrived
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every problem with every lambda; a problem may ask for steps of its own."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return a cell for every problem with every lambda; a problem may ask for steps of its own."""
     steps = {name: settings[name] for name in ("steps", "learning_rate", "seed")}
     return [
         {**steps, **line, "lam": lam, "revision": REVISION}
@@ -31,7 +27,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return loss(t) minus loss at the optimum, as shares of the loss of an empty code."""
     joint, lam = problem(cell), float(cell["lam"])
     every = max(1, cell["steps"] // 100)
@@ -50,14 +46,14 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"epoch": epochs, "gap": rounded(gaps), "optimum_share": least / total}
 
 
-def name_of(cell: Mapping[str, Any]) -> str:
+def name_of(cell: JsonObject) -> str:
     """Name a problem by its set or its shape."""
     shape = f"{cell['set']}, K = {cell['K']}" if "set" in cell else f"K, D, N = {cell['K']}, {cell['D']}, {cell['N']}"
     return str(shape)
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 9: the gap against steps, a panel a problem, a line a lambda."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 9: the gap against steps, a panel a problem, a line a lambda."""
     measures = {
         "largest_final_gap": max(min(found["gap"]) for _, found in results),
         "least_gap": min(min(found["gap"]) for _, found in results),

@@ -6,28 +6,26 @@ out by their definitions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from firstk.evaluation.diagnosis.axes import principal_axes
+from firstk.evaluation.diagnosis import principal_axes
 from firstk_papers.balestriero2024.joint_problem import Joint, largest_sine, problem, solved, span
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 SAME = 1e-6
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a line of `problems`, each with its kind of question."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each line of `problems`, each with its kind of question."""
     common = {"lambdas": settings["lambdas"], "seed": settings["seed"], "revision": REVISION}
     return [{**line, **common} for line in settings["problems"]]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Answer the cell's kind of question."""
     return {"limits": _limits, "turned": _turned, "real": _real}[cell["kind"]](cell)
 
@@ -35,8 +33,8 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
 # -- corollary 1.1 ---------------------------------------------------------------------------------------------------
 
 
-def _limits(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Distance of W'V' from least squares, and of Z'V' from the principal projection, for every lambda."""
+def _limits(cell: JsonObject) -> JsonDict:
+    """Return the distance of W'V' from least squares, and of Z'V' from the principal projection, for every lambda."""
     joint, K = problem(cell), cell["K"]
     least_squares = np.linalg.lstsq(joint.X, joint.Y, rcond=None)[0]  # (p, q)
     axes = np.linalg.svd(joint.X, full_matrices=False)[2][:K]
@@ -50,8 +48,8 @@ def _limits(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"least_squares": rounded(supervised), "principal": rounded(unsupervised)}
 
 
-def corollary_11(settings: Mapping[str, Any], results: Results) -> Findings:
-    """How near the ends are at the smallest and the largest lambda; below C coordinates apart."""
+def corollary_11(settings: JsonObject, results: Results) -> Findings:
+    """Report how near the ends are at the smallest and the largest lambda; below C coordinates apart."""
     wide = [found for cell, found in results if cell["K"] >= cell["C"]]
     narrow = [found for cell, found in results if cell["K"] < cell["C"]]
     measures = {
@@ -76,8 +74,8 @@ def corollary_11(settings: Mapping[str, Any], results: Results) -> Findings:
 # -- proposition 1 ---------------------------------------------------------------------------------------------------
 
 
-def _turned(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Targets whose K directions are the rows' own, turned by an angle: into their span, or out of it.
+def _turned(cell: JsonObject) -> JsonDict:
+    """Try targets whose K directions are the rows' own, turned by an angle: into their span, or out of it.
 
     Returned for every angle: the dimension that the top-K eigenspaces of X'X and Y'Y share, and how far the span of
     the code moves over lambda.
@@ -101,8 +99,8 @@ def _turned(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"shared": shared, "moves": rounded(moves)}
 
 
-def _real(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Cosines between the top eigenspaces of X'X and Y'Y on a real set, at K = C - 1, and how far the code moves.
+def _real(cell: JsonObject) -> JsonDict:
+    """Return cosines between the top eigenspaces of X'X and Y'Y on a real set, at K = C - 1, and moves of the code.
 
     With balanced classes the eigenvalues of Y'Y are tied, so that no smaller K has an eigenspace of its own.
     """
@@ -118,8 +116,8 @@ def _real(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"cosines": rounded(cosines), "shared": int(np.sum(cosines > 1 - SAME)), "K": K, "moves": moves}
 
 
-def proposition_1(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Whether the condition suffices, whether it is needed, and whether real sets meet it."""
+def proposition_1(settings: JsonObject, results: Results) -> Findings:
+    """Report whether the condition suffices, whether it is needed, and whether real sets meet it."""
     turned = [(cell, found) for cell, found in results if cell["kind"] == "turned"]
     real = [(cell, found) for cell, found in results if cell["kind"] == "real"]
     flat = [(cell, *line) for cell, found in turned for line in zip(found["shared"], found["moves"], strict=True)]

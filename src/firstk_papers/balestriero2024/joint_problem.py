@@ -5,16 +5,13 @@ Shared by the studies that vary its weight lambda, its shape or its solver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
-from firstk.objectives.mixture import Mixture
-from firstk.solvers.closed_form import ClosedForm
+from firstk import ClosedForm, Mixture, PrefixEncoder
 from firstk_papers.datasets.tasks import task
+from firstk_papers.frame.types import JsonObject
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,7 @@ class Optimum:
         return float(np.sum((code @ self.W - joint.Y) ** 2) + lam * np.sum((code @ self.Z - joint.X) ** 2))
 
 
-def problem(cell: Mapping[str, Any]) -> Joint:
+def problem(cell: JsonObject) -> Joint:
     """Return the problem of a cell: a named set with one-hot labels, or Gaussian rows of the given shape.
 
     Gaussian rows have variances that fall as 1/j, and targets that depend on them with noise, so that neither part

@@ -6,16 +6,21 @@ The axes are read in bands of growing width, and a linear probe reads the code a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.stats import spearmanr
 
-from firstk._base.checks import require
-from firstk.metrics.ranking import rank_correlation
+from firstk.metrics import linear_probe_accuracy
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import Chart, Findings, Heatmap, Panel, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from firstk_papers.balestriero2024.autoencoders import Autoencoder, Standardised
+
 REVISION = 1
 LEARNED = 0.5  # a band is learned when half of its variance is reconstructed
 APPEALING = 0.8  # "look appealing" has no number in the paper: this share of the variance is reconstructed
@@ -24,14 +29,14 @@ RANKED = 6  # learned bands that it takes to speak of an order
 SHOWN = 6  # times drawn as spectra
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return one cell a network."""
     names = ("set", "rows", "test_rows", "shrink", "watched", "code", "width", "epochs", "batch", "rate", "times")
     common = {name: settings[name] for name in (*names, "seed")}
     return [{**common, "network": network, "revision": REVISION} for network in settings["networks"]]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Train one autoencoder; return, at times spaced evenly in logarithm, the loss in each band and the probe."""
     torch = require("torch", "torch", "firstk reproduce")
     from firstk_papers.balestriero2024.autoencoders import NETWORKS, standardised
@@ -45,7 +50,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     network = NETWORKS[cell["network"]](data.shape, cell["code"], cell["width"])
     both = network.both
 
-    def loss(rows: Any) -> Any:
+    def loss(rows: Tensor) -> Tensor:
         return (both(images.train[rows]) - images.train[rows]).square().mean()
 
     schedule = Schedule(cell["epochs"], cell["batch"], cell["rate"], one_cycle=False)
@@ -62,7 +67,14 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
 class _Watch:
     """Looks at a network now and then, and keeps what it sees."""
 
-    def __init__(self, cell: Mapping[str, Any], network: Any, images: Any, labels: tuple[Any, Any], axes: np.ndarray):
+    def __init__(
+        self,
+        cell: JsonObject,
+        network: Autoencoder,
+        images: Standardised,
+        labels: tuple[np.ndarray, np.ndarray],
+        axes: np.ndarray,
+    ):
         from firstk_papers.balestriero2024.convolutional import as_rows
 
         self.network, self.images, self.axes, self.n = network, images, axes, cell["watched"]
@@ -75,7 +87,6 @@ class _Watch:
 
     def look(self, step: int) -> None:
         """Measure the loss in each band, the loss as a whole, and the accuracy of a linear probe of the code."""
-        from firstk.metrics.task import linear_probe_accuracy
         from firstk_papers.balestriero2024.convolutional import as_rows, evaluated
 
         codes = evaluated(self.network.encoder, self.images.train[: self.n])
@@ -85,7 +96,7 @@ class _Watch:
         loss = float(np.square(left, dtype=np.float64).sum() / self.n)
         self.seen.append((step, band_sums(left, self.axes, self.edges), loss / self.whole, float(probe)))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonDict:
         """Return everything as JSON values; losses are shares of what the mean image leaves."""
         steps, bands, loss, probe = zip(*self.seen, strict=True)
         return {
@@ -122,9 +133,9 @@ def learned_at(steps: list[int], losses: list[float]) -> float | None:
     return float(steps[last] + share * (steps[last + 1] - steps[last]))
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Say in which order bands are learned, how much later the last than the first, and what the probe gains late."""
-    measures: dict[str, Any] = {}
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report the order in which bands are learned, how late the last one is, and what the probe gains late."""
+    measures: JsonDict = {}
     rows, censored = [], []
     for cell, found in results:
         name = TITLES[cell["network"]]
@@ -170,16 +181,16 @@ def _drawn(results: Results) -> list[Panel]:
     return [*drawn, *of_all]
 
 
-def _times(found: Mapping[str, Any]) -> list[float | None]:
+def _times(found: JsonObject) -> list[float | None]:
     return [learned_at(found["steps"], list(losses)) for losses in zip(*found["bands"], strict=True)]
 
 
-def _bands(found: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """First and last axis of each band, counted from 1."""
+def _bands(found: JsonObject) -> list[tuple[int, int]]:
+    """Return the first and last axis of each band, counted from 1."""
     return [(a + 1, b) for a, b in zip(found["edges"][:-1], found["edges"][1:], strict=True)]
 
 
-def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(found: JsonObject) -> JsonDict:
     """Return the measures of one network."""
     times, end = _times(found), float(found["steps"][-1])
     known = [(i, at) for i, at in enumerate(times) if at is not None]
@@ -189,7 +200,7 @@ def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
     good = [i for i, loss in enumerate(found["loss"]) if loss <= 1 - APPEALING]
     return {
         "top_first": times[0] == first,
-        "order": float(rank_correlation(*np.array(order).T)) if len(known) >= RANKED else None,
+        "order": float(spearmanr(*np.array(order).T).statistic) if len(known) >= RANKED else None,
         "last_to_first": last / max(first, 1.0),
         "learned_bands": len(known),
         "appealing_at": found["steps"][good[0]] if good else None,
@@ -199,18 +210,18 @@ def _summary(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _middles(found: Mapping[str, Any]) -> tuple[float, ...]:
+def _middles(found: JsonObject) -> tuple[float, ...]:
     """Return the middle axis of each band, on a logarithmic scale."""
     return tuple(round(float(np.sqrt(a * b)), 3) for a, b in _bands(found))
 
 
-def _probe(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Series:
+def _probe(cell: JsonObject, found: JsonObject) -> Series:
     """Draw accuracy over steps; the look before training has no place on a logarithmic axis."""
     steps = tuple(float(step) for step in found["steps"][1:])
     return Series(TITLES[cell["network"]], steps, rounded(found["probe"][1:]))
 
 
-def _spectra(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Chart:
+def _spectra(cell: JsonObject, found: JsonObject) -> Chart:
     """Draw the loss along each axis, at some times, beside the variance of the data there (the paper's black line)."""
     x = _middles(found)
     picked = np.unique(np.linspace(1, len(found["steps"]) - 1, SHOWN).round().astype(int))
@@ -223,13 +234,13 @@ def _spectra(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Chart:
     return Chart(title, "principal axis", "loss along it", tuple(series), x_scale="log", y_scale="log")
 
 
-def _map(cell: Mapping[str, Any], found: Mapping[str, Any]) -> Heatmap:
+def _map(cell: JsonObject, found: JsonObject) -> Heatmap:
     values = tuple(zip(*(rounded(min(share, 1.0) for share in row) for row in found["bands"]), strict=True))
     title = f"{TITLES[cell['network']]}: share of loss left"
     return Heatmap(title, "look at the network, evenly in log(steps)", "band of axes, the top first", values, 0.0, 1.0)
 
 
-def _rows(title: str, found: Mapping[str, Any]) -> list[tuple[str | float | int | None, ...]]:
+def _rows(title: str, found: JsonObject) -> list[tuple[str | float | int | None, ...]]:
     ends = found["bands"][-1]
     return [
         (title, f"{a:,} to {b:,}" if b > a else f"{a:,}", round(end, 3), None if at is None else round(at, 1))

@@ -6,26 +6,23 @@ as equation (9) has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.alignment import raw_axes
-from firstk.evaluation.diagnosis.axes import Readout, principal_axes
-from firstk.evaluation.diagnosis.noise import denoising_axes
-from firstk.objectives.noise import GaussianNoise, Masking, image_patches
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk import GaussianNoise, Masking, image_patches
+from firstk.evaluation.diagnosis import Readout, denoising_axes, principal_axes, raw_axes
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import TITLES, task
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 SMALL_K, LARGE_K = 4, 64
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a set and patch, with every rate, and one for Gaussian noises; `raw` sets also about the origin."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return a cell for each set and patch, with every rate, and one of Gaussian noises; `raw` sets about the origin too."""
     families = [[{"patch": patch, "dropped": rate} for rate in settings["dropped"]] for patch in settings["patches"]]
     gaussian = [{"sigma": sigma} for sigma in settings["sigmas"]]
     return [
@@ -37,7 +34,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return alignment for k up to `most`, plain and under every noise, and test accuracy of the same readouts."""
     rows = task(cell)
     moments = rows.moments()
@@ -49,16 +46,16 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     ks = np.unique(np.rint(np.geomspace(1, d, 24)).astype(int))
     U, total = axes.whitened(rows.X_test), float(np.sum(axes.gains**2))
 
-    def judged(readout: Readout) -> dict[str, Any]:
+    def scores(readout: Readout) -> JsonDict:
         accuracy = readout.scores(U, rows.y_test, ks, "accuracy").mean(axis=0)
         return {"alignment": rounded(readout.explained()[ks - 1] / total), "accuracy": rounded(accuracy)}
 
     noises = (noise_of(noise, St, rows.shape) for noise in cell["noises"])
     codes = (axes.basis(denoising_axes(noise, St, d, start=axes.P)) for noise in noises)
-    return {"k": ks.tolist(), "plain": judged(Readout(axes)), "under": [judged(Readout(axes, Q)) for Q in codes]}
+    return {"k": ks.tolist(), "plain": scores(Readout(axes)), "under": [scores(Readout(axes, Q)) for Q in codes]}
 
 
-def noise_of(noise: Mapping[str, Any], St: np.ndarray, shape: tuple[int, ...] | None) -> GaussianNoise | Masking:
+def noise_of(noise: JsonObject, St: np.ndarray, shape: tuple[int, ...] | None) -> GaussianNoise | Masking:
     """Return the noise of a cell; `sigma` counts in root mean variances of a coordinate, `patch` in pixels."""
     if "sigma" in noise:
         return GaussianNoise(sigma=float(noise["sigma"] * np.sqrt(np.trace(St) / len(St))))
@@ -66,7 +63,7 @@ def noise_of(noise: Mapping[str, Any], St: np.ndarray, shape: tuple[int, ...] | 
     return Masking(keep=1 - noise["dropped"], patches=patches)
 
 
-def noise_name(noise: Mapping[str, Any]) -> str:
+def noise_name(noise: JsonObject) -> str:
     """Name the noise of a cell in a figure.
 
     Examples
@@ -85,7 +82,7 @@ class Effect:
 
     set: str
     centred: bool
-    noise: Mapping[str, Any]
+    noise: JsonObject
     k: np.ndarray
     change: np.ndarray
     accuracy: np.ndarray
@@ -107,11 +104,11 @@ def effects(results: Results) -> list[Effect]:
 # -- report ----------------------------------------------------------------------------------------------------------
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 6: relative change of alignment against k, by patch and rate."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 6: relative change of alignment against k, by patch and rate."""
     found = effects(results)
     names = list(dict.fromkeys(effect.set for effect in found))
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     for name in names:
         measures |= _measures_of(name, [effect for effect in found if effect.set == name and effect.centred])
     for name in settings["raw"]:
@@ -122,9 +119,9 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures=rounded_measures(measures), panels=panels, notes=_notes(results))
 
 
-def _measures_of(name: str, found: list[Effect]) -> dict[str, Any]:
+def _measures_of(name: str, found: list[Effect]) -> JsonDict:
     """Return the extremes of the change on one set, by patch, and where masking helps most."""
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     masks = [effect for effect in found if effect.noise.get("dropped")]
     for patch in dict.fromkeys(effect.noise["patch"] for effect in masks):
         changes = np.array([effect.change for effect in masks if effect.noise["patch"] == patch])
@@ -150,7 +147,7 @@ def _measures_of(name: str, found: list[Effect]) -> dict[str, Any]:
 
 
 def _chart(name: str, patch: int, found: list[Effect]) -> Chart:
-    """One panel a patch and set, as in the paper; lines are rates."""
+    """Return a panel of a patch and set, as in the paper; lines are rates."""
     lines = tuple(
         Series(f"{100 * effect.noise['dropped']:g} % dropped", tuple(effect.k.tolist()), tuple(rounded(effect.change)))
         for effect in found

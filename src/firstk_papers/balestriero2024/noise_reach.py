@@ -7,24 +7,22 @@ against random targets, and against the labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from firstk.evaluation.diagnosis.axes import Readout, principal_axes
-from firstk.evaluation.diagnosis.noise import NOTHING, denoising_axes, effect_of
+from firstk.evaluation.diagnosis import Readout, denoising_axes, effect_of, principal_axes
 from firstk_papers.balestriero2024.masking_alignment import noise_name, noise_of
-from firstk_papers.balestriero2024.task_alignment import Results, rounded_measures
+from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import task, title
 from firstk_papers.frame.panels import Chart, Findings, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 2
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a set, with every noise."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each set, with every noise."""
     return [
         {"set": line["set"], "rows": line.get("rows"), "pool": line.get("pool", 1), "noises": settings["noises"],
          "targets": settings["targets"], "seed": settings["seed"], "revision": REVISION}
@@ -32,7 +30,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return, for each noise, what it could move at most, and what three kinds of targets moved."""
     rows = task(cell)
     moments = rows.moments()
@@ -80,8 +78,8 @@ def random_changes(Q: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
     return np.sum((Q.T @ targets) ** 2, axis=0) - np.sum(targets[: Q.shape[1]] ** 2, axis=0)
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Say which noises can help, and whether the bound is right and reached."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report which noises can help, and whether the bound is right and reached."""
     lines = [
         (title(cell), line, "sigma" in noise)
         for cell, found in results
@@ -94,7 +92,6 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "masking_could_move": min(max(line["could_move"]) for _, line, gaussian in lines if not gaussian),
         "worst_target_off_bound": float(max(np.abs(gap).max() for gap in gaps)),
         "greatest_excess_over_bound": float(max(excess.max() for excess in seen)),
-        "verdict_threshold": NOTHING,
     }
     charts = tuple(
         Chart(
@@ -106,7 +103,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     )  # fmt: skip
     table = Table(
         "Can it help any task?",
-        ("set", "noise", "verdict", "could move R^2 by", "labels moved by"),
+        ("set", "noise", "outcome", "could move R^2 by", "labels moved by"),
         tuple(
             (name, line["name"], "it can" if line["can_help"] else "it cannot", max(line["could_move"]),
              max(line["labels"], key=abs))

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from firstk_papers.frame.panels import Findings, Pictures
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
 REVISION = 1
 TITLES = {"cifar10": "CIFAR-10", "fashion-mnist": "Fashion-MNIST"}
 SPREAD = 2.5  # standard deviations between grey and either end of the scale
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return one cell a set."""
     common = {name: settings[name] for name in ("shown", "shrink", "pairs")}
     return [{**common, "set": part["name"], "rows": part["rows"], "revision": REVISION} for part in settings["sets"]]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Project the first test image of each of some classes on both ends; return pictures and what each end holds."""
     from firstk_papers.balestriero2024.eigenspaces import eigenspaces, pixels
 
@@ -60,7 +57,7 @@ def detail(X: np.ndarray, shape: tuple[int, int, int]) -> float:
     return float(differences / np.square(images).sum())
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Show each set's images above what the ends of the spectrum keep of them."""
     measures: dict[str, float] = {}
     panels = []

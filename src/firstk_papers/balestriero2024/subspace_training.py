@@ -5,15 +5,19 @@ A cell is one network: a set, an end and a share of variance, a loss, with or wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk._base.checks import require
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Generator, Tensor, nn
+
 REVISION = 1
 TITLES = {"cifar10": "CIFAR-10", "fashion-mnist": "Fashion-MNIST"}
 BACKGROUND, PLAIN = "cifar10", "fashion-mnist"  # the set with background, and the one without
@@ -21,7 +25,7 @@ BACKGROUND, PLAIN = "cifar10", "fashion-mnist"  # the set with background, and t
 ABSTRACT, DEPICTED = (0.9, 0.2), (0.75, 0.25)
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return a cell for each network of each grid; a grid names sets, augmentation, and the shares of both ends."""
     common = {name: settings[name] for name in ("loss", "test_rows", "shrink", "epochs", "batch", "rate", "width")}
     found = []
@@ -34,7 +38,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Train one network on projected images; return its accuracy on test images projected the same way."""
     torch = require("torch", "torch", "firstk reproduce")
     from firstk_papers.balestriero2024.convolutional import Schedule, as_images, classifier, evaluated, training
@@ -58,13 +62,15 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"accuracy": float(hits.mean()), "axes": k, "kept": spaces.kept(cell["end"], k), "tested": len(hits)}
 
 
-def _loss(cell: Mapping[str, Any], network: Any, images: Any, labels: Any, generator: Any) -> Any:
+def _loss(
+    cell: JsonObject, network: nn.Module, images: Tensor, labels: Tensor, generator: Generator
+) -> Callable[[Tensor], Tensor]:
     """Return the loss of a batch: cross-entropy, or the squared distance from one-hot labels."""
     from torch.nn import functional
 
     from firstk_papers.balestriero2024.convolutional import augmented
 
-    def of_rows(rows: Any) -> Any:
+    def of_rows(rows: Tensor) -> Tensor:
         batch = augmented(images[rows], generator) if cell["augment"] else images[rows]
         scores = network(batch)
         if cell["loss"] == "cross_entropy":
@@ -75,9 +81,9 @@ def _loss(cell: Mapping[str, Any], network: Any, images: Any, labels: Any, gener
     return of_rows
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Compare the two ends in every grid: at equal shares of variance, and at the pairs that the paper names."""
-    # A tier that leaves a grid out still names its measures: they are not judged there.
+    # A tier that leaves a grid out still names its measures: they are not evaluated there.
     measures = {
         f"{_name(part, augment)}_{key}": value
         for part in TITLES
@@ -115,7 +121,7 @@ def _name(part: str, augment: bool) -> str:
     return f"{part.partition('-')[0]}_{'augmented' if augment else 'plain'}"
 
 
-def compared(results: Results) -> dict[str, Any]:
+def compared(results: Results) -> JsonDict:
     """Return the gap (bottom less top) at shares that both ends have, and at the paper's pairs; None where missing."""
     accuracy = {(cell["end"], cell["share"]): found["accuracy"] for cell, found in results}
     shares = sorted(share for end, share in accuracy if end == "top" and ("bottom", share) in accuracy)
@@ -136,7 +142,7 @@ def compared(results: Results) -> dict[str, Any]:
     }
 
 
-def _across_sets(measures: Mapping[str, Any]) -> dict[str, Any]:
+def _across_sets(measures: JsonObject) -> JsonDict:
     """Return how much larger the mean gap is with background than without, in each half of the figure."""
     found = {}
     for augment, kind in ((False, "plain"), (True, "augmented")):
@@ -146,7 +152,7 @@ def _across_sets(measures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chart(title: str, results: Results) -> Chart:
-    """Accuracy against the share of variance that is really kept, one line an end."""
+    """Return a chart of accuracy against the share of variance that is really kept, one line an end."""
     series = []
     for end in ("top", "bottom"):
         points = sorted((100 * found["kept"], found["accuracy"]) for cell, found in results if cell["end"] == end)

@@ -5,15 +5,12 @@ All of it is read off the eigenvectors of the scatter: nothing is trained. One c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from firstk.evaluation.diagnosis.alignment import FORMS, align, aligned, raw_axes
-from firstk.evaluation.diagnosis.axes import Axes, Readout, principal_axes
+from firstk.evaluation.diagnosis import FORMS, Axes, Readout, align, aligned, principal_axes, raw_axes
 from firstk_papers.datasets.tasks import Task, task, title
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 REVISION = 1
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
@@ -21,17 +18,15 @@ POINTS = 60
 FIFTH = "20 %"
 BALANCED = ("fashion-mnist", "cifar10")
 
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a line of `tasks`: set, and where given rows, pool and whether labels are shuffled."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each line of `tasks`: set, and where given rows, pool and whether labels are shuffled."""
     return [
         {"rows": None, "pool": 1, **line, "seed": settings["seed"], "revision": REVISION} for line in settings["tasks"]
     ]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return alignment(k) in all forms, about the mean and about the origin, and held-out R^2 beside it."""
     rows = task(cell)
     moments = rows.moments()
@@ -67,15 +62,15 @@ def thinned(rank: int) -> list[int]:
     return np.unique(np.rint(both).astype(int)).tolist()
 
 
-def held_out(axes: Axes, rows: Task) -> dict[str, Any]:
+def held_out(axes: Axes, rows: Task) -> JsonDict:
     """Return R^2 on test rows of the readouts of the first k principal coordinates, at shares of the rank."""
     ks = np.unique([max(1, round(share * axes.rank)) for share in SHARES])
     scores = Readout(axes).scores(axes.whitened(rows.X_test), rows.y_test, ks, "r2").mean(axis=0)
     return {"k": ks.tolist(), "r2": rounded(scores)}
 
 
-def _raw(axes: Axes, ks: list[int]) -> dict[str, Any]:
-    """Curves about the origin, as the paper prints them; their rank may differ by one from that about the mean."""
+def _raw(axes: Axes, ks: list[int]) -> JsonDict:
+    """Return curves about the origin, as the paper prints them; their rank may differ by one from the other."""
     curves = [aligned(axes, form) for form in FORMS]
     return {curve.label: rounded([curve.at(min(k, axes.rank)) for k in ks]) for curve in curves}
 
@@ -97,10 +92,10 @@ def _checks(axes: Axes, raw: Axes) -> dict[str, float]:
 # -- reports ---------------------------------------------------------------------------------------------------------
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 2: alignment against k and against k over the width, and the same with chance taken off."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 2: alignment against k and against k over the width, and the same with chance taken off."""
     named = {cell["set"]: found for cell, found in results}
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     for name, found in named.items():
         measures |= {
             f"{name}_at_20": at_width(found, 0.2),
@@ -119,8 +114,8 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures=rounded_measures(measures), panels=_figure_2(results), notes=_notes(results))
 
 
-def corollary_12(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Corollary 1.2: every curve rises and ends at 1; which form is the supervised error."""
+def corollary_12(settings: JsonObject, results: Results) -> Findings:
+    """Report corollary 1.2: every curve rises and ends at 1; which form is the supervised error."""
     found = [result for _, result in results]
     # Rows drawn at random leave no set balanced.
     balanced = [one["forms_apart"] for cell, one in results if cell["set"] in BALANCED and not cell["rows"]]
@@ -142,8 +137,8 @@ def corollary_12(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures=rounded_measures(measures), panels=panels)
 
 
-def factors(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Section 3.1: resolution, and beside it the number of rows, and labels that say nothing, at the same images."""
+def factors(settings: JsonObject, results: Results) -> Findings:
+    """Report section 3.1: resolution, the number of rows, and shuffled labels, at the same images."""
     first = results[0][0]
     true = [(cell, found) for cell, found in results if not cell.get("shuffled")]
     by_pool = {cell["pool"]: found for cell, found in true if cell["rows"] == first["rows"]}
@@ -161,19 +156,19 @@ def factors(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures=rounded_measures(measures), panels=_figure_2(results)[1:], notes=_notes(results))
 
 
-def key(cell: Mapping[str, Any]) -> str:
+def key(cell: JsonObject) -> str:
     """Name a cell in measures."""
     pool, rows = cell["pool"], cell["rows"]
     return cell["set"] + (f"_pool{pool}" if pool > 1 else "") + (f"_rows{rows}" if rows else "")
 
 
-def at_width(found: Mapping[str, Any], share: float) -> float:
+def at_width(found: JsonObject, share: float) -> float:
     """Return alignment, equation (7) about the origin, at the k nearest to this share of the input dimension."""
     k = np.array(found["k"])
     return float(found["raw"]["equation_7"][int(np.argmin(np.abs(k - share * found["width"])))])
 
 
-def rounded_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
+def rounded_measures(measures: JsonObject) -> JsonDict:
     """Round the numbers among measures to six digits."""
     return {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in measures.items()}
 

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from firstk._base.prefix_weights import resolve_omega
-from firstk.orderings import NestedDropout, NonuniformL2
-from firstk.orderings._conditioning import condition_number, hessian_extremes
+from firstk.orderings import NestedDropout, NonuniformL2, condition_number, hessian_extremes
 from firstk_papers.frame.instances import (
-    Cell,
-    Results,
     extremes,
     floats,
     increasing,
@@ -27,10 +22,12 @@ from firstk_papers.frame.instances import (
     line,
     measuring,
     of_check,
+    prefix_weights,
     values,
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 cells = instance_cells
 
@@ -97,7 +94,7 @@ def nested_values(s: np.ndarray, keep: np.ndarray, d: int) -> np.ndarray:
 
 def nested_condition(s: np.ndarray, prior: np.ndarray, d: int) -> float:
     """Return the condition number of that Hessian, its d exact zeros apart."""
-    found = nested_values(s, resolve_omega(prior, d).cum, d)
+    found = nested_values(s, prefix_weights(NestedDropout(prior=floats(prior)), d).cum, d)
     low, high = found.min(), found.max()
     return float(high / low) if low > 1e-13 * high else float("inf")
 
@@ -105,7 +102,7 @@ def nested_condition(s: np.ndarray, prior: np.ndarray, d: int) -> float:
 # -- checks ------------------------------------------------------------------------------------------------------
 
 
-def _l2(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+def _l2(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
     """Check the bound, and its two halves, for drawn penalties."""
     d = cell["d"]
     s = spectrum[:d]
@@ -123,7 +120,7 @@ def _l2(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str,
     }
 
 
-def _l2_tightest(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+def _l2_tightest(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
     """Search spectra and penalties for the smallest ratio of condition number and bound."""
     d = cell["d"]
 
@@ -146,12 +143,12 @@ def _l2_tightest(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> 
     }
 
 
-def _nested(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+def _nested(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
     """Check the bound, and its two halves, for drawn priors and for the geometric one of Bao et al. 2020 H.1."""
     d = cell["d"]
     s, found = spectrum, []
-    for prior in (rng.dirichlet(np.ones(d)) + 0.02, NestedDropout(0.9).measure(d, None).omega):
-        keep = resolve_omega(prior, d).cum
+    for prior in (rng.dirichlet(np.ones(d)) + 0.02, prefix_weights(NestedDropout(0.9), d).omega):
+        keep = prefix_weights(NestedDropout(prior=floats(prior)), d).cum
         eigenvalues = nested_values(s, keep, d)
         low, high = eigenvalues.min(), eigenvalues.max()
         rotation = np.min((s[: d - 1] - s[1:d]) * (keep[:-1] - keep[1:])) / 4
@@ -164,13 +161,13 @@ def _nested(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[
     return {name: float(pick(column)) for name, column, pick in picked}
 
 
-def _prior(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+def _prior(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
     """Compare the prior of Bao et al. 2020 D with others: by its own bound, and by the true condition number."""
     d = cell["d"]
     s = spectrum[:d]
     tiny = best_prior(s, 1e-9)
-    others = [np.ones(d) / d, NestedDropout(0.9).measure(d, None).omega, *rng.dirichlet(np.ones(d), 200)]
-    bounds = [nested_bound_given(s, resolve_omega(prior, d).cum) for prior in others]
+    others = [np.ones(d) / d, prefix_weights(NestedDropout(0.9), d).omega, *rng.dirichlet(np.ones(d), 200)]
+    bounds = [nested_bound_given(s, prefix_weights(NestedDropout(prior=floats(prior)), d).cum) for prior in others]
     limit = float(8 * s[0] * np.sum(1 / (s[:-1] - s[1:])))
     lasts = np.logspace(-9, -0.3, 30)
     true = [nested_condition(s, best_prior(s, last), d) for last in lasts]
@@ -184,7 +181,7 @@ def _prior(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[s
     start = np.log(best_prior(s, float(lasts[int(np.argmin(true))])))
     ours = np.exp(log_condition(_polished(log_condition, start)))
     return {
-        "bound_over_limit": nested_bound_given(s, resolve_omega(tiny, d).cum) / limit,
+        "bound_over_limit": nested_bound_given(s, prefix_weights(NestedDropout(prior=floats(tiny)), d).cum) / limit,
         "others_over_limit": min(bounds) / limit,
         "limit_over_final": limit / nested_bound(s),
         "boundary_over_best": true[0] / float(ours),
@@ -197,8 +194,8 @@ def _prior(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[s
     }
 
 
-def _boundary(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """Problem (16) on penalties in [margin, 1 - margin] sigma_k^2: the smaller the margin the lower its optimum.
+def _boundary(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
+    """Solve (16) on penalties in [margin, 1 - margin] sigma_k^2: the smaller the margin the lower its optimum.
 
     The true condition number has no limit there: lambda_1 = 0 leaves the scale of axis 1 free.
     """
@@ -247,8 +244,8 @@ def _best_condition(s: np.ndarray, lam: np.ndarray) -> float:
     return float(np.exp(log_condition(_polished(log_condition, start))))
 
 
-def _growth(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """Condition numbers and bounds as k grows, for evenly spaced sigma between ends that stay."""
+def _growth(cell: JsonObject, spectrum: np.ndarray, rng: np.random.Generator) -> JsonDict:
+    """Return condition numbers and bounds as k grows, for evenly spaced sigma between ends that stay."""
     d = cell["d"]
     s = np.linspace(cell["spread"], 1, d) ** 2
     uniform = np.ones(d) / d
@@ -330,7 +327,7 @@ def _slope(part: Results, name: str) -> float:
     return float(np.log(high / low) / np.log(b / a))
 
 
-def nonuniform(settings: Mapping[str, Any], results: Results) -> Findings:
+def nonuniform(settings: JsonObject, results: Results) -> Findings:
     """Report on the bound of section 4.3."""
     drawn, tight, edge, growth = (of_check(results, name) for name in ("l2", "l2_tightest", "boundary", "growth"))
     shown = edge[-1][1]
@@ -365,7 +362,7 @@ def nonuniform(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def nested(settings: Mapping[str, Any], results: Results) -> Findings:
+def nested(settings: JsonObject, results: Results) -> Findings:
     """Report on the bound of section 5."""
     drawn, growth = of_check(results, "nested"), of_check(results, "growth")
     named = {"ratio": "section 5", "ratio_given": "appendix D, prior given"}
@@ -380,7 +377,7 @@ def nested(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def prior(settings: Mapping[str, Any], results: Results) -> Findings:
+def prior(settings: JsonObject, results: Results) -> Findings:
     """Report on the prior of appendix D."""
     part = of_check(results, "prior")
     shown = part[-1][1]

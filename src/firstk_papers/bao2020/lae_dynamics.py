@@ -6,13 +6,11 @@ Figures 2 and 3 read the same full-batch runs; 7 and 8 are the runs in batches. 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder
+from firstk import Gradient, NonuniformL2, PrefixEncoder
 from firstk.exceptions import IllegalCombinationError
-from firstk.solvers import Gradient
 from firstk_papers.bao2020.lae_spectra import mnist_of, spectrum_of
 from firstk_papers.bao2020.lae_training import (
     MODELS,
@@ -24,17 +22,16 @@ from firstk_papers.bao2020.lae_training import (
     plain_trace,
     trained,
 )
-from firstk_papers.frame.panels import Chart, Findings, Heatmap, Mark, Pictures, Series, Table, rounded
+from firstk_papers.frame.panels import Chart, Findings, Heatmap, Mark, Panel, Pictures, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 LEVELS = (0.5, 0.3, 0.1, 0.01)
 ALIGNED = 0.3  # the axis distance at which Bao et al. 2020 figure 4 calls a model aligned
 _SHOWN = 10  # decoder columns drawn as images
-_REGULARISED = ("nonuniform_l2", "deterministic_nd")
-
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
+_REGULARIZED = ("nonuniform_l2", "deterministic_nd")
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return one recipe a model and optimizer, with the learning rate that Bao et al. 2020 tuned for it (table 2)."""
     data = mnist_of(settings)
     shared = {name: settings[name] for name in ("k", "batch", "seed")} | {"data": data, "revision": REVISION}
@@ -55,10 +52,10 @@ def _snapshots(wanted: list[int], epochs: int) -> list[int]:
     return sorted({min(epoch, epochs) for epoch in wanted})
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Train one recipe; return its trace, U^T W2 at the snapshots, and the decoder as images."""
     watch = trained(cell, looks(cell["epochs"]), cell["snapshots"])
-    found: dict[str, Any] = {"trace": plain_trace(watch), "penalised_away": _penalised_away(cell)}
+    found: JsonDict = {"trace": plain_trace(watch), "penalised_away": _penalised_away(cell)}
     if watch.decoder is not None:
         found["overlaps"] = {str(epoch): [list(rounded(row)) for row in kept] for epoch, kept in watch.kept.items()}
         rotated = on_moments(cell)
@@ -67,12 +64,10 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _penalised_away(cell: Mapping[str, Any]) -> list[int]:
+def _penalised_away(cell: JsonObject) -> list[int]:
     """Return the components with lambda_k >= sigma_k^2, which vanish at the optimum (theorem 3 excludes them)."""
     if "l2" not in cell["model"]:
         return []
-    from firstk.orderings import NonuniformL2
-
     values = spectrum_of(cell["data"]).values
     k = cell["k"]
     uniform = cell["model"] == "uniform_l2"
@@ -89,24 +84,24 @@ def _grey(column: np.ndarray) -> str:
 # -- figures 2, 7, 8 ---------------------------------------------------------------------------------------------
 
 
-def distances(settings: Mapping[str, Any], results: Results) -> Findings:
+def distances(settings: JsonObject, results: Results) -> Findings:
     """Report both distances over epochs, a pair of charts an optimizer, and when each model is aligned."""
     traces = {(cell["model"], cell["optimizer"]): result["trace"] for cell, result in results}
-    panels: list[Any] = []
+    panels: list[Panel] = []
     for optimizer, label in (("nesterov", "Nesterov, momentum 0.9"), ("adam", "Adam")):
         chosen = {model: trace for (model, name), trace in traces.items() if name == optimizer}
         panels.append(_chart(f"Axis distance, {label}", "axis", chosen, "linear", (Mark(ALIGNED, "y", "0.3"),)))
         panels.append(_chart(f"Subspace distance, {label}", "subspace", chosen, "log", ()))
     panels.append(_arrivals(results))
     return Findings(
-        measures=_measures(traces) | {"adam_refused_for_rotation": _refused()},
+        measures=_measures(traces) | {"adam_refused_for_rotation": _adam_raises()},
         panels=tuple(panels),
         notes=_notes(settings, results),
         censored=_censored(settings, results),
     )
 
 
-def _chart(title: str, name: str, traces: Mapping[str, Any], y_scale: str, marks: tuple[Mark, ...]) -> Chart:
+def _chart(title: str, name: str, traces: JsonObject, y_scale: str, marks: tuple[Mark, ...]) -> Chart:
     series = tuple(Series(MODELS[model], tuple(trace["epoch"]), tuple(trace[name])) for model, trace in traces.items())
     return Chart(title, "epochs", f"{name} distance", series, x_scale="log", y_scale=y_scale, marks=marks)
 
@@ -124,9 +119,9 @@ def _arrivals(results: Results) -> Table:
     return Table("Epochs until a distance is reached", (*columns, "axis, end", "subspace, end"), tuple(rows))
 
 
-def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
+def _measures(traces: Mapping[tuple[str, str], JsonObject]) -> JsonDict:
     """Return numbers for claims: when models align, against one another and against their subspace."""
-    found: dict[str, Any] = {}
+    found: JsonDict = {}
     for (model, optimizer), trace in traces.items():
         found[f"{model}_{optimizer}_axis_end"] = trace["axis"][-1]
         found[f"{model}_{optimizer}_aligned_at"] = first_below(trace, "axis", ALIGNED)
@@ -143,13 +138,15 @@ def _measures(traces: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
         if plain is not None and adam is not None:
             found[f"{model}_nesterov_over_adam"] = _at_least(plain, "axis", adam, "axis")
             found[f"{model}_end_beyond_adam"] = _beyond(plain, adam)
-    pair = [traces.get((model, "nesterov")) for model in _REGULARISED]
-    if None not in pair:
+    pair = [traces[model, "nesterov"] for model in _REGULARIZED if (model, "nesterov") in traces]
+    if len(pair) == 2:
         found["nonuniform_over_deterministic_nd"] = _at_least(pair[0], "axis", pair[1], "axis")
     return found
 
 
-def _at_least(slow: Any, slow_name: str, quick: Any, quick_name: str, level: float = ALIGNED) -> float | None:
+def _at_least(
+    slow: JsonObject, slow_name: str, quick: JsonObject, quick_name: str, level: float = ALIGNED
+) -> float | None:
     """Return the ratio of the epochs at which two distances fall below `level`.
 
     A slow run that ends before that counts with its length: the ratio is then a bound from below. None where nothing
@@ -161,15 +158,15 @@ def _at_least(slow: Any, slow_name: str, quick: Any, quick_name: str, level: flo
     return round((late or slow["epoch"][-1]) / arrived, 3)
 
 
-def _beyond(one: Any, other: Any) -> float:
+def _beyond(one: JsonObject, other: JsonObject) -> float:
     """Return how much larger the axis distance of one run is than that of the other, after the same epochs."""
     common = min(one["epoch"][-1], other["epoch"][-1])
     last = [max(i for i, epoch in enumerate(trace["epoch"]) if epoch <= common) for trace in (one, other)]
     return round(one["axis"][last[0]] - other["axis"][last[1]], 5)
 
 
-def _refused() -> bool:
-    """Tell whether firstk refuses Adam for the rotation-augmented gradient, which is the gradient of no loss."""
+def _adam_raises() -> bool:
+    """Tell whether firstk raises an error on Adam with the rotation-augmented gradient, the gradient of no loss."""
     rows = np.random.default_rng(0).normal(size=(20, 4))
     try:
         PrefixEncoder(2, ordering="rotation", solver=Gradient(optimizer=OPTIMIZERS["adam"])).fit(rows)
@@ -178,7 +175,7 @@ def _refused() -> bool:
     return False
 
 
-def _notes(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
+def _notes(settings: JsonObject, results: Results) -> tuple[str, ...]:
     notes = []
     for cell, result in results:
         if result["penalised_away"] and cell["optimizer"] == "nesterov":
@@ -194,8 +191,8 @@ def _notes(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
-    """Say which runs were stopped before the paper's number of epochs with their axes not yet found."""
+def _censored(settings: JsonObject, results: Results) -> tuple[str, ...]:
+    """List the runs that were stopped before the paper's number of epochs with their axes not yet found."""
     said = []
     for cell, result in results:
         short = cell["epochs"] < settings["paper_epochs"]
@@ -207,10 +204,10 @@ def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
 # -- figure 3 ----------------------------------------------------------------------------------------------------
 
 
-def overlaps(settings: Mapping[str, Any], results: Results) -> Findings:
+def overlaps(settings: JsonObject, results: Results) -> Findings:
     """Report U^T W2 with columns of unit norm at three epochs, a row a model, and decoder columns as images."""
-    panels: list[Any] = []
-    measures: dict[str, Any] = {}
+    panels: list[Panel] = []
+    measures: JsonDict = {}
     pictured = [(cell, result) for cell, result in results if "overlaps" in result]
     pictured.sort(key=lambda pair: -len(pair[0]["snapshots"]))  # three to a row, so short runs come last
     for cell, result in pictured:

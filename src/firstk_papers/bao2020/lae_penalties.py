@@ -5,19 +5,17 @@ Figure 5 solves problem (16) for the spectrum of MNIST; figure 6 trains with its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
-from firstk.orderings import NonuniformL2
-from firstk.orderings._conditioning import condition_number
+from firstk.orderings import NonuniformL2, condition_number
 from firstk_papers.bao2020.lae_spectra import mnist_of, spectrum_of
 from firstk_papers.bao2020.lae_training import REVISION, first_below, looks, plain_trace, trained
-from firstk_papers.frame.panels import Chart, Findings, Mark, Series, Table, rounded
+from firstk_papers.frame.panels import Chart, Findings, Mark, Panel, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 SCHEDULES = {
     "bound": "optimal in (16)",
@@ -27,8 +25,6 @@ SCHEDULES = {
 }
 LEVELS = (0.7, 0.5, 0.3)
 MARGINS = (0.1, 1e-2, 1e-3, 1e-4, 1e-6)
-
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 # -- problem (16) ------------------------------------------------------------------------------------------------
@@ -107,11 +103,11 @@ def stated_bound(spectrum: np.ndarray) -> float:
 # -- cells -------------------------------------------------------------------------------------------------------
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return the problem itself and one recipe a schedule and learning rate."""
     shared = {"k": settings["k"], "seed": settings["seed"], "margin": settings["margin"], "revision": REVISION + 2}
     shared["data"] = mnist_of(settings)
-    found: list[dict[str, Any]] = [{"kind": "problem", **shared}]
+    found: list[JsonDict] = [{"kind": "problem", **shared}]
     for schedule in settings.get("schedules", []):
         for rate in settings["learning_rates"]:
             recipe = {"kind": "run", "schedule": schedule, "model": "nonuniform_l2", "optimizer": "adam"}
@@ -119,7 +115,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Solve (16), or train with one schedule of penalties."""
     spectrum = spectrum_of(cell["data"]).values[: cell["k"]]
     lams = _schedules(tuple(spectrum.tolist()), cell["margin"])
@@ -158,7 +154,7 @@ def _condition(spectrum: np.ndarray, lam: np.ndarray) -> float | None:
 # -- figures -----------------------------------------------------------------------------------------------------
 
 
-def penalties(settings: Mapping[str, Any], results: Results) -> Findings:
+def penalties(settings: JsonObject, results: Results) -> Findings:
     """Report figure 5: the penalties against the spectrum, and the condition numbers they give."""
     problem = results[0][1]
     k = tuple(float(i + 1) for i in range(settings["k"]))
@@ -204,10 +200,10 @@ def _over(value: float | None, reference: float | None) -> float | None:
     return None if value is None or reference is None else round(value / reference, 3)
 
 
-def cost(settings: Mapping[str, Any], results: Results) -> Findings:
+def cost(settings: JsonObject, results: Results) -> Findings:
     """Report figure 6: axis and subspace distance under Adam, by penalties and learning rate."""
     runs = [(cell, result["trace"]) for cell, result in results if cell["kind"] == "run"]
-    panels: list[Any] = []
+    panels: list[Panel] = []
     for name, scale in (("axis", "linear"), ("subspace", "log")):
         for schedule in settings["schedules"]:
             chosen = [(cell["learning_rate"], trace) for cell, trace in runs if cell["schedule"] == schedule]
@@ -220,7 +216,7 @@ def cost(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(_costs(settings, runs), tuple(panels))
 
 
-def _arrivals(runs: list[tuple[dict[str, Any], Any]]) -> Table:
+def _arrivals(runs: Results) -> Table:
     rows = []
     for cell, trace in runs:
         arrived = [first_below(trace, "axis", level) for level in LEVELS]
@@ -230,9 +226,9 @@ def _arrivals(runs: list[tuple[dict[str, Any], Any]]) -> Table:
     return Table("Epochs until a distance is reached", (*columns, "axis, end", "subspace, end"), tuple(rows))
 
 
-def _costs(settings: Mapping[str, Any], runs: list[tuple[dict[str, Any], Any]]) -> dict[str, Any]:
+def _costs(settings: JsonObject, runs: Results) -> JsonDict:
     """Return the axis distance at the end of each schedule's best run, and how late (16) is against H.1."""
-    found: dict[str, Any] = {}
+    found: JsonDict = {}
     for schedule in settings["schedules"]:
         traces = [trace for cell, trace in runs if cell["schedule"] == schedule]
         found[f"{schedule}_best_axis_end"] = min(trace["axis"][-1] for trace in traces)

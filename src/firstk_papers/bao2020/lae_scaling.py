@@ -1,4 +1,4 @@
-"""How the time to axis alignment grows with the width of the code, on the synthetic set H.2 (figure 4).
+"""How the time to axis alignment grows with the width of the code, on the synthetic set of H.2 (figure 4).
 
 One cell trains one model at one width until its axis distance is 0.3, or to the end of its epochs.
 """
@@ -6,17 +6,15 @@ One cell trains one model at one width until its axis distance is 0.3, or to the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from firstk_papers.bao2020.lae_training import MODELS, OPTIMIZERS, REVISION, on_moments, trained
-from firstk_papers.frame.panels import Chart, Findings, Series, Table
+from firstk_papers.frame.panels import Chart, Findings, Panel, Series, Table
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return one recipe a model, optimizer and width, with the learning rates of Bao et al. 2020 table 4."""
     data = {"name": "synthetic", **{name: settings[name] for name in ("rows", "p", "low", "high", "seed")}}
     found = []
@@ -34,7 +32,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _rate(run: Mapping[str, Any], k: int) -> float:
+def _rate(run: JsonObject, k: int) -> float:
     """Return the learning rate for a width: one number, or from given widths on."""
     rates = {0: run["learning_rate"]} | {int(width): rate for width, rate in run.get("rates_from", {}).items()}
     return rates[max(width for width in rates if width <= k)]
@@ -45,7 +43,7 @@ def _most(epochs: Mapping[str, int], k: int) -> int:
     return epochs[max((name for name in epochs if int(name) <= k), key=int)]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Train until aligned; return the epoch, or None, and the axis distance then."""
     epochs = cell["epochs"]
     watch = trained(cell, [epochs])
@@ -54,12 +52,12 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {"epoch": epoch if reached else None, "axis": round(axis, 5), "subspace": round(subspace, 6)}
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Report the epochs by width, a chart an optimizer, and how they grow."""
     arrived: dict[tuple[str, str], dict[int, int | None]] = {}
     for cell, result in results:
         arrived.setdefault((cell["model"], cell["optimizer"]), {})[cell["k"]] = result["epoch"]
-    panels: list[Any] = []
+    panels: list[Panel] = []
     for optimizer, label in (("nesterov", "Nesterov, momentum 0.9"), ("adam", "Adam")):
         chosen = {model: by_width for (model, name), by_width in arrived.items() if name == optimizer}
         series = tuple(_series(MODELS[model], by_width) for model, by_width in chosen.items())
@@ -86,9 +84,9 @@ def _table(results: Results) -> Table:
     return Table("Every run", columns, rows)
 
 
-def _measures(arrived: Mapping[tuple[str, str], Mapping[int, int | None]]) -> dict[str, Any]:
+def _measures(arrived: Mapping[tuple[str, str], Mapping[int, int | None]]) -> JsonDict:
     """Return, by model, the slope of log epochs in log k and the largest width reached; and ratios to rotation."""
-    found: dict[str, Any] = {}
+    found: JsonDict = {}
     for (model, optimizer), by_width in arrived.items():
         seen = sorted((k, epoch) for k, epoch in by_width.items() if epoch is not None)
         found[f"{model}_{optimizer}_largest"] = max((k for k, _ in seen), default=None)
@@ -110,7 +108,7 @@ def _measures(arrived: Mapping[tuple[str, str], Mapping[int, int | None]]) -> di
     return found
 
 
-def _fail_under_adam(settings: Mapping[str, Any], results: Results) -> bool | None:
+def _fail_under_adam(settings: JsonObject, results: Results) -> bool | None:
     """Tell whether both regularised models miss the level at some width within the paper's epochs; None if not run."""
     failed = []
     for model in ("nonuniform_l2", "deterministic_nd"):
@@ -135,20 +133,20 @@ def _growth(seen: list[tuple[int, int]]) -> float | None:
     return round(float(np.polyfit(k, epochs, 1)[0]), 3)
 
 
-def _notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(settings: JsonObject) -> tuple[str, ...]:
     return (
         f"Spectrum used: {settings['rows']:,} normal rows of m = {settings['p']:,} whose population has eigenvalues "
         f"evenly spaced from {settings['low']:g} to {settings['high']:g}, as in the authors' published code. Section 7 "
         "says singular values 1, ..., m; appendix H.2 says 1 to 100. At learning rates of 1e-3 (table 4) and curvature "
         "4 sigma_1^2 only eigenvalues up to some hundreds do not diverge, and penalties up to 100 leave something of "
         "the code only if eigenvalues come near 100.",
-        f"Adam does not apply to the rotation-augmented gradient, and firstk refuses it ({OPTIMIZERS['nesterov']} "
-        "only); the paper draws that line all the same, and it is left out here.",
+        "Adam does not apply to the rotation-augmented gradient, and firstk raises an error for it "
+        f"({OPTIMIZERS['nesterov']} only); the paper draws that line all the same, and it is left out here.",
     )
 
 
-def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
-    """Say which widths ended before the paper's number of epochs, a sentence a model and optimizer."""
+def _censored(settings: JsonObject, results: Results) -> tuple[str, ...]:
+    """List the widths that ended before the paper's number of epochs, by model and optimizer."""
     ended: dict[tuple[str, str], list[str]] = {}
     for cell, result in results:
         if result["epoch"] is None and cell["epochs"] < settings["paper_epochs"]:
@@ -158,8 +156,8 @@ def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
     return (*said, *_left_out(settings, results))
 
 
-def _left_out(settings: Mapping[str, Any], results: Results) -> list[str]:
-    """Say which widths were not run at all."""
+def _left_out(settings: JsonObject, results: Results) -> list[str]:
+    """List the widths that were not run at all."""
     run = {(cell["model"], cell["optimizer"], cell["k"]) for cell, _ in results}
     said = []
     for part in settings["runs"]:

@@ -7,16 +7,15 @@ moment may be diagonal. Adam's steps are not, and run in the coordinates of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from firstk.moments.moments import Moments
+from firstk import Moments
 from firstk_papers.datasets.images import images
 from firstk_papers.datasets.tasks import pooled
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,40 +68,22 @@ def synthetic(rows: int, p: int, low: float, high: float, seed: int) -> np.ndarr
     return (rng.standard_normal((rows, p)) * np.sqrt(np.linspace(high, low, p))) @ axes
 
 
-def mnist_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+def mnist_of(settings: JsonObject) -> JsonDict:
     """Return how a cell names the images that settings ask for."""
     return {"name": "mnist", "rows": settings["rows"]} | {
         name: settings[name] for name in ("pool",) if name in settings
     }
 
 
-def spectrum_of(data: Mapping[str, Any]) -> Spectrum:
+def spectrum_of(data: JsonObject) -> Spectrum:
     """Return the spectrum of what a cell names: MNIST, or the synthetic set of Bao et al. 2020 H.2."""
     return _mnist(data["rows"], data.get("pool", 1)) if data["name"] == "mnist" else _synthetic(*_drawn(data))
 
 
-def rows_of(data: Mapping[str, Any]) -> np.ndarray:
+def rows_of(data: JsonObject) -> np.ndarray:
     """Return the rows themselves, for training that draws from them."""
     return pixels(data["rows"], data.get("pool", 1)) if data["name"] == "mnist" else synthetic(*_drawn(data))
 
 
-def _drawn(data: Mapping[str, Any]) -> tuple[int, int, float, float, int]:
+def _drawn(data: JsonObject) -> tuple[int, int, float, float, int]:
     return data["rows"], data["p"], data["low"], data["high"], data["seed"]
-
-
-class Diagonal:
-    """A diagonal matrix where a full one is looked for: products from the right scale columns, exactly and cheaply."""
-
-    def __init__(self, values: Any):
-        self.values = values
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return other * self.values
-
-    def cpu(self) -> Diagonal:
-        """Be where numpy can read it."""
-        return Diagonal(self.values.cpu())
-
-    def numpy(self) -> np.ndarray:
-        """Return the full matrix."""
-        return np.diag(self.values.numpy())

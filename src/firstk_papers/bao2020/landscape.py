@@ -6,17 +6,14 @@ then each is compared with the paper's formula and with the corrected one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 from scipy.optimize import root
 
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -30,6 +27,7 @@ from firstk_papers.frame.instances import (
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings, Mark, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 STATIONARY = 1e-9  # of the gradient's largest entry, where eigenvalues are of order 1 to 10
 Pick = tuple[int, ...]  # for each latent axis the eigenvector it lies on, counted from 1; 0 for an axis of zeros
@@ -77,7 +75,7 @@ def _split(theta: np.ndarray, p: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stationary_points(
-    cell: Cell, data: Problem, lam: np.ndarray, rng: np.random.Generator
+    cell: JsonObject, data: Problem, lam: np.ndarray, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Solve gradient = 0 from random starts, and yield what was solved."""
     p, d = cell["p"], cell["d"]
@@ -134,7 +132,7 @@ def _pick_of(B: np.ndarray, data: Problem) -> Pick:
 
 
 def _form_gap(B: np.ndarray, data: Problem, lam: np.ndarray, paper: bool) -> float | None:
-    """Distance of a stationary point from the form, signs aside; None where (4) has no such point."""
+    """Return the distance of a stationary point from the form, signs aside; None where (4) has no such point."""
     pick = _pick_of(B, data)
     if paper and max(pick) > len(pick):
         return None
@@ -145,8 +143,8 @@ def _form_gap(B: np.ndarray, data: Problem, lam: np.ndarray, paper: bool) -> flo
 # -- checks ------------------------------------------------------------------------------------------------------
 
 
-def _search(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Theorems 1 and 2 on the stationary points that a search finds."""
+def _search(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check theorems 1 and 2 on the stationary points that a search finds."""
     lam = increasing(cell["d"], data.spectrum[cell["d"] - 1], rng)
     gaps, forms, theirs, lowest, seen = [], [], [], [], set()
     for B, A in _stationary_points(cell, data, lam, rng):
@@ -169,13 +167,13 @@ def _search(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
     }
 
 
-def _unpenalised(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Theorem 1 without its condition lambda > 0: the plain loss has stationary points that are no transposes."""
+def _unpenalised(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check theorem 1 without its condition lambda > 0: the plain loss has stationary points that are no transposes."""
     gaps = [biggest(B - A.T) for B, A in _stationary_points(cell, data, np.zeros(cell["d"]), rng)]
     return {"found": len(gaps), "transpose_gap": float(np.median(gaps))}
 
 
-def _written(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _written(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Find the gradient at the points of theorem 2, as printed and corrected, over all choices of eigenvectors."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
@@ -193,7 +191,7 @@ def _written(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     }
 
 
-def _turned(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _turned(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Follow the penalty along a rotation of axes 1 and 2 (E.2): (34), (35) as printed, and as corrected."""
     lam = increasing(cell["d"], data.spectrum[cell["d"] - 1], rng)
     W = rng.standard_normal((cell["d"], cell["p"]))
@@ -219,7 +217,7 @@ def _turned(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
     }
 
 
-def _lemma5(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _lemma5(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Check the derivative in the proof of lemma 5, with Lambda^2 as printed and with Lambda, by differences."""
     d = cell["d"]
     S, lam = np.diag(data.spectrum[:d]), np.diag(increasing(d, data.spectrum[d - 1], rng))
@@ -242,8 +240,8 @@ def _lemma5(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
     }
 
 
-def _enumerated(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Theorem 3 over all stationary points: loss, and the lowest eigenvalue of the Hessian."""
+def _enumerated(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check theorem 3 over all stationary points: loss, and the lowest eigenvalue of the Hessian."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     best = tuple(range(1, d + 1))
@@ -264,8 +262,8 @@ def _enumerated(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
     }
 
 
-def _broken(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Theorem 3 without its conditions: lambda_d above sigma_d^2, and two equal penalties."""
+def _broken(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check theorem 3 without its conditions: lambda_d above sigma_d^2, and two equal penalties."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     lam[-1] = (data.spectrum[d - 1] + data.spectrum[d - 2]) / 2
@@ -285,8 +283,8 @@ def _loss_of(pick: Pick, data: Problem, lam: np.ndarray) -> float:
     return loss(data, lam, B, B.T)
 
 
-def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Where firstk's own training ends from a random start: the encoder against theorem 3."""
+def _trained(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Train by firstk from a random start, and compare the encoder against theorem 3."""
     from firstk import Gradient, NonuniformL2, PrefixEncoder
 
     d, n = cell["d"], 8 * cell["p"]
@@ -319,8 +317,8 @@ measure = measuring(
 # -- what is shown -----------------------------------------------------------------------------------------------
 
 
-def transpose(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Theorem 1."""
+def transpose(settings: JsonObject, results: Results) -> Findings:
+    """Report theorem 1."""
     searched, free = of_check(results, "search"), of_check(results, "unpenalised")
     found = sum(values(searched, "found"))
     series = tuple(
@@ -339,8 +337,8 @@ def transpose(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def forms(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Theorem 2."""
+def forms(settings: JsonObject, results: Results) -> Findings:
+    """Report theorem 2."""
     searched, written, turned = (of_check(results, name) for name in ("search", "written", "turned"))
     lemma = of_check(results, "lemma5")
     curve = turned[0][1]
@@ -378,8 +376,8 @@ def forms(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def minima(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Theorem 3."""
+def minima(settings: JsonObject, results: Results) -> Findings:
+    """Report theorem 3."""
     every, broken, trained = (of_check(results, name) for name in ("enumerated", "broken", "trained"))
     largest = max(every, key=lambda pair: pair[1]["points"])[1]
     chart = Chart(

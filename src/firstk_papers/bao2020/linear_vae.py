@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
-from firstk.losses.functional.reconstruction import reconstruction_from_moments
+from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Variational
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -26,6 +21,7 @@ from firstk_papers.frame.instances import (
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 cells = instance_cells
 
@@ -40,7 +36,7 @@ def elbo_gradients(
     v, w, log_d = (torch.tensor(part, requires_grad=True) for part in (V, W, np.log(D)))
     scatter = torch.tensor(St)
     view = step_view(v, w, scatter, extras={"log_variance": log_d})
-    total = reconstruction_from_moments(scatter, v, w, omega={len(V): 1.0}) + Variational(noise).penalty(view)
+    total = FullPrefixReconstruction({len(V): 1.0}).from_moments(scatter, v, w) + Variational(noise).penalty(view)
     found = torch.autograd.grad(total, (v, w, log_d))
     dv, dw, dlog = (-part.numpy() / (2 * noise) for part in found)
     return dv, dw, dlog / D
@@ -56,7 +52,7 @@ def stated_gradients(
     return dV, dW, dD
 
 
-def _gradients(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _gradients(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Check the three gradients at random points, and what becomes of them at D* and balanced weights."""
     d, p = cell["d"], cell["p"]
     noise = float(rng.uniform(0.2, 2))
@@ -78,8 +74,8 @@ def _gradients(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str,
     }
 
 
-def _square(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """D W as printed, where its shapes allow it: k = m."""
+def _square(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Return D W as printed, where its shapes allow it: k = m."""
     p = cell["p"]
     noise = float(rng.uniform(0.2, 2))
     V, W, D = rng.standard_normal((p, p)), rng.standard_normal((p, p)), rng.uniform(0.2, 2, (p,))
@@ -91,8 +87,8 @@ def _square(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, An
     }
 
 
-def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """At the solution of probabilistic PCA: gradients vanish, penalties increase; and collapse below the noise."""
+def _optimum(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check the solution of probabilistic PCA: gradients vanish, penalties increase; and collapse below the noise."""
     d = cell["d"]
     s, U = data.spectrum[:d], data.U[:, :d]
     noise = float(0.5 * s[-1])
@@ -116,7 +112,7 @@ def _optimum(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
 measure = measuring({"gradients": _gradients, "square": _square, "optimum": _optimum})
 
 
-def _penalties(shown: Mapping[str, Any]) -> Chart:
+def _penalties(shown: JsonObject) -> Chart:
     s, lam = np.array(shown["spectrum"]), shown["penalties"]
     k = range(1, len(s) + 1)
     return Chart(
@@ -130,8 +126,8 @@ def _penalties(shown: Mapping[str, Any]) -> Chart:
     )
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Appendix F."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report appendix F."""
     drawn, square, best = (of_check(results, name) for name in ("gradients", "square", "optimum"))
     x = range(1, len(drawn) + 1)
     deviations = Chart(

@@ -6,15 +6,13 @@ optimum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from firstk.orderings import NonuniformL2
 from firstk_papers.datasets.images import images
-from firstk_papers.frame.instances import Cell, Results, floats, line
+from firstk_papers.frame.instances import floats, line
 from firstk_papers.frame.panels import Chart, Findings, Table
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 READINGS = {
     "H.2, singular values 100 to 1": (100.0, True),
@@ -23,8 +21,8 @@ READINGS = {
 }
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """MNIST, and the synthetic set of every width in each of its readings."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return cells: MNIST, and the synthetic set of every width in each of its readings."""
     mnist = {"kind": "mnist", "rows": settings["rows"], "k": 20, "revision": 1}
     return [mnist] + [
         {"kind": "synthetic", "reading": reading, "k": k, "p": 1000, "n": 5000, "revision": 1}
@@ -33,7 +31,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def measure(cell: Cell) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Return spectrum, penalties, and the components that break the condition."""
     k = cell["k"]
     if cell["kind"] == "mnist":
@@ -66,7 +64,7 @@ def _said(gone: list[int]) -> str:
     return f"{gone[0]} to {gone[-1]}" if len(gone) > 1 else str(gone[0])
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Show which components are cut off."""
     (mnist,) = [found for cell, found in results if cell["kind"] == "mnist"]
     synthetic = [(cell, found) for cell, found in results if cell["kind"] == "synthetic"]

@@ -6,9 +6,7 @@ B = A^T = Q U^T it turns Q by the skew part of S = Q diag(s) Q^T alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,8 +16,6 @@ from scipy.linalg import expm
 from firstk.metrics import axis_distance, paired_cosines
 from firstk.orderings import Rotation
 from firstk_papers.frame.instances import (
-    Cell,
-    Results,
     biggest,
     extremes,
     floats,
@@ -35,6 +31,7 @@ from firstk_papers.frame.instances import (
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings, Mark
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 cells = instance_cells
 
@@ -67,8 +64,8 @@ def _flow(G: np.ndarray, s: np.ndarray, times: np.ndarray, factor: float = 1.0) 
 # -- theorem 4 ---------------------------------------------------------------------------------------------------
 
 
-def _global(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """From a random orthogonal start: axes at the end, V of (47) on the way, orthogonality."""
+def _global(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
+    """Follow the flow from a random orthogonal start: axes at the end, V of (47) on the way, orthogonality."""
     d = cell["d"]
     times = np.linspace(0, 60 / np.min(s[:-1] - s[1:]), 150)
     path = _flow(orthogonal(d, rng), s, times)
@@ -95,8 +92,8 @@ def _lyapunov_gap(Q: np.ndarray, s: np.ndarray, weights: np.ndarray) -> float:
     return relative(slope, np.sum((weights[i] - weights[j]) * S[i, j] ** 2))
 
 
-def _stability(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """Growth rates about every permuted solution: Q = exp(E) P, E small and skew.
+def _stability(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
+    """Return growth rates about every permuted solution: Q = exp(E) P, E small and skew.
 
     Entry (i, j) of E grows at (S_jj - S_ii)/2, i < j: falling in the right order, rising where two axes are exchanged.
     """
@@ -131,8 +128,8 @@ def _skew(d: int, rng: np.random.Generator) -> np.ndarray:
     return E - E.T
 
 
-def _unbalanced(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """Theorem 4 without its condition: B = G U^T, A = U G^-1 with G not orthogonal has the optimal loss as well."""
+def _unbalanced(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
+    """Check theorem 4 without its condition: B = G U^T, A = U G^-1 with any G has the optimal loss as well."""
     d = cell["d"]
     G = np.linspace(0.5, 2, d)[:, None] * orthogonal(d, rng)
     S = G @ np.diag(s) @ G.T
@@ -148,11 +145,11 @@ def _unbalanced(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str
 # -- theorem 5 and definition 6.1 --------------------------------------------------------------------------------
 
 
-def _rate(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+def _rate(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
     """Find the rate at which the non-diagonality falls near the ordered solution, over g."""
     d, gap = cell["d"], float(np.min(s[:-1] - s[1:]))
     start = expm(1e-5 * _skew(d, rng))
-    out: dict[str, Any] = {"gap": gap}
+    out: JsonDict = {"gap": gap}
     for name, factor in (("algorithm", 1.0), ("doubled", 2.0)):
         times = np.linspace(0, 12 / (gap * factor), 60)
         path = _flow(start, s, times, factor)
@@ -163,7 +160,7 @@ def _rate(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]
     return out
 
 
-def _elements(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+def _elements(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
     """Check the derivative of Y Y^T entry by entry, (43) as printed and corrected, far from the diagonal."""
     d = cell["d"]
     Q = orthogonal(d, rng)
@@ -205,8 +202,8 @@ def corrected_derivative(Y: np.ndarray) -> np.ndarray:
     return out
 
 
-def _conditions(cell: Cell, s: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    """Theorem 5 without assumption 3 (sorted diagonal); the sign of W2 in E.4; definition 6.1 on and off the axes."""
+def _conditions(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
+    """Check theorem 5 without assumption 3 (sorted diagonal), the sign of W2 in E.4, and definition 6.1."""
     d = cell["d"]
     reversed_axes, brief = np.eye(d)[::-1], 1e-4
     path = _flow(expm(1e-5 * _skew(d, rng)) @ reversed_axes, s, np.array([0.0, brief]))
@@ -240,8 +237,8 @@ measure = measuring(
 # -- what is shown -----------------------------------------------------------------------------------------------
 
 
-def axes(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Theorem 4."""
+def axes(settings: JsonObject, results: Results) -> Findings:
+    """Report theorem 4."""
     flows, stable, unbalanced = (of_check(results, name) for name in ("global", "stability", "unbalanced"))
     shown = flows[-1][1]
     times = shown["times"]
@@ -267,8 +264,8 @@ def axes(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def rates(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Theorem 5 and definition 6.1."""
+def rates(settings: JsonObject, results: Results) -> Findings:
+    """Report theorem 5 and definition 6.1."""
     part, elements, conditions = (of_check(results, name) for name in ("rate", "elements", "conditions"))
     shown = part[0][1]
     names = (("algorithm", "algorithm 1"), ("doubled", "rotation doubled"))

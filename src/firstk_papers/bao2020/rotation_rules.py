@@ -5,20 +5,15 @@ Identities are checked on the library's own steps: gradients of its loss, change
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.linalg import expm
 
-from firstk.losses.functional.reconstruction import reconstruction_from_moments
+from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Rotation
 from firstk_papers.bao2020.rotation_flow import rotation_field
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -34,6 +29,7 @@ from firstk_papers.frame.instances import (
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 cells = instance_cells
 
@@ -41,13 +37,13 @@ cells = instance_cells
 def loss(B: np.ndarray, A: np.ndarray, St: np.ndarray) -> float:
     """Return the reconstruction loss Bao et al. 2020 (1), by the library."""
     tensors = [torch.tensor(part) for part in (St, B, A)]
-    return float(reconstruction_from_moments(*tensors, omega={len(B): 1.0}))
+    return float(FullPrefixReconstruction({len(B): 1.0}).from_moments(*tensors))
 
 
 def step(B: np.ndarray, A: np.ndarray, St: np.ndarray, rule: Rotation | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the velocities of B and A in firstk's training: minus the gradient, the loss at 1/n, as a rule has it."""
     b, a = (torch.nn.Parameter(torch.tensor(part)) for part in (B, A))
-    reconstruction_from_moments(torch.tensor(St), b, a, omega={len(B): 1.0}).backward()
+    FullPrefixReconstruction({len(B): 1.0}).from_moments(torch.tensor(St), b, a).backward()
     if rule is not None:
         rule.correct(step_view(b, a, torch.tensor(St)))
     assert b.grad is not None
@@ -70,7 +66,7 @@ def augmented(W: np.ndarray, St: np.ndarray) -> np.ndarray:
 # -- section 6.1 -------------------------------------------------------------------------------------------------
 
 
-def _identity(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _identity(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Check the identity of section 6.1 on both layers, for the loss at 1/n and at 1/2n, from tied random weights."""
     W = rng.standard_normal((cell["d"], cell["p"])) / np.sqrt(cell["p"])
     wanted = augmented(W, data.St)
@@ -99,7 +95,7 @@ def _balance_rate(W: np.ndarray, data: Problem, velocity: tuple[np.ndarray, np.n
 # -- section 6.2 -------------------------------------------------------------------------------------------------
 
 
-def _conserved(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _conserved(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Find what the rotation, and the Hebbian rule's own term, do to the loss at first and second order."""
     d, p = cell["d"], cell["p"]
     B, A = rng.standard_normal((d, p)) / np.sqrt(p), rng.standard_normal((p, d)) / np.sqrt(p)
@@ -145,8 +141,8 @@ def _skew(M: np.ndarray) -> np.ndarray:
     return (M - M.T) / 2
 
 
-def _brockett(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Appendix G on the Stiefel manifold: gradient, masked form, and (52) against algorithm 1."""
+def _brockett(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check appendix G on the Stiefel manifold: gradient, masked form, and (52) against algorithm 1."""
     d, p = cell["d"], cell["p"]
     W = np.linalg.qr(rng.standard_normal((p, d)))[0]
     D = np.sort(rng.uniform(0.5, 3, d))[::-1]
@@ -211,8 +207,8 @@ measure = measuring({"identity": _identity, "conserved": _conserved, "brockett":
 # -- what is shown -----------------------------------------------------------------------------------------------
 
 
-def hebbian_identity(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Section 6.1."""
+def hebbian_identity(settings: JsonObject, results: Results) -> Findings:
+    """Report section 6.1."""
     part = of_check(results, "identity")
     names = {
         "algorithm_decoder": "decoder, loss at 1/n",
@@ -232,8 +228,8 @@ def hebbian_identity(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures | {"parting": least(part, "parting")}, (chart,))
 
 
-def conserved(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Section 6.2."""
+def conserved(settings: JsonObject, results: Results) -> Findings:
+    """Report section 6.2."""
     part = of_check(results, "conserved")
     shown = part[0][1]
     steps = shown["steps"]
@@ -258,8 +254,8 @@ def conserved(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def brockett(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Appendix G."""
+def brockett(settings: JsonObject, results: Results) -> Findings:
+    """Report appendix G."""
     part = of_check(results, "brockett")
     names = ("gradient", "masked", "algorithm", "doubled", "circulation", "all_axes")
     table = Table(

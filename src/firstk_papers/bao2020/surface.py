@@ -6,18 +6,16 @@ alpha sin theta), for two axes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from firstk_papers.bao2020.landscape import loss
-from firstk_papers.frame.instances import Cell, Problem, Results, floats, line
+from firstk_papers.frame.instances import Problem, floats, line
 from firstk_papers.frame.panels import Chart, Findings, Heatmap
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell: the surface, and a descent on it."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell: the surface, and a descent on it."""
     names = ("spectrum", "lam", "grid", "start", "steps")
     return [{name: settings[name] for name in names} | {"revision": 1}]
 
@@ -40,7 +38,7 @@ def slope(x: float, y: float, data: Problem, lam: np.ndarray, h: float = 1e-5) -
     ) / (2 * h)
 
 
-def measure(cell: Cell) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Draw the surface, find the ring and the curvatures, and go down."""
     s, lam = np.array(cell["spectrum"]), np.array(cell["lam"])
     data = Problem(np.diag(s), np.eye(2), s)
@@ -80,7 +78,7 @@ def _floor(angle: float, data: Problem, lam: np.ndarray) -> tuple[float, float]:
 def _descent(
     point: np.ndarray, data: Problem, lam: np.ndarray, rate: float, steps: int
 ) -> tuple[list[np.ndarray], int | None, int | None]:
-    """Go down from a point; say when the radius and when the angle came, and stayed, within 1 % of their ends."""
+    """Descend from a point; return when the radius and when the angle came, and stayed, within 1 % of their ends."""
     path = [point]
     for _ in range(steps):
         path.append(path[-1] - rate * slope(path[-1][0], path[-1][1], data, lam))
@@ -92,8 +90,8 @@ def _descent(
     return [path[i] for i in kept], ends[0], ends[1]
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 1."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 1."""
     ((_, found),) = results
     heat = Heatmap(
         "Loss above the minimum, log10(0.01 + loss)",

@@ -5,17 +5,16 @@ A task is named by a cell (set, rows, pool, seed), so that every study draws the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import check_choice
+from firstk import Moments
 from firstk.data import ScoredPairs, load_banking77, load_stsb
-from firstk.moments.moments import Moments
 from firstk_papers.datasets.images import images
+from firstk_papers.frame.checks import check_choice
+from firstk_papers.frame.types import JsonObject
 
 MOST_TEST = 5_000
 IMAGES = ("mnist", "fashion-mnist", "cifar10")
@@ -58,7 +57,7 @@ class Task:
         return moments.update(self.X, targets=self.y) if self.numeric else moments.update(self.X, self.y)
 
 
-def task(cell: Mapping[str, Any]) -> Task:
+def task(cell: JsonObject) -> Task:
     """Return the task of a cell: `set`, and where given `rows` (a random subset), `pool`, `shuffled` and `seed`."""
     found = _drawn(cell["set"], cell.get("rows"), cell.get("pool", 1), cell.get("seed", 0))
     if not cell.get("shuffled"):
@@ -66,7 +65,7 @@ def task(cell: Mapping[str, Any]) -> Task:
     return replace(found, y=np.random.default_rng(cell.get("seed", 0)).permutation(found.y))
 
 
-def title(cell: Mapping[str, Any]) -> str:
+def title(cell: JsonObject) -> str:
     """Name a cell's task in a figure."""
     pool, rows = cell.get("pool", 1), cell.get("rows")
     name = TITLES[cell["set"]] + (f", {pool} x {pool} pooled" if pool > 1 else "")

@@ -1,7 +1,7 @@
-"""Cells: the pieces of an experiment, kept on disk as they are finished.
+"""Cells: the pieces of an experiment, stored on disk as they are finished.
 
 A cell is a JSON dict that holds everything its result depends on, so that the hash of study and cell names its file:
-an interrupted run goes on where it was, and two figures that need the same piece share it.
+an interrupted run resumes where it was, and two figures that need the same piece share it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -20,19 +20,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from firstk._base.atomic_file import atomic_file
 from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError, MissingExtraError
+from firstk_papers.frame.files import write_text
 from firstk_papers.frame.specs import PAPERS
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 FOLDER = "cells"
-SHOWN = 200  # characters of a cell in a sentence: some hold whole spectra
+SHOWN = 200  # characters of a cell in an error message: some hold whole spectra
 
 
-class StudyFailed(RuntimeError):
-    """A study that stopped with an error of its own: a mistake in it, so that its traceback is shown, too."""
+class StudyError(RuntimeError):
+    """An unexpected error inside a study, which is a bug: its traceback is shown, too."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Job:
     """One cell of one study, and the experiment that asked for it first; what it gives does not depend on that."""
 
     study: str
-    cell: dict[str, Any]
+    cell: JsonDict
     experiment: str = field(default="", compare=False)
 
     @property
@@ -74,15 +75,15 @@ def study_module(name: str) -> ModuleType:
 
 
 def part_of(study: str, name: str) -> Callable[..., Any]:
-    """Return a function of a study, or say that it has none of that name."""
+    """Return a function of a study; raise an error if it has none of that name."""
     found = getattr(study_module(study), name, None)
     if not callable(found):
         raise InvalidInputError(f"The study '{study}' has no function '{name}'.")
     return found
 
 
-def load(folder: Path, job: Job) -> dict[str, Any] | None:
-    """Return the kept result of a job with the seconds it took, or None; a damaged file counts as none."""
+def load(folder: Path, job: Job) -> JsonDict | None:
+    """Return the stored result of a job with the seconds it took, or None; a damaged file counts as none."""
     try:
         kept = json.loads((folder / FOLDER / f"{job.key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):  # no file, no text, or no JSON
@@ -91,8 +92,8 @@ def load(folder: Path, job: Job) -> dict[str, Any] | None:
     return kept if whole else None
 
 
-def save(folder: Path, job: Job, result: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Keep a result, whole or not at all."""
+def save(folder: Path, job: Job, result: JsonObject, seconds: float) -> None:
+    """Store a result, by an atomic write."""
     kept = {"study": job.study, "cell": job.cell, "seconds": round(seconds, 3), "result": result}
     try:
         text = json.dumps(kept, allow_nan=False)
@@ -100,22 +101,17 @@ def save(folder: Path, job: Job, result: Mapping[str, Any], seconds: float) -> d
         raise InvalidInputError(
             f"A cell of '{job.study}' gives finite numbers, texts, lists and dicts: {error}"
         ) from None
-    with atomic_file(folder / FOLDER / f"{job.key}.json", "A kept result") as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return json.loads(text)
+    write_text(folder / FOLDER / f"{job.key}.json", text)
 
 
-def work(job: Job) -> tuple[Mapping[str, Any], float]:
-    """Do a job; return its result and the seconds it took."""
+def attempt(job: Job) -> tuple[JsonObject, float] | str:
+    """Do a job in a worker; return its result and the seconds it took, or the message of an expected error.
+
+    Not every exception can be pickled, so that an expected one comes back as its message.
+    """
     begun = time.perf_counter()
-    result = part_of(job.study, "measure")(job.cell)
-    return result, time.perf_counter() - begun
-
-
-def attempt(job: Job) -> tuple[Mapping[str, Any], float] | str:
-    """Do a job in a worker; a refusal comes back as its sentence, because not every exception can be sent."""
     try:
-        return work(job)
+        return part_of(job.study, "measure")(job.cell), time.perf_counter() - begun
     except (MissingDataError, MissingExtraError) as error:
         # The cell has no part in it, and a study is given no folder and no leave to download.
         return error.at_command_line
@@ -123,41 +119,41 @@ def attempt(job: Job) -> tuple[Mapping[str, Any], float] | str:
         return f"{error.at_command_line} This was {job.shown}."
     except Exception as error:
         named = f"The experiment {job.experiment} stopped at {job.shown}"
-        raise StudyFailed(f"{named}: {type(error).__name__}: {error}") from error
+        raise StudyError(f"{named}: {type(error).__name__}: {error}") from error
 
 
 def one_thread() -> None:
     """Keep a worker to one thread, so that results do not depend on how many workers there are."""
     from threadpoolctl import threadpool_limits
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a word; the parent has one.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker silently; the parent prints a message.
     threadpool_limits(1)
     # What is loaded later (torch, numba) asks the environment.
     os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")
 
 
 def do_all(jobs: list[Job], folder: Path, workers: int, done: Callable[[Job], None]) -> dict[str, str]:
-    """Do jobs in worker processes and keep each result as it comes; return refusals by key."""
+    """Do jobs in worker processes and store each result as it comes; return error messages by key."""
     from concurrent.futures import as_completed
 
-    refused: dict[str, str] = {}
+    failed: dict[str, str] = {}
     if not jobs:
-        return refused
+        return failed
     with worker_pool(min(workers, len(jobs))) as pool:
         begun = {pool.submit(attempt, job): job for job in jobs}
         for future in as_completed(begun):
             job, outcome = begun[future], future.result()
             if isinstance(outcome, str):
-                refused[job.key] = outcome
+                failed[job.key] = outcome
             else:
                 save(folder, job, *outcome)
             done(job)
-    return refused
+    return failed
 
 
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Give processes of one thread each; an error or Ctrl-C ends them at once."""
+    """Give processes of one thread each; an error or Ctrl-C terminates them."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 

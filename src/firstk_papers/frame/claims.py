@@ -1,4 +1,4 @@
-"""A claim: a statement of a paper, or ours, as a measure with a threshold; and its outcome: held or not.
+"""A claim: a statement of a paper, or ours, as a measure with a threshold; and its outcome, held or not.
 
 Some outcomes depend on the run: the value lies so near to the threshold that another seed, or another processor's
 last bits, decides. Such a claim is recorded with the spread that was seen over named runs instead of an outcome.
@@ -6,24 +6,27 @@ last bits, decides. Such a claim is recorded with the spread that was seen over 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
-from firstk._base.checks import is_real
 from firstk.exceptions import InvalidInputError
+from firstk_papers.frame.checks import is_number
+from firstk_papers.frame.types import JsonDict
 
+Measure: TypeAlias = float | int | bool | None
 SOURCES = {"paper": "the paper", "ours": "ours", "acceptance": "asked of this reproduction"}
-_RULES: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "at_least": ("at least {0:g}", lambda value, bound: value >= bound),
-    "at_most": ("at most {0:g}", lambda value, bound: value <= bound),
-    "above": ("above {0:g}", lambda value, bound: value > bound),
-    "below": ("below {0:g}", lambda value, bound: value < bound),
-    "between": ("from {0[0]:g} to {0[1]:g}", lambda value, ends: ends[0] <= value <= ends[1]),
-    "is": ("{0}", lambda value, wanted: value is wanted),
+# Each rule in words, and as a function of the measured value and its bounds.
+_RULES: dict[str, tuple[str, Callable[[float, Sequence[float]], bool]]] = {
+    "at_least": ("at least {:g}", lambda value, bounds: value >= bounds[0]),
+    "at_most": ("at most {:g}", lambda value, bounds: value <= bounds[0]),
+    "above": ("above {:g}", lambda value, bounds: value > bounds[0]),
+    "below": ("below {:g}", lambda value, bounds: value < bounds[0]),
+    "between": ("from {:g} to {:g}", lambda value, bounds: bounds[0] <= value <= bounds[1]),
+    "is": ("{}", lambda value, bounds: value is bounds[0]),
 }
 WIDENED = 0.5  # of a recorded spread, on each side: how far another run may lie outside before it counts as a change
-WORDS = {True: "held", False: "did not hold", None: "not judged"}
+WORDS = {True: "held", False: "did not hold", None: "not evaluated"}
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,18 @@ class Claim:
         Whose claim it is.
     expect : dict
         The outcome that was seen, by tier: True, False, or where it depends on the run
-        ``{"depends": [lowest, highest], "runs": "3 kernels x 3 seeds"}``; a tier that is not named was not judged.
+        ``{"depends": [lowest, highest], "runs": "3 kernels x 3 seeds"}``; a tier that is not named was not evaluated.
     reading : str
-        Our own sentence about it.
+        Our own comment on it.
     """
 
     id: str
     where: str
     statement: str
     measure: str
-    threshold: dict[str, Any]
+    threshold: JsonDict
     says: str = "paper"
-    expect: dict[str, Any] | None = None
+    expect: JsonDict | None = None
     reading: str = ""
 
     def __post_init__(self) -> None:
@@ -70,19 +73,25 @@ class Claim:
             if recorded is not None and not isinstance(recorded, bool):
                 self._check_spread(recorded)
 
-    def _check_spread(self, recorded: Any) -> None:
-        """Refuse a spread that could not be checked, or that lies on one side of the threshold: that has an outcome."""
-        ((rule, bound),) = self.threshold.items()
+    @property
+    def _rule(self) -> tuple[str, list[float]]:
+        """The name of the threshold's rule, and its bounds."""
+        ((rule, bounds),) = self.threshold.items()
+        return rule, bounds if isinstance(bounds, list) else [bounds]
+
+    def _check_spread(self, recorded: object) -> None:
+        """Check a recorded spread; one that lies on one side of the threshold has an outcome, and is an error."""
+        rule, bounds = self._rule
         if not isinstance(recorded, dict) or set(recorded) != {"depends", "runs"} or not recorded["runs"]:
             wanted = "true, false or {depends: [lowest, highest], runs: ...}, which says over which runs"
             raise InvalidInputError(f"Claim '{self.id}': an outcome is {wanted}. Got {recorded!r}.")
         if rule == "is":
             raise InvalidInputError(f"Claim '{self.id}': a truth has no spread; measure a number. Got {recorded!r}.")
         ends = recorded["depends"]
-        if not isinstance(ends, list) or len(ends) != 2 or not all(map(is_real, ends)) or ends[0] >= ends[1]:
+        if not isinstance(ends, list) or len(ends) != 2 or not all(map(is_number, ends)) or ends[0] >= ends[1]:
             raise InvalidInputError(f"Claim '{self.id}': a spread is two numbers, the lower first. Got {ends!r}.")
         low, high = widened(ends)
-        if not any(low <= end <= high for end in (bound if rule == "between" else [bound])):
+        if not any(low <= end <= high for end in bounds):
             raise InvalidInputError(
                 f"Claim '{self.id}': the spread {ends[0]:g} to {ends[1]:g} never crosses the threshold "
                 f"({self.threshold_text}), even widened: record true or false."
@@ -91,10 +100,10 @@ class Claim:
     @property
     def threshold_text(self) -> str:
         """The threshold in words."""
-        ((rule, bound),) = self.threshold.items()
-        return _RULES[rule][0].format(bound if not isinstance(bound, bool) else str(bound).lower())
+        rule, bounds = self._rule
+        return _RULES[rule][0].format(*(str(b).lower() if isinstance(b, bool) else b for b in bounds))
 
-    def judge(self, measures: Mapping[str, Any]) -> tuple[Any, bool | None]:
+    def evaluate(self, measures: Mapping[str, Measure]) -> tuple[Measure, bool | None]:
         """Return what was measured and whether the claim held; None where this tier does not measure it."""
         if self.measure not in measures:
             raise InvalidInputError(
@@ -104,10 +113,26 @@ class Claim:
         value = measures[self.measure]
         if value is None:
             return None, None
-        ((rule, bound),) = self.threshold.items()
-        if not isinstance(value, bool) and not is_real(value):
+        rule, bounds = self._rule
+        if not isinstance(value, bool) and not is_number(value):
             raise InvalidInputError(f"Claim '{self.id}': a measure is a finite number, a truth or None. Got {value!r}.")
-        return value, bool(_RULES[rule][1](value, bound))
+        return value, bool(_RULES[rule][1](value, bounds))
+
+    def result(self, paper: str, measures: Mapping[str, Measure], tier: str) -> ClaimResult:
+        """Evaluate the claim by the measures of a study in a tier."""
+        measured, held = self.evaluate(measures)
+        return ClaimResult(
+            id=self.id,
+            paper=paper,
+            where=self.where,
+            statement=self.statement,
+            threshold=self.threshold_text,
+            measured=measured,
+            held=held,
+            says=self.says,
+            reading=self.reading,
+            depends=self.depends(tier),
+        )
 
     def depends(self, tier: str) -> str:
         """Return the recorded spread in words; empty where the outcome does not depend on the run."""
@@ -117,7 +142,7 @@ class Claim:
         low, high = recorded["depends"]
         return f"{low:g} to {high:g} over {recorded['runs']}"
 
-    def as_recorded(self, value: Any, tier: str) -> str:
+    def as_recorded(self, value: Measure, tier: str) -> str:
         """Compare a measured value with what is recorded for a tier.
 
         Returns
@@ -126,7 +151,7 @@ class Claim:
             Empty where they agree, otherwise what is wrong. Where the outcome depends on the run, the value must lie
             in the recorded spread, widened by half of it on each side.
         """
-        recorded, (_, held) = (self.expect or {}).get(tier), self.judge({self.measure: value})
+        recorded, (_, held) = (self.expect or {}).get(tier), self.evaluate({self.measure: value})
         if not isinstance(recorded, dict):
             wrong = f"recorded as {WORDS[recorded]}, came out as {WORDS[held]} ({self.threshold_text})"
             return "" if held is recorded else f"'{self.id}' measured {value}: {wrong}."
@@ -151,10 +176,10 @@ def widened(spread: list[float]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimResult:
     """A claim with what was measured.
 
-    `held` is the outcome of this run, None where the tier does not judge it; `depends` has the recorded spread in
+    `held` is the outcome of this run, None where the tier does not measure it; `depends` has the recorded spread in
     words where that outcome may be another one in the next run, and is empty otherwise.
     """
 
@@ -163,7 +188,7 @@ class Verdict:
     where: str
     statement: str
     threshold: str
-    measured: float | int | bool | None
+    measured: Measure
     held: bool | None
     says: str
     reading: str
@@ -173,20 +198,3 @@ class Verdict:
     def outcome(self) -> bool | Literal["depends"] | None:
         """What may be said of the claim: held, not held, not measured, or that it depends on the run."""
         return "depends" if self.depends and self.held is not None else self.held
-
-
-def judged(claim: Claim, paper: str, measures: Mapping[str, Any], tier: str) -> Verdict:
-    """Evaluate a claim by the measures of a study in a tier."""
-    value, held = claim.judge(measures)
-    return Verdict(
-        id=claim.id,
-        paper=paper,
-        where=claim.where,
-        statement=claim.statement,
-        threshold=claim.threshold_text,
-        measured=value,
-        held=held,
-        says=claim.says,
-        reading=claim.reading,
-        depends=claim.depends(tier),
-    )

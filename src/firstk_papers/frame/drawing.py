@@ -6,23 +6,39 @@ from collections.abc import Callable, Sequence
 from itertools import cycle
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from firstk._base.atomic_file import atomic_file
-from firstk._base.checks import require
-from firstk.evaluation.report.palette import OUR_DASHES, OURS
+from firstk_papers.frame.checks import require
+from firstk_papers.frame.files import atomic_file
 from firstk_papers.frame.panels import Chart, Heatmap, Panel, Pictures, Series, Table
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PANEL = (4.7, 3.5)  # inches
 DPI = 110  # of the PNG
 ACROSS = 3
 FEW = 8  # sizes that are named on a logarithmic axis
-MORE_COLORS = ("#5b5f66", "#8a6d00", "#00758f", "#7a4a2b", "#4d7c0f", "#c2410c", "#5b21b6")
+COLORS = (
+    "#1557c0", "#a8480a", "#0b7059", "#84309b", "#b01f54", "#5b5f66",
+    "#8a6d00", "#00758f", "#7a4a2b", "#4d7c0f", "#c2410c", "#5b21b6",
+)  # fmt: skip
+DASHES: tuple[tuple[float, ...], ...] = ((), (14, 3), (14, 3, 3, 3), (8, 2), (14, 3, 3, 3, 3, 3))
 BARS = "#d5d9df"
 # Neither the date nor random ids: a figure that has not changed is the same file.
 STYLE = {"svg.hashsalt": "firstk", "font.size": 9.0, "axes.titlesize": 10.0, "svg.fonttype": "path"}
+
+
+class Look(TypedDict, total=False):
+    """How a series is drawn; bars have a color alone."""
+
+    color: str
+    linestyle: str | tuple[int, tuple[float, ...]]
+    linewidth: float
 
 
 def draw(panels: Sequence[Panel], stem: Path) -> None:
@@ -37,21 +53,23 @@ def draw(panels: Sequence[Panel], stem: Path) -> None:
 
         figure = _figure(shown)
         # Placed once for both files; `savefig` would place the panels, and draw them in vain, for each.
-        figure.get_layout_engine().execute(figure)
+        engine = figure.get_layout_engine()
+        assert engine is not None
+        engine.execute(figure)
         figure.set_layout_engine("none")
-        with atomic_file(stem.parent / f"{stem.name}.png", "A figure") as temporary:
+        with atomic_file(stem.parent / f"{stem.name}.png") as temporary:
             FigureCanvasAgg(figure).print_png(temporary)
-        with atomic_file(stem.parent / f"{stem.name}.svg", "A figure") as temporary:
+        with atomic_file(stem.parent / f"{stem.name}.svg") as temporary:
             FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
 
 
-def _figure(shown: Sequence[Panel]) -> Any:
+def _figure(shown: Sequence[Panel]) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     across = min(len(shown), ACROSS if len(shown) != 4 else 2)
     down = ceil(len(shown) / across)
-    # A Figure of its own, not pyplot's: nothing is left open, and no window system is asked for.
+    # A Figure of its own, not pyplot's: nothing is left open, and no window system is needed.
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
@@ -65,11 +83,11 @@ def _figure(shown: Sequence[Panel]) -> Any:
     return figure
 
 
-def _looks(series: Sequence[Series]) -> dict[str, dict[str, Any]]:
-    """Give each name one colour and dash in all panels; ours are strong and solid."""
-    looks: dict[str, dict[str, Any]] = {}
-    colors = cycle([pair[0] for pair in OURS] + list(MORE_COLORS))
-    dashes = cycle(OUR_DASHES)
+def _looks(series: Sequence[Series]) -> dict[str, Look]:
+    """Give each name one color and dash in all panels; ours are emphasized and solid."""
+    looks: dict[str, Look] = {}
+    colors = cycle(COLORS)
+    dashes = cycle(DASHES)
     for part in sorted({s.name: s for s in series}.values(), key=lambda s: not s.ours):
         if part.kind == "bars" and not part.ours:
             looks[part.name] = {"color": BARS}
@@ -83,7 +101,7 @@ def _looks(series: Sequence[Series]) -> dict[str, dict[str, Any]]:
     return looks
 
 
-def _chart(ax: Any, panel: Chart, looks: dict[str, dict[str, Any]]) -> None:
+def _chart(ax: Axes, panel: Chart, looks: dict[str, Look]) -> None:
     ax.set_xlabel(panel.x_label)
     ax.set_ylabel(panel.y_label)
     ax.set_xscale(panel.x_scale)
@@ -107,16 +125,16 @@ def _chart(ax: Any, panel: Chart, looks: dict[str, dict[str, Any]]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _tick_sizes(ax: Any, sizes: Sequence[float]) -> None:
+def _tick_sizes(ax: Axes, sizes: Sequence[float]) -> None:
     """Name the sizes themselves where there are a few: powers of ten between them tell little, and crowd."""
     if len(sizes) <= FEW:
         ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
         ax.minorticks_off()
 
 
-def _series(ax: Any, series: Series, look: dict[str, Any], bars: Sequence[Series]) -> None:
+def _series(ax: Axes, series: Series, look: Look, bars: Sequence[Series]) -> None:
     x = np.array(series.x, dtype=float)
-    y = np.array([np.nan if value is None else value for value in series.y], dtype=float)
+    y = _with_gaps(series.y)
     if series.kind == "bars":
         step = float(np.min(np.diff(x))) if len(x) > 1 else 1.0
         width = 0.8 * step / len(bars)
@@ -127,18 +145,22 @@ def _series(ax: Any, series: Series, look: dict[str, Any], bars: Sequence[Series
         return
     ax.plot(x, y, label=series.name, marker="o" if len(x) <= 24 else "", markersize=2.8, **look)
     if series.low is not None and series.high is not None:
-        band = [np.array([np.nan if v is None else v for v in edge], dtype=float) for edge in (series.low, series.high)]
-        ax.fill_between(x, *band, color=look["color"], alpha=0.16, linewidth=0)
+        low, high = (_with_gaps(edge) for edge in (series.low, series.high))
+        ax.fill_between(x, low, high, color=look["color"], alpha=0.16, linewidth=0)
 
 
-def _heatmap(ax: Any, panel: Heatmap, _: dict[str, dict[str, Any]]) -> None:
+def _with_gaps(values: Sequence[float | None]) -> np.ndarray:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _heatmap(ax: Axes, panel: Heatmap, _: dict[str, Look]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     down, across = len(panel.values), len(panel.values[0])
     # Rows and columns are counted from one, as axes of a code are.
     ends = (0.5, across + 0.5, down + 0.5, 0.5)
-    aspect = "equal" if panel.equal else "auto"
-    image = ax.imshow(panel.values, vmin=panel.low, vmax=panel.high, cmap="viridis", aspect=aspect, extent=ends)
+    image = ax.imshow(panel.values, vmin=panel.low, vmax=panel.high, cmap="viridis", extent=ends)
+    ax.set_aspect("equal" if panel.equal else "auto")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(panel.x_label)
@@ -146,7 +168,7 @@ def _heatmap(ax: Any, panel: Heatmap, _: dict[str, dict[str, Any]]) -> None:
     ax.figure.colorbar(image, ax=ax, shrink=0.85)
 
 
-def _pictures(ax: Any, panel: Pictures, _: dict[str, dict[str, Any]]) -> None:
+def _pictures(ax: Axes, panel: Pictures, _: dict[str, Look]) -> None:
     """Lay the images out as one, a pixel of white between them."""
     high, wide = panel.shape[:2]
     sheet = np.full((len(panel.rows) * (high + 1), len(panel.columns) * (wide + 1), *panel.shape[2:]), 255, np.uint8)
@@ -163,14 +185,14 @@ def _pictures(ax: Any, panel: Pictures, _: dict[str, dict[str, Any]]) -> None:
     ax.spines[:].set_visible(False)
 
 
-def cell_text(value: Any) -> str:
+def cell_text(value: str | float | None) -> str:
     """Return a cell of a table as text."""
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _table(ax: Any, panel: Table, _: dict[str, dict[str, Any]]) -> None:
+def _table(ax: Axes, panel: Table, _: dict[str, Look]) -> None:
     ax.set_axis_off()
     texts = [[cell_text(value) for value in row] for row in panel.rows]
     drawn = ax.table(texts, colLabels=list(panel.columns), loc="center", cellLoc="left")
@@ -179,9 +201,9 @@ def _table(ax: Any, panel: Table, _: dict[str, dict[str, Any]]) -> None:
     drawn.auto_set_column_width(list(range(len(panel.columns))))
 
 
-def _legend(figure: Any, axes: Sequence[Any]) -> None:
+def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
     """Write one legend for all panels, each name once."""
-    found: dict[str, Any] = {}
+    found: dict[str, Artist] = {}
     for ax in axes:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
@@ -190,7 +212,7 @@ def _legend(figure: Any, axes: Sequence[Any]) -> None:
         figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=across, frameon=False)
 
 
-_DRAWN: dict[type, Callable[[Any, Any, dict[str, dict[str, Any]]], None]] = {
+_DRAWN: dict[type, Callable[[Axes, Any, dict[str, Look]], None]] = {
     Chart: _chart,
     Heatmap: _heatmap,
     Pictures: _pictures,

@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from firstk.contracts import View
+from firstk.contracts import Ordering, View
 from firstk_papers.frame.panels import Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
-Cell = Mapping[str, Any]
-Results = list[tuple[dict[str, Any], dict[str, Any]]]
-Check = Callable[[Cell, Any, np.random.Generator], dict[str, Any]]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch import Tensor
+
+Data = TypeVar("Data")
 
 
-def instance_cells(settings: Mapping[str, Any], revision: int = 1) -> list[dict[str, Any]]:
-    """Return a cell for each check, size (p, d) and instance; ``settings[check]`` holds what a check needs beside."""
+def instance_cells(settings: JsonObject, revision: int = 1) -> list[JsonDict]:
+    """Return a cell for each check, size (p, d) and instance; ``settings[check]`` holds what else a check needs."""
     found = []
     for check in settings["checks"]:
         own = {"sizes": settings["sizes"], "instances": settings["instances"], **settings.get(check, {})}
@@ -43,7 +46,7 @@ class Problem:
     spectrum: np.ndarray
 
 
-def problem(cell: Cell, rng: np.random.Generator) -> Problem:
+def problem(cell: JsonObject, rng: np.random.Generator) -> Problem:
     """Draw a scatter of width p whose eigenvalues are at least 0.3 apart, and at least 0.5."""
     p = cell["p"]
     spectrum = (0.5 + np.cumsum(rng.uniform(0.3, 1.3, p)))[::-1]
@@ -51,9 +54,14 @@ def problem(cell: Cell, rng: np.random.Generator) -> Problem:
     return Problem((U * spectrum) @ U.T, U, spectrum)
 
 
+def _whole(data: Problem, cell: JsonObject) -> Problem:
+    return data
+
+
 def measuring(
-    checks: Mapping[str, Check], given: Callable[[Problem, Cell], Any] = lambda data, cell: data
-) -> Callable[[Cell], dict[str, Any]]:
+    checks: Mapping[str, Callable[[JsonObject, Data, np.random.Generator], JsonDict]],
+    given: Callable[[Problem, JsonObject], Data] = _whole,  # type: ignore[assignment]
+) -> Callable[[JsonObject], JsonDict]:
     """Return the ``measure`` of a study: draw the instance of a cell, and do the check that the cell names.
 
     Parameters
@@ -64,7 +72,7 @@ def measuring(
         What the checks take of the instance; all of it unless told.
     """
 
-    def measure(cell: Cell) -> dict[str, Any]:
+    def measure(cell: JsonObject) -> JsonDict:
         rng = np.random.default_rng(cell["seed"])
         return checks[cell["check"]](cell, given(problem(cell, rng), cell), rng)
 
@@ -86,10 +94,48 @@ def increasing(d: int, below: float, rng: np.random.Generator) -> np.ndarray:
     return below * np.cumsum(steps)[:-1] / steps.sum()
 
 
-def step_view(B: Any, A: Any, St: Any, *, code: Any = None, extras: Mapping[str, Any] | None = None) -> View:
+def step_view(
+    B: Tensor,
+    A: Tensor,
+    St: Tensor | Diagonal | None,
+    *,
+    code: Tensor | None = None,
+    extras: Mapping[str, Tensor] | None = None,
+) -> View:
     """Return what an ordering's hooks see, for tensors B (d, p), A (p, d) and the scatter St."""
     encoder = SimpleNamespace(C=B, weight=B)
     return View(SimpleNamespace(encoder=encoder, decoder=A, extras=extras or {}), code, St, None)
+
+
+class Diagonal:
+    """A diagonal matrix where a full one is expected: products from the right scale columns, exactly and cheaply."""
+
+    def __init__(self, values: Tensor):
+        self.values = values
+
+    def __rmatmul__(self, other: Tensor) -> Tensor:
+        return other * self.values
+
+    def cpu(self) -> Diagonal:
+        """Return a copy that numpy can read."""
+        return Diagonal(self.values.cpu())
+
+    def numpy(self) -> np.ndarray:
+        """Return the full matrix."""
+        return np.diag(self.values.numpy())
+
+
+class Weights(NamedTuple):
+    """Weights of the prefixes 1..d: `omega`, which sum to 1, and `cum`, the sums from k to d."""
+
+    omega: np.ndarray
+    cum: np.ndarray
+
+
+def prefix_weights(ordering: Ordering, d: int) -> Weights:
+    """Return the weights that an ordering gives the prefixes; uniform ones where it leaves them to the objective."""
+    weights = ordering.measure(d, "uniform")
+    return Weights(weights.omega, weights.cum)
 
 
 def of_check(results: Results, check: str) -> Results:
@@ -97,7 +143,7 @@ def of_check(results: Results, check: str) -> Results:
     return [(cell, found) for cell, found in results if cell["check"] == check]
 
 
-def values(results: Results, name: str) -> list[Any]:
+def values(results: Results, name: str) -> list[float]:
     """Return what the cells that know it have found under a name."""
     return [found[name] for _, found in results if found.get(name) is not None]
 
@@ -117,23 +163,29 @@ def extremes(results: Results, largest: Iterable[str] = (), smallest: Iterable[s
     return {name: worst(results, name) for name in largest} | {name: least(results, name) for name in smallest}
 
 
-def biggest(difference: Any) -> float:
+def biggest(difference: ArrayLike) -> float:
     """Return the largest absolute entry."""
     return float(np.abs(np.asarray(difference, dtype=float)).max(initial=0.0))
 
 
-def relative(found: Any, wanted: Any) -> float:
+def relative(found: ArrayLike, wanted: ArrayLike) -> float:
     """Return the largest deviation, divided by the largest entry of what was wanted."""
     return biggest(np.asarray(found) - np.asarray(wanted)) / max(biggest(wanted), np.finfo(float).tiny)
 
 
-def floats(array: Iterable[Any]) -> list[float]:
+def floats(array: Iterable[float]) -> list[float]:
     """Return an array as JSON numbers."""
     return [float(x) for x in array]
 
 
 def line(
-    name: str, x: Iterable[Any], y: Iterable[Any], *, kind: str = "line", ours: bool = False, floor: float | None = None
+    name: str,
+    x: Iterable[float],
+    y: Iterable[float],
+    *,
+    kind: str = "line",
+    ours: bool = False,
+    floor: float | None = None,
 ) -> Series:
     """Return a series of rounded numbers; `floor` lifts zeros, which a logarithmic axis cannot show."""
     lifted = y if floor is None else (max(value, floor) for value in y)

@@ -1,4 +1,4 @@
-"""All results of a tier as one page beside their figures: each claim, what was measured, and the outcome."""
+"""All results of a tier as one page with their figures: each claim, what was measured, and the outcome."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from firstk._base.atomic_file import atomic_file
-from firstk_papers.frame.claims import SOURCES, WORDS, Verdict
+from firstk_papers.frame.claims import SOURCES, WORDS, ClaimResult, Measure
 from firstk_papers.frame.drawing import cell_text
+from firstk_papers.frame.files import write_text
 from firstk_papers.frame.panels import Chart, Heatmap, Pictures, Table
 from firstk_papers.frame.runner import Result
 from firstk_papers.frame.specs import PAPERS, Spec
@@ -55,8 +55,7 @@ def write_results_page(folder: Path, results: Sequence[Result], specs: Mapping[s
         papers="\n".join(_paper(p, results, folder) for p in dict.fromkeys(result.paper for result in results)),
     )
     path = folder / "index.html"
-    with atomic_file(path, "The page of results", kinds=(".html",)) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_text(path, page)
     return path
 
 
@@ -69,19 +68,19 @@ def _papers(specs: Mapping[str, Spec]) -> list[str]:
 
 
 def _ours(specs: Mapping[str, Spec]) -> bool:
-    """Tell whether these are firstk's own experiments, and not somebody's folder of other ones."""
+    """Tell whether these are the experiments of this package, and not those of a folder of one's own."""
     return _papers(specs) == list(PAPERS)
 
 
 def _title(specs: Mapping[str, Spec]) -> str:
     """Name the page after what is on it."""
     if _ours(specs):
-        return "Three papers, reproduced"
+        return "Reproducing the papers"
     *others, last = _papers(specs)
     return f"Experiments of {', '.join(others)} and {last}" if others else f"Experiments of {last}"
 
 
-def _counts(claims: Sequence[Verdict]) -> str:
+def _counts(claims: Sequence[ClaimResult]) -> str:
     """Count outcomes by whose claim it was."""
     rows = []
     for source, text in SOURCES.items():
@@ -113,13 +112,13 @@ def _contents(results: Sequence[Result], specs: Mapping[str, Spec]) -> str:
     )
 
 
-def _dot(claim: Verdict) -> str:
+def _dot(claim: ClaimResult) -> str:
     kind, text = OUTCOMES[claim.outcome]
     said = escape(f"{claim.statement}: {text}")
     return f'<span class="dot {kind}" role="img" title="{said}" aria-label="{text}"></span>'
 
 
-def _badge(claim: Verdict) -> str:
+def _badge(claim: ClaimResult) -> str:
     kind, text = OUTCOMES[claim.outcome]
     seen = f"<small>{escape(claim.depends)}; here: {WORDS[claim.held]}</small>" if kind == "depends" else ""
     return f'<span class="badge {kind}">{text}</span>{seen}'
@@ -127,7 +126,7 @@ def _badge(claim: Verdict) -> str:
 
 def _paper(paper: str, results: Sequence[Result], folder: Path) -> str:
     parts = [_experiment(result, folder) for result in results if result.paper == paper]
-    heading = f"{paper}. {PAPERS[paper]}" if paper in PAPERS else paper
+    heading = f"{PAPERS[paper].citation}. {PAPERS[paper].title}" if paper in PAPERS else paper
     return f"<section><h2>{escape(heading)}</h2>\n{''.join(parts)}</section>"
 
 
@@ -165,7 +164,7 @@ def _claims(result: Result) -> str:
     )
 
 
-def _measured(value: float | int | bool | None) -> str:
+def _measured(value: Measure) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return cell_text(float(value) if value is not None else None)
@@ -183,7 +182,7 @@ def _html_table(panel: Table) -> str:
 
 
 def _asides(result: Result) -> str:
-    """Write what was cut short, what stands for what, notes, and the settings."""
+    """Write what was cut short, the substitutes, notes, and the settings."""
     parts = [("Cut short (censored)", result.censored), ("Notes", result.notes)]
     stands = tuple(f"{s['paper']}: {s['used']} ({s['why']})" for s in result.substitutes)
     parts.append(("Substitutes", stands))

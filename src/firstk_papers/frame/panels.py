@@ -1,11 +1,13 @@
-"""What a study finds: numbers that claims are judged by, and panels that are drawn. Frozen records, all JSON."""
+"""What a study finds: numbers by which claims are evaluated, and panels that are drawn. Frozen records, all JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any
+
+from firstk_papers.frame.claims import Measure
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 DIGITS = 6  # significant ones that a result file keeps of a series
 
@@ -17,14 +19,14 @@ class Series:
     Attributes
     ----------
     name : str
-        For the legend; the same name has the same colour in every panel of an experiment.
+        For the legend; the same name has the same color in every panel of an experiment.
     x, y : tuple of float
         A None in `y` leaves a gap.
     low, high : tuple of float, optional
         A band about `y`.
     kind : {"line", "points", "bars"}
     ours : bool
-        Drawn strongly: what firstk does, beside the paper's method.
+        Drawn with emphasis: what firstk does, next to the paper's method.
     """
 
     name: str
@@ -61,7 +63,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix as colours; its first row is at the top. `low` and `high` are the ends of the colour scale.
+    """A matrix as colors; its first row is at the top. `low` and `high` are the ends of the color scale.
 
     `equal` makes its entries squares, where rows and columns are two directions of one plane.
     """
@@ -96,7 +98,31 @@ class Table:
 
 
 Panel = Chart | Heatmap | Pictures | Table
-KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in (Chart, Heatmap, Pictures, Table)}
+KINDS: dict[str, type[Panel]] = {kind.__name__.lower(): kind for kind in (Chart, Heatmap, Pictures, Table)}
+
+
+def panel_to_json(panel: Panel) -> JsonDict:
+    """Return a panel as a JSON object, with its kind."""
+    return {"kind": type(panel).__name__.lower(), **asdict(panel)}
+
+
+def panel_from_json(plain: JsonObject) -> Panel:
+    """Read a panel back; an option that was not there yet when the record was written has its default."""
+    values = _with_tuples(plain)
+    kind = KINDS[values.pop("kind")]
+    if kind is Chart:
+        values["series"] = tuple(Series(**_with_tuples(one)) for one in values["series"])
+        values["marks"] = tuple(Mark(**_with_tuples(one)) for one in values.get("marks", ()))
+    return kind(**values)
+
+
+def _with_tuples(plain: JsonObject) -> JsonDict:
+    """Return a JSON object with tuples for lists."""
+
+    def frozen(value: object) -> object:
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+    return {name: frozen(value) for name, value in plain.items()}
 
 
 @dataclass(frozen=True)
@@ -110,18 +136,18 @@ class Findings:
     panels : tuple of panels
         Drawn together as the figure of the experiment.
     notes : tuple of str
-        Sentences for the page.
+        Remarks for the page.
     censored : tuple of str
-        What was stopped before the paper's own length, a sentence each.
+        What was stopped before the paper's own length, a remark each.
     """
 
-    measures: dict[str, Any]
+    measures: Mapping[str, Measure]
     panels: tuple[Panel, ...] = ()
     notes: tuple[str, ...] = ()
     censored: tuple[str, ...] = ()
 
 
-def rounded(values: Iterable[Any]) -> tuple[float | None, ...]:
+def rounded(values: Iterable[float | None]) -> tuple[float | None, ...]:
     """Return numbers with six significant digits, and None for what is missing or not finite.
 
     Examples

@@ -1,23 +1,22 @@
-"""From specs to results: cells are done, claims judged, and each experiment written as one record."""
+"""Runs from specs to results: cells are computed, claims evaluated, and each experiment written as one record."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from firstk._base.atomic_file import atomic_file, check_folder
-from firstk._base.checks import require
-from firstk._base.json_records import from_plain, to_plain
 from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError, MissingExtraError
-from firstk_papers.frame.cells import FOLDER, Job, StudyFailed, do_all, load, part_of, worker_pool
-from firstk_papers.frame.claims import Verdict, judged
-from firstk_papers.frame.panels import KINDS, Findings, Panel
+from firstk_papers.frame.cells import FOLDER, Job, StudyError, do_all, load, part_of, worker_pool
+from firstk_papers.frame.checks import require
+from firstk_papers.frame.claims import ClaimResult, Measure
+from firstk_papers.frame.files import check_folder, write_text
+from firstk_papers.frame.panels import Findings, Panel, panel_from_json, panel_to_json
 from firstk_papers.frame.specs import Spec
+from firstk_papers.frame.types import JsonDict
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,10 @@ class Result:
     title: str
     where: str
     tier: str
-    settings: dict[str, Any]
+    settings: JsonDict
     seconds: float
-    claims: tuple[Verdict, ...]
-    measures: dict[str, Any]
+    claims: tuple[ClaimResult, ...]
+    measures: dict[str, Measure]
     panels: tuple[Panel, ...]
     notes: tuple[str, ...]
     censored: tuple[str, ...]
@@ -46,38 +45,32 @@ class Result:
 
     def to_json(self) -> str:
         """Return the record as text."""
-        plain = to_plain(replace(self, panels=()))
-        plain["panels"] = [{"kind": type(panel).__name__.lower(), **to_plain(panel)} for panel in self.panels]
-        return _lines(plain) + "\n"
+        try:
+            return _lines(asdict(self) | {"panels": [panel_to_json(panel) for panel in self.panels]}) + "\n"
+        except ValueError as error:
+            raise InvalidInputError(f"The result of {self.id} holds a number that JSON has not: {error}.") from None
 
     @classmethod
     def from_json(cls, text: str) -> Result:
         """Read a record back."""
         try:
             plain = json.loads(text)
-            drawn = tuple(_panel(dict(panel)) for panel in plain.pop("panels"))
-            claims = tuple(Verdict(**claim) for claim in plain.pop("claims"))
+            panels = tuple(map(panel_from_json, plain.pop("panels")))
+            claims = tuple(ClaimResult(**claim) for claim in plain.pop("claims"))
             for name in ("notes", "censored", "substitutes"):
                 plain[name] = tuple(plain[name])
-            return cls(claims=claims, panels=drawn, **plain)
+            return cls(claims=claims, panels=panels, **plain)
         except (json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(
                 f"This is no result of an experiment ({error}). Run 'firstk reproduce' again."
             ) from None
 
 
-def _panel(plain: dict[str, Any]) -> Panel:
-    """Read a panel back; an option that was not there yet when the record was written has its default."""
-    kind = KINDS[plain.pop("kind")]
-    options = {part.name: to_plain(part.default) for part in fields(kind) if part.default is not MISSING}
-    return from_plain(kind, options | plain)
-
-
-def _lines(plain: dict[str, Any]) -> str:
+def _lines(plain: JsonDict) -> str:
     """Return JSON with a field, a claim and a panel on a line each: short, and a change of one shows as one."""
 
-    def text(value: Any) -> str:
-        if isinstance(value, list) and value and isinstance(value[0], dict):
+    def text(value: object) -> str:
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
             return "[\n  " + ",\n  ".join(json.dumps(item, allow_nan=False) for item in value) + "\n ]"
         return json.dumps(value, allow_nan=False)
 
@@ -86,15 +79,15 @@ def _lines(plain: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave: results by id, and the sentence of each experiment that could not be run."""
+    """What a run gave: results by id, and the error message of each experiment that could not be run."""
 
     results: dict[str, Result]
-    refused: dict[str, str]
+    failed: dict[str, str]
 
 
 @contextmanager
 def _naming(spec: Spec, part: str) -> Iterator[None]:
-    """Say which experiment it was that did not go through a function of its study."""
+    """Add the name of the experiment to an error in a function of its study."""
     try:
         yield
     except (MissingDataError, MissingExtraError):
@@ -103,7 +96,7 @@ def _naming(spec: Spec, part: str) -> Iterator[None]:
         raise InvalidInputError(f"The experiment {spec.id}: {error}") from error
     except Exception as error:
         named = f"The experiment {spec.id} stopped in '{part}' of the study '{spec.study}'"
-        raise StudyFailed(f"{named}: {type(error).__name__}: {error}") from error
+        raise StudyError(f"{named}: {type(error).__name__}: {error}") from error
 
 
 def jobs_of(spec: Spec, tier: str) -> list[Job]:
@@ -122,7 +115,7 @@ def run(
     figures: bool = True,
     progress: Callable[[int], Callable[[Job], None]] = lambda total: lambda job: None,
 ) -> Run:
-    """Run experiments; what is finished is kept in `folder` even if the run is stopped.
+    """Run experiments; what is finished is stored in `folder` even if the run is stopped.
 
     Parameters
     ----------
@@ -146,28 +139,28 @@ def run(
     for job in chain.from_iterable(wanted.values()):
         every.setdefault(job.key, job)
     missing = [job for job in every.values() if fresh or load(folder, job) is None]
-    refused = do_all(missing, folder, workers, progress(len(missing)))
-    results, sentences = {}, {}
+    messages = do_all(missing, folder, workers, progress(len(missing)))
+    results, failed = {}, {}
     for spec in specs:
-        failed = [refused[job.key] for job in wanted[spec.id] if job.key in refused]
-        if failed:
-            sentences[spec.id] = failed[0]
+        wrong = [messages[job.key] for job in wanted[spec.id] if job.key in messages]
+        if wrong:
+            failed[spec.id] = wrong[0]
             continue
         results[spec.id] = _concluded(spec, tier, folder, wanted[spec.id])
         write(results[spec.id], folder)
     if figures:
         draw_all([folder / f"{result.stem}.json" for result in results.values()], workers)
-    return Run(results, sentences)
+    return Run(results, failed)
 
 
 def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
-    """Read the cells of an experiment and judge its claims."""
+    """Read the cells of an experiment and evaluate its claims."""
     kept = [load(folder, job) or {} for job in jobs]
     settings = spec.settings(tier)
     cells = [(part["cell"], part["result"]) for part in kept]
     with _naming(spec, spec.report):
         findings: Findings = part_of(spec.study, spec.report)(settings, cells)
-        claims = tuple(judged(claim, spec.paper, findings.measures, tier) for claim in spec.claims)
+        claims = tuple(claim.result(spec.paper, findings.measures, tier) for claim in spec.claims)
     return Result(
         id=spec.id,
         paper=spec.paper,
@@ -188,8 +181,7 @@ def _concluded(spec: Spec, tier: str, folder: Path, jobs: list[Job]) -> Result:
 
 def write(result: Result, folder: Path) -> None:
     """Write the record."""
-    with atomic_file(folder / f"{result.stem}.json", "A result") as temporary:
-        temporary.write_text(result.to_json(), encoding="utf-8")
+    write_text(folder / f"{result.stem}.json", result.to_json())
 
 
 def draw_all(records: list[Path], workers: int) -> None:
@@ -198,7 +190,7 @@ def draw_all(records: list[Path], workers: int) -> None:
         for record in records:
             draw_record(record)
         return
-    require("matplotlib", "report", "firstk reproduce")  # the error of a worker could not be sent here
+    require("matplotlib", "report", "firstk reproduce")  # the error of a worker could not be pickled
     with worker_pool(min(workers, len(records))) as pool:
         for _ in pool.map(draw_record, records):
             pass

@@ -1,4 +1,4 @@
-"""Specs of experiments: read from the files beside this module, checked, and found by name."""
+"""Specs of experiments: read from the folders of the papers, validated, and found by name."""
 
 from __future__ import annotations
 
@@ -8,16 +8,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from firstk.exceptions import InvalidInputError
 from firstk_papers.frame.claims import Claim
+from firstk_papers.frame.types import JsonDict
 
 HERE = Path(__file__).parents[1]
+
+
+class Paper(NamedTuple):
+    """A paper by author and year, and its title."""
+
+    citation: str
+    title: str
+
+
 PAPERS = {
-    "talukder2026": "Objective-Specific Privileged Bases via Full-Prefix Matryoshka Learning",
-    "bao2020": "Regularized linear autoencoders recover the principal components, eventually",
-    "balestriero2024": "How Learning by Reconstruction Produces Uninformative Features for Perception",
+    "talukder2026": Paper(
+        "Talukder et al. 2026", "Objective-Specific Privileged Bases via Full-Prefix Matryoshka Learning"
+    ),
+    "bao2020": Paper("Bao et al. 2020", "Regularized linear autoencoders recover the principal components, eventually"),
+    "balestriero2024": Paper(
+        "Balestriero and LeCun 2024", "How Learning by Reconstruction Produces Uninformative Features for Perception"
+    ),
 }
 TIERS = ("smoke", "full")
 
@@ -33,14 +47,14 @@ class Spec:
     title, where : str
         What it shows, and where in the paper.
     study, report : str
-        Module in `studies/` (or any module, by its dotted name), and the function in it that reads the cells.
+        Module in the paper's folder (or any module, by its dotted name), and the function in it that reads the cells.
     seed : int
     reading : str
         Our own, of the full tier.
     timed : tuple of str
         Measures that are times or ratios of times, and so are not the same in every run.
     substitutes : tuple of dict
-        What the paper used, what stands for it here, and why.
+        What the paper used, what is used here instead, and why.
     tiers : dict
         Settings of each tier.
     claims : tuple of Claim
@@ -55,12 +69,12 @@ class Spec:
     reading: str
     timed: tuple[str, ...]
     substitutes: tuple[dict[str, str], ...]
-    tiers: dict[str, dict[str, Any]]
+    tiers: dict[str, JsonDict]
     claims: tuple[Claim, ...]
 
     @property
     def paper(self) -> str:
-        """Number of the paper."""
+        """Id of the paper."""
         return self.id.partition("/")[0]
 
     @property
@@ -73,7 +87,7 @@ class Spec:
         """Name of its result files."""
         return self.id.replace("/", "-")
 
-    def settings(self, tier: str) -> dict[str, Any]:
+    def settings(self, tier: str) -> JsonDict:
         """Return the settings of a tier, seed included."""
         return {"seed": self.seed, **self.tiers[tier]}
 
@@ -109,7 +123,7 @@ def _unknown(name: str, specs: Mapping[str, Spec]) -> InvalidInputError:
 
 
 def read_spec(path: Path) -> Spec:
-    """Read one spec and the claims beside it; what is wrong in them is said with the file's name."""
+    """Read one spec and its claims; an error in them names the file."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         claims = json.loads(path.with_suffix(".expected.json").read_text(encoding="utf-8"))["claims"]
@@ -126,7 +140,7 @@ def read_spec(path: Path) -> Spec:
         raise InvalidInputError(f"The experiment '{path.parent.name}/{path.stem}' cannot be read: {error}") from None
 
 
-def _spec(name: str, found: dict[str, Any], claims: list[dict[str, Any]]) -> Spec:
+def _spec(name: str, found: JsonDict, claims: list[JsonDict]) -> Spec:
     known = {part.name for part in fields(Spec)} - {"id", "tiers", "claims"} | {"settings", *TIERS}
     if unknown := set(found) - known:
         raise InvalidInputError(f"it has no field {', '.join(sorted(unknown))}. It has {', '.join(sorted(known))}.")

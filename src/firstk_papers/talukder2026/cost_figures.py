@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, Table, rounded
+from firstk_papers.frame.types import JsonObject, Results
 
-Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 FULL, LOOP, SINGLE, MONOTONE = "full prefix", "loop over prefixes", "single", "monotone l1"
 COUNTED = {"counts": "multiply-adds", "ms": "clock"}
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Return ratios to a single loss as n, p and d grow, for squared error and for cross-entropy."""
     linear = [(c, r) for c, r in results if c["kind"] == "reconstruction"]
     heads = [(c, r) for c, r in results if c["kind"] == "cross_entropy"]
@@ -36,7 +35,7 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
         "network_step_time_ratio": round(step["ms"][FULL] / step["ms"][MONOTONE], 3),
         "network_step_loop_time_ratio": round(step["ms"][LOOP] / step["ms"][MONOTONE], 3),
     }
-    if not settings["judge_times"]:  # a few quick rounds of small sizes say too little
+    if not settings["evaluate_times"]:  # a few quick rounds of small sizes say too little
         measures |= {name: None for name in measures if "time" in name}
     panels: tuple[Chart | Table, ...] = (
         *(_against(name, linear, settings["reconstruction"]) for name in ("d", "n", "p")),
@@ -59,7 +58,7 @@ def _notes() -> tuple[str, ...]:
     )
 
 
-def excess(cell: Mapping[str, Any], counts: Mapping[str, int]) -> float:
+def excess(cell: JsonObject, counts: Mapping[str, int]) -> float:
     """Return the multiply-adds beyond those of a single loss, in units of the two Gram matrices, (n + p) d^2."""
     return (counts[FULL] - counts[SINGLE]) / ((cell["n"] + cell["p"]) * cell["d"] ** 2)
 
@@ -68,7 +67,7 @@ def _most(results: Results, what: str) -> float:
     return round(max(found[what][FULL] / found[what][SINGLE] for _, found in results), 4)
 
 
-def _varied(results: Results, base: Mapping[str, Any], name: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _varied(results: Results, base: JsonObject, name: str) -> list[tuple[JsonObject, JsonObject]]:
     """Return the cells in which `name` alone differs from the base size, ascending."""
     others = [key for key in ("n", "p", "d", "C") if key in base and key != name]
     kept = [(c, r) for c, r in results if all(c[key] == base[key] for key in others)]
@@ -90,7 +89,7 @@ def _last_ratio(results: Results, slow: str, quick: str) -> float:
     return times[-1][slow] / times[-1][quick]
 
 
-def _against(name: str, results: Results, base: Mapping[str, Any]) -> Chart:
+def _against(name: str, results: Results, base: JsonObject) -> Chart:
     """Return ratios to a single loss against one size."""
     varied = _varied(results, base, name)
     kind = results[0][0]["kind"].replace("_", "-") if results else ""

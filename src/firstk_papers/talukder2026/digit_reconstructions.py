@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from firstk_papers.frame.panels import Chart, Findings, Mark, Pictures, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
+
+if TYPE_CHECKING:
+    from firstk import PrefixEncoder
 
 REVISION = 1
 NAMES = {"unordered": "unordered", "full_prefix": "full prefix", "solved": "full prefix, solved"}
-JUDGE_ROWS, JUDGE_SHRINKAGE = 20_000, 0.1
-Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+CLASSIFIER_ROWS, CLASSIFIER_SHRINKAGE = 20_000, 0.1
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return a cell for each seed of each trained method, and one for the closed form, which needs no seed."""
     names = ("rows", "test_rows", "d", "epochs", "batch_size", "learning_rate", "weight_decay", "prefixes", "digits")
     common = {name: settings[name] for name in names} | {"revision": REVISION}
@@ -28,7 +31,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*trained, common | {"method": "solved", "seed": 0}]
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Fit one autoencoder; return its errors, what can still be read, and one picture of each digit."""
     from firstk_papers.datasets.images import images
 
@@ -37,18 +40,18 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     X, y = mnist.X_test[: cell["test_rows"]], mnist.y_test[: cell["test_rows"]]
     Z = encoder.transform(X)
     rebuilt = {k: encoder.inverse_transform(Z[:, :k]) for k in cell["prefixes"]}
-    judge = _judge(cell["rows"])
+    classifier = _classifier(cell["rows"])
     firsts = [int(np.flatnonzero(y == digit)[0]) for digit in cell["digits"]]
     return {
         "left": rounded(left_over(X, encoder.encoder_.mean, Z, encoder.decoder_)),
-        "told": rounded(told(judge.predict(R), y, cell["digits"]) for R in rebuilt.values()),
-        "told_as_they_are": _digits(told(judge.predict(X), y, cell["digits"])),
+        "told": rounded(told(classifier.predict(R), y, cell["digits"]) for R in rebuilt.values()),
+        "told_as_they_are": _digits(told(classifier.predict(X), y, cell["digits"])),
         "originals": [_bytes(X[i]) for i in firsts],
         "pictures": [[_bytes(R[i]) for R in rebuilt.values()] for i in firsts],
     }
 
 
-def fitted(cell: Mapping[str, Any], X: np.ndarray) -> Any:
+def fitted(cell: JsonObject, X: np.ndarray) -> PrefixEncoder:
     """Return a linear autoencoder: trained from a random start as in Talukder et al. 2026 table 1, or solved."""
     from firstk import FullPrefix, Gradient, PrefixEncoder, Unordered
 
@@ -70,13 +73,15 @@ def fitted(cell: Mapping[str, Any], X: np.ndarray) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _judge(rows: int) -> Any:
+def _classifier(rows: int) -> PrefixEncoder:
     """Return the classifier that reads images: Fisher's discriminants with their own head."""
     from firstk import Fisher, PrefixEncoder
     from firstk_papers.datasets.images import images
 
-    mnist, rows = images("mnist"), min(rows, JUDGE_ROWS)
-    return PrefixEncoder(objective=Fisher(shrinkage=JUDGE_SHRINKAGE)).fit(mnist.X_train[:rows], mnist.y_train[:rows])
+    mnist, rows = images("mnist"), min(rows, CLASSIFIER_ROWS)
+    return PrefixEncoder(objective=Fisher(shrinkage=CLASSIFIER_SHRINKAGE)).fit(
+        mnist.X_train[:rows], mnist.y_train[:rows]
+    )
 
 
 def told(read: np.ndarray, y: np.ndarray, digits: Sequence[int]) -> float:
@@ -88,7 +93,7 @@ def told(read: np.ndarray, y: np.ndarray, digits: Sequence[int]) -> float:
     return float(np.mean([np.mean(read[y == c] == c) - np.mean(read[y != c] == c) for c in digits]))
 
 
-def left_over(X: np.ndarray, mean: np.ndarray, Z: np.ndarray, decoder: np.ndarray) -> np.ndarray:
+def left_over(X: np.ndarray, mean: np.ndarray, Z: np.ndarray, decoder: np.ndarray | None) -> np.ndarray:
     """Return the share of the variation about `mean` that each prefix does not rebuild, (d,)."""
     from firstk.metrics import explained_variance
 
@@ -99,7 +104,7 @@ def _bytes(image: np.ndarray) -> str:
     return np.round(np.clip(image, 0, 1) * 255).astype(np.uint8).tobytes().hex()
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Return figure 6a with the numbers behind it."""
     prefixes = settings["prefixes"]
     runs = {method: [found for cell, found in results if cell["method"] == method] for method in NAMES}
@@ -130,11 +135,11 @@ def _note() -> str:
     )
 
 
-def _digits(value: Any) -> float:
+def _digits(value: float) -> float:
     return round(float(value), 5)
 
 
-def _pictures(settings: Mapping[str, Any], runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Pictures:
+def _pictures(settings: JsonObject, runs: Mapping[str, Sequence[JsonObject]]) -> Pictures:
     rows, pixels = [], []
     for i, digit in enumerate(settings["digits"]):
         for method in ("unordered", "full_prefix"):

@@ -1,26 +1,18 @@
-"""The expansions appendix A, term by term as printed (p = 5, d = 3), against the library's losses.
+"""The expansions of appendix A, term by term as printed (p = 5, d = 3), against the library's losses.
 
 A.5, the Fisher objective, is checked at any size: what its optimum is, what leaves it alone, and what its eps does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.linalg import eigh
 
-from firstk import PrefixEncoder
-from firstk._base.prefix_weights import resolve_omega
-from firstk.losses.functional.fisher import fisher, fisher_per_prefix
-from firstk.losses.functional.reconstruction import reconstruction, reconstruction_per_prefix
+from firstk import FullPrefix, MonotoneL1, NonuniformL2, PrefixEncoder
+from firstk.losses import FullPrefixFisher, FullPrefixReconstruction
 from firstk.metrics import max_cosines, paired_cosines
-from firstk.orderings import MonotoneL1, NonuniformL2
 from firstk_papers.frame.instances import (
-    Cell,
-    Results,
     biggest,
     extremes,
     floats,
@@ -29,20 +21,22 @@ from firstk_papers.frame.instances import (
     least,
     line,
     of_check,
+    prefix_weights,
     relative,
     step_view,
     values,
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each check and instance."""
     return instance_cells(settings, revision=2)
 
 
-def measure(cell: Cell) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Do the check that the cell names."""
     return _CHECKS[cell["check"]](cell, np.random.default_rng(cell["seed"]))
 
@@ -65,37 +59,37 @@ def full_prefix_expansion(x: np.ndarray, y: np.ndarray) -> float:
     return float(3 * x @ x - linear + quadratic + 4 * y1 @ y2 + 2 * y1 @ y3 + 2 * y2 @ y3)
 
 
-def _worked(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
+def _worked(cell: JsonObject, rng: np.random.Generator) -> JsonDict:
     """Check the worked example: one vector for (8) to (14), rows for (17) and (19)."""
     d, p, n = cell["d"], cell["p"], 7
     x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
     y = z[:, None] * A.T
     one = torch.tensor(x[None, :]), torch.tensor(z[None, :]), torch.tensor(A)
-    prefixes = reconstruction_per_prefix(*one).numpy()
+    prefixes = FullPrefixReconstruction().per_prefix(*one).numpy()
     terms = [
         x @ x - 2 * x @ y[0] + y[0] @ y[0],
         x @ x - 2 * x @ (y[0] + y[1]) + y[0] @ y[0] + 2 * y[0] @ y[1] + y[1] @ y[1],
         plain_expansion(x, y),
     ]
-    cum = 3 * resolve_omega("uniform", d).cum
+    cum = 3 * prefix_weights(FullPrefix("uniform"), d).cum
     return {
-        "eq8": relative(float(reconstruction(*one, omega={d: 1.0})), plain_expansion(x, y)),
+        "eq8": relative(float(FullPrefixReconstruction({d: 1.0})(*one)), plain_expansion(x, y)),
         "eq10_12": relative(prefixes, terms),
-        "eq13": relative(3 * float(reconstruction(*one)), full_prefix_expansion(x, y)),
+        "eq13": relative(3 * float(FullPrefixReconstruction()(*one)), full_prefix_expansion(x, y)),
         "eq14": biggest(np.minimum(cum[:, None], cum) - np.array([[3, 2, 1], [2, 2, 1], [1, 1, 1]])),
         **_penalised(rng, d, p, n),
     }
 
 
 def _penalised(rng: np.random.Generator, d: int, p: int, n: int) -> dict[str, float]:
-    """(17) and (19): the library's loss with its penalty, against the written sums."""
+    """Check (17) and (19): the library's loss with its penalty, against the written sums."""
     X, B, A = rng.standard_normal((n, p)), rng.standard_normal((d, p)), rng.standard_normal((p, d))
     lam, alpha = increasing(d, 1.0, rng), 0.3
     plain = float(np.sum((X - X @ B.T @ A.T) ** 2) / n)
     squares = sum(lam[k] * (B[k] @ B[k] + A[:, k] @ A[:, k]) for k in range(d))
     sums = sum((k + 1) * np.abs(X @ B[k]).sum() for k in range(d))
     rows, code, decoder = torch.tensor(X), torch.tensor(X @ B.T), torch.tensor(A)
-    base = float(reconstruction(rows, code, decoder, omega={d: 1.0}))
+    base = float(FullPrefixReconstruction({d: 1.0})(rows, code, decoder))
     view = step_view(torch.tensor(B), decoder, torch.eye(p, dtype=torch.float64) * 9, code=code)
     return {
         "eq17": relative(base + float(NonuniformL2(floats(lam)).penalty(view)), plain + squares),
@@ -106,7 +100,7 @@ def _penalised(rng: np.random.Generator, d: int, p: int, n: int) -> dict[str, fl
 # -- A.5 ---------------------------------------------------------------------------------------------------------
 
 
-def _scatters(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _scatters(cell: JsonObject, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Draw rows of C classes; return them with their labels and the scatters (26), (27) by their definitions."""
     p, C = cell["p"], cell["d"] + 1
     y = np.repeat(np.arange(C), 12 + np.arange(C))
@@ -120,8 +114,8 @@ def _scatters(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndar
     return X, y, Sw, Sb
 
 
-def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
-    """LDA as the pencil (25): ratios, the optimum of every prefix, the flag, and eps on the code (29)."""
+def _fisher(cell: JsonObject, rng: np.random.Generator) -> JsonDict:
+    """Check LDA as the pencil (25): ratios, the optimum of every prefix, the flag, and eps on the code (29)."""
     d, p = cell["d"], cell["p"]
     X, y, Sw, Sb = _scatters(cell, rng)
     gamma, V = eigh(Sb, Sw)
@@ -130,7 +124,7 @@ def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     tensors = torch.tensor(Sw), torch.tensor(Sb)
 
     def prefixes(B: np.ndarray, eps: float = 0.0) -> np.ndarray:
-        return -fisher_per_prefix(torch.tensor(B), *tensors, code_eps=eps).numpy()
+        return -FullPrefixFisher(code_eps=eps).per_prefix(torch.tensor(B), *tensors).numpy()
 
     best = np.cumsum(gamma[:d])
     lower = np.tril(rng.standard_normal((d, d)), -1) + np.diag(rng.uniform(0.5, 2, d))
@@ -139,9 +133,8 @@ def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
     scales = 10.0 ** np.arange(-2, 7)
     eps = 1e-1 * float(np.trace(Sw)) / p
     # Past the norm 1e4 what is still gained is near rounding.
-    grown = [
-        -float(fisher(torch.tensor(s * V / np.linalg.norm(V)), *tensors, omega={d: 1.0}, code_eps=eps)) for s in scales
-    ]
+    loss = FullPrefixFisher({d: 1.0}, code_eps=eps)
+    grown = [-float(loss(torch.tensor(s * V / np.linalg.norm(V)), *tensors)) for s in scales]
     return {
         "ratios": relative([v @ Sb @ v / (v @ Sw @ v) for v in V], gamma[:d]),
         "rank": int(np.sum(gamma > 1e-9 * gamma[0])),
@@ -160,8 +153,8 @@ def _fisher(cell: Cell, rng: np.random.Generator) -> dict[str, Any]:
 _CHECKS = {"worked": _worked, "fisher": _fisher}
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Appendix A."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report appendix A."""
     worked, fishers = of_check(results, "worked"), of_check(results, "fisher")
     equations = {
         "eq8": "(8)",

@@ -2,20 +2,25 @@
 
 One cell trains one network of Talukder et al. 2026 C.1 and looks at its code: sizes, probes of single coordinates,
 prefixes under the network's own head, and clusters in short prefixes. Two figures read the same cells:
-`_mnist_figures`.
+`mnist_figures`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk._base.checks import require
+from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import rounded
+from firstk_papers.frame.types import JsonDict, JsonObject
 from firstk_papers.talukder2026.mnist_figures import clustering, geometry
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from firstk import PrefixEncoder
 
 __all__ = ["cells", "clustering", "geometry", "measure"]
 
@@ -29,13 +34,13 @@ _FIT = (
 _LOOK = ("choosing_rows", "test_rows", "probe_rows", "map_rows", "map_prefixes")
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return a cell for each seed and method, and one for each further alpha of the grid."""
     common = {name: settings[name] for name in (*_FIT, *_LOOK)} | {"revision": REVISION}
     seeds, chosen = settings["seeds"], settings["alpha"]
     mapped = {"umap": _version_of("umap-learn")} if settings["mapping"] == "umap" else None
 
-    def cell(method: str, alpha: float | None, seed: int) -> dict[str, Any]:
+    def cell(method: str, alpha: float | None, seed: int) -> JsonDict:
         # The map is drawn for one seed: it is a picture, and its numbers are taken in the codes of all seeds too.
         return common | {
             "method": method,
@@ -57,7 +62,7 @@ def _version_of(package: str) -> str | None:
         return None
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Train one network and describe its code."""
     from firstk_papers.datasets.images import images
 
@@ -86,7 +91,7 @@ def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def trained(cell: Mapping[str, Any], X: np.ndarray, y: np.ndarray) -> Any:
+def trained(cell: JsonObject, X: np.ndarray, y: np.ndarray) -> PrefixEncoder:
     """Return the network of Talukder et al. 2026 C.1, trained with every prefix or with the monotone penalty.
 
     The code has unit norm, so the penalty cannot be escaped by a smaller code and a larger head: it is taken as
@@ -121,7 +126,7 @@ def trained(cell: Mapping[str, Any], X: np.ndarray, y: np.ndarray) -> Any:
 
 
 def probes(Z_fit: np.ndarray, y_fit: np.ndarray, Z: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the accuracy of each coordinate alone, by a logistic regression as in and by a rule blind to scale.
+    """Return the accuracy of each coordinate alone, by the paper's logistic regression and by a rule blind to scale.
 
     The logistic regression of scikit-learn has a penalty of its own, which holds small coordinates back: part of the
     agreement of size and accuracy may be its doing. The discriminant rule of `axis_probe_accuracy` does not see scale.
@@ -146,7 +151,7 @@ def clusters(points: np.ndarray, y: np.ndarray) -> dict[str, float]:
     return {"silhouette": round(float(silhouette_score(points, y)), 4), "neighbors": round(right, 4)}
 
 
-def maps(Z: np.ndarray, y: np.ndarray, cell: Mapping[str, Any]) -> dict[str, Any] | None:
+def maps(Z: np.ndarray, y: np.ndarray, cell: JsonObject) -> JsonDict | None:
     """Return each prefix on a plane: its UMAP, or the first two coordinates where umap-learn is missing."""
     if cell["mapped"] is None:
         return None
@@ -166,5 +171,5 @@ def _plane(points: np.ndarray) -> list[list[float]]:
     return [[round(float(value), 3) for value in column] for column in points.T]
 
 
-def _umap(umap: Any, Z: np.ndarray, seed: int) -> np.ndarray:
+def _umap(umap: ModuleType, Z: np.ndarray, seed: int) -> np.ndarray:
     return umap.UMAP(random_state=seed, n_jobs=1).fit_transform(Z)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
 from scipy import stats
 
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
-Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 NAMES = {"full_prefix": "full prefix", "monotone_l1": "monotone l1"}
 SHOWN = NAMES | {"harmonic": "full prefix, harmonic weights"}
 PAPER_RHO = {"full_prefix": 0.956, "monotone_l1": 0.850}  # Talukder et al. 2026 section 3
@@ -20,10 +20,10 @@ CONFIDENCE = 0.95
 DRAWN = 600  # points of a map
 
 
-def geometry(settings: Mapping[str, Any], results: Results) -> Findings:
+def geometry(settings: JsonObject, results: Results) -> Findings:
     """Return figure 2: sizes, probes and prefixes of the two codes, and how size agrees with what a probe finds."""
     runs = {method: _of(results, method, settings["alpha"]) for method in NAMES}
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     for method, found in runs.items():
         measures |= {f"{method}_{name}": value for name, value in _summary(found).items()}
         low, high = measures[f"{method}_spearman_low"], measures[f"{method}_spearman_high"]
@@ -46,12 +46,12 @@ def geometry(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def _of(results: Results, method: str, alpha: float) -> list[Mapping[str, Any]]:
+def _of(results: Results, method: str, alpha: float) -> list[JsonObject]:
     """Return what the seeds of a method gave, the chosen alpha alone."""
     return [found for cell, found in results if cell["method"] == method and cell["alpha"] in (None, alpha)]
 
 
-def _stack(found: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
+def _stack(found: Sequence[JsonObject], name: str) -> np.ndarray:
     return np.array([run[name] for run in found], dtype=float)  # (seeds, d)
 
 
@@ -80,7 +80,7 @@ def plateau(accuracy: np.ndarray) -> int:
     return int(far[-1]) + 2 if len(far) else 1
 
 
-def _summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _summary(found: Sequence[JsonObject]) -> JsonDict:
     """Return the numbers of one method, over seeds."""
     accuracy, size = _stack(found, "accuracy"), _stack(found, "size")
     below = gaps(accuracy).mean(axis=0)
@@ -108,7 +108,7 @@ def _summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _compared(runs: Mapping[str, Sequence[Mapping[str, Any]]], measures: Mapping[str, Any]) -> dict[str, Any]:
+def _compared(runs: Mapping[str, Sequence[JsonObject]], measures: JsonObject) -> JsonDict:
     """Return full prefix less monotone l1, or the ratio of the two; one seed alone compares nothing."""
     ours, other = (_stack(runs[method], "probe").mean(axis=0) for method in NAMES)
 
@@ -125,11 +125,11 @@ def _compared(runs: Mapping[str, Sequence[Mapping[str, Any]]], measures: Mapping
     return found if len(runs["full_prefix"]) > 1 else dict.fromkeys(found)
 
 
-def _digits(value: Any) -> float:
+def _digits(value: SupportsFloat) -> float:
     return round(float(value), 5)
 
 
-def _curves(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Chart, ...]:
+def _curves(runs: Mapping[str, Sequence[JsonObject]]) -> tuple[Chart, ...]:
     """Return panels (i) to (iv)."""
     titles = {
         "size": ("(i) Size of coordinates", "mean |z_k|"),
@@ -155,7 +155,7 @@ def _numbers(d: int) -> tuple[float, ...]:
     return tuple(float(k) for k in range(1, d + 1))
 
 
-def _agreement(runs: Mapping[str, Sequence[Mapping[str, Any]]], seed: int) -> tuple[Chart, ...]:
+def _agreement(runs: Mapping[str, Sequence[JsonObject]], seed: int) -> tuple[Chart, ...]:
     """Return panels (v) and (vi): rank against rank, of the first seed."""
     charts = []
     for panel, (method, found) in zip(("(v)", "(vi)"), runs.items(), strict=True):
@@ -168,7 +168,7 @@ def _agreement(runs: Mapping[str, Sequence[Mapping[str, Any]]], seed: int) -> tu
     return tuple(charts)
 
 
-def _by_seed(runs: Mapping[str, Sequence[Mapping[str, Any]]], seeds: Sequence[int]) -> Table:
+def _by_seed(runs: Mapping[str, Sequence[JsonObject]], seeds: Sequence[int]) -> Table:
     rows = []
     for method, found in runs.items():
         for seed, run in zip(seeds, found, strict=False):  # harmonic weights are not in every tier
@@ -181,14 +181,14 @@ def _by_seed(runs: Mapping[str, Sequence[Mapping[str, Any]]], seeds: Sequence[in
     return Table("By seed", columns, tuple(rows))
 
 
-def _of_seed(results: Results, seed: int) -> dict[float, Mapping[str, Any]]:
+def _of_seed(results: Results, seed: int) -> dict[float, JsonObject]:
     """Return what each alpha gave with one seed, ascending."""
     found = {c["alpha"]: r for c, r in results if c["method"] == "monotone_l1" and c["seed"] == seed}
     return dict(sorted(found.items()))
 
 
-def _by_alpha(found: Mapping[float, Mapping[str, Any]]) -> Table:
-    """Return what the penalty's strength does, so that the choice can be judged."""
+def _by_alpha(found: Mapping[float, JsonObject]) -> Table:
+    """Return what the penalty's strength does, so that the choice can be assessed."""
     rows = []
     for alpha, run in found.items():
         accuracy = np.array(run["accuracy"])
@@ -199,8 +199,8 @@ def _by_alpha(found: Mapping[float, Mapping[str, Any]]) -> Table:
     return Table("Monotone l1 by alpha, one seed", columns, tuple(rows))
 
 
-def _choice(settings: Mapping[str, Any], results: Results) -> tuple[float | None, str]:
-    """Return the alpha with the best mean accuracy over all prefixes on rows kept for choosing, and a sentence."""
+def _choice(settings: JsonObject, results: Results) -> tuple[float | None, str]:
+    """Return the alpha with the best mean accuracy over all prefixes on rows held out for choosing, and a remark."""
     seed, count = settings["seeds"][0], settings["choosing_rows"]
     scored = {alpha: float(np.mean(run["choosing_accuracy"])) for alpha, run in _of_seed(results, seed).items()}
     said = f"Talukder et al. 2026 gives no alpha for MNIST. Here it is {settings['alpha']:g}"
@@ -212,7 +212,7 @@ def _choice(settings: Mapping[str, Any], results: Results) -> tuple[float | None
     return best, f"{said}, from a grid by {rule}: {listed}."
 
 
-def _seeds_note(measures: Mapping[str, Any], seeds: int) -> str:
+def _seeds_note(measures: JsonObject, seeds: int) -> str:
     said = [
         f"{name} in {measures[f'{method}_seeds_at_plateau_by_3']} of {seeds} (median gap "
         f"{measures[f'{method}_gap_at_3_median']:.3f})"
@@ -221,7 +221,7 @@ def _seeds_note(measures: Mapping[str, Any], seeds: int) -> str:
     return f"Seeds that are within {NEAR:g} of the accuracy at full width at k = 3: {', '.join(said)}."
 
 
-def _probe_note(measures: Mapping[str, Any]) -> str:
+def _probe_note(measures: JsonObject) -> str:
     pair = [f"{measures[f'{method}_scale_free_spearman']:.3f} for {name}" for method, name in NAMES.items()]
     return (
         "The logistic probe has a penalty, which holds small coordinates back. With a probe that is blind to scale, "
@@ -229,7 +229,7 @@ def _probe_note(measures: Mapping[str, Any]) -> str:
     )
 
 
-def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
+def _censored(settings: JsonObject, results: Results) -> tuple[str, ...]:
     """Name what was still allowed to go on in the paper: at most 20 epochs on all training images."""
     capped = sum(found["epochs"] >= settings["epochs"] for _, found in results)
     if settings["epochs"] >= settings["paper_epochs"] or not capped:
@@ -240,11 +240,11 @@ def _censored(settings: Mapping[str, Any], results: Results) -> tuple[str, ...]:
     )
 
 
-def clustering(settings: Mapping[str, Any], results: Results) -> Findings:
+def clustering(settings: JsonObject, results: Results) -> Findings:
     """Return figure 6b: classes in short prefixes, on a plane and in the codes themselves."""
     runs = {method: _of(results, method, settings["alpha"]) for method in NAMES}
     prefixes = settings["map_prefixes"]
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     for score in ("silhouette", "neighbors"):
         codes = [_cluster_scores(runs[method], "clusters", score) for method in NAMES]
         several = len(codes[0]) > 1
@@ -266,11 +266,11 @@ def clustering(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def _cluster_scores(found: Sequence[Mapping[str, Any]], where: str, score: str) -> np.ndarray:
+def _cluster_scores(found: Sequence[JsonObject], where: str, score: str) -> np.ndarray:
     return np.array([[part[score] for part in run[where]] for run in found])  # (seeds, prefixes)
 
 
-def _planes(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Chart, ...]:
+def _planes(runs: Mapping[str, Sequence[JsonObject]]) -> tuple[Chart, ...]:
     charts = []
     for method, found in runs.items():
         maps = found[0]["maps"]
@@ -286,7 +286,7 @@ def _planes(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Chart, ...
     return tuple(charts)
 
 
-def _cluster_charts(runs: Mapping[str, Sequence[Mapping[str, Any]]], prefixes: Sequence[int]) -> tuple[Chart, ...]:
+def _cluster_charts(runs: Mapping[str, Sequence[JsonObject]], prefixes: Sequence[int]) -> tuple[Chart, ...]:
     labels = {"silhouette": "mean silhouette of the digits", "neighbors": "accuracy of 5 nearest neighbors"}
     charts = []
     for score, label in labels.items():
@@ -299,7 +299,7 @@ def _cluster_charts(runs: Mapping[str, Sequence[Mapping[str, Any]]], prefixes: S
     return tuple(charts)
 
 
-def _cluster_table(runs: Mapping[str, Sequence[Mapping[str, Any]]], prefixes: Sequence[int]) -> Table:
+def _cluster_table(runs: Mapping[str, Sequence[JsonObject]], prefixes: Sequence[int]) -> Table:
     rows = []
     for method, found in runs.items():
         maps = found[0]["maps"]
@@ -311,7 +311,7 @@ def _cluster_table(runs: Mapping[str, Sequence[Mapping[str, Any]]], prefixes: Se
     return Table("Clusters", columns, tuple(rows))
 
 
-def _map_notes(settings: Mapping[str, Any], runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[str, ...]:
+def _map_notes(settings: JsonObject, runs: Mapping[str, Sequence[JsonObject]]) -> tuple[str, ...]:
     if settings["mapping"] != "umap":
         return ("Maps are drawn in the full tier.",)
     if any(found[0]["maps"]["clusters"] is None for found in runs.values()):

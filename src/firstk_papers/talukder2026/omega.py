@@ -6,17 +6,16 @@ and by firstk; and cross-entropy, where the best codes of different lengths do n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from firstk import Classification, Fisher, FullPrefix, Gradient, PrefixEncoder
-from firstk._base.prefix_weights import resolve_omega
 from firstk.data import load_banking77
 from firstk.metrics import paired_cosines
+from firstk_papers.frame.instances import prefix_weights
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 from firstk_papers.talukder2026.recovery import cell_of, table_1
 from firstk_papers.talukder2026.recovery_fits import (
     Reference,
@@ -32,13 +31,11 @@ SCHEDULES = ("uniform", "harmonic", "reverse_harmonic")
 NAMES = {"uniform": "uniform", "harmonic": "1/m", "reverse_harmonic": "1/(d - m + 1)"}
 TRACE = 60
 
-Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
-
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return the weights, the linear fits and the classifiers, each under three schedules."""
     table, seed = table_1(settings["tier"]), settings["seed"]
-    made: list[dict[str, Any]] = []
+    made: list[JsonDict] = []
     for omega in SCHEDULES:
         made.append({"revision": REVISION, "part": "weights", "omega": omega, "d": settings["d"]})
         for run in settings["runs"]:
@@ -70,13 +67,13 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return made
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
+def measure(cell: JsonObject) -> JsonDict:
     """Do one of the three parts."""
     return {"weights": _weights, "linear": _linear, "classifier": _classifier}[cell["part"]](cell)
 
 
-def _weights(cell: Mapping[str, Any]) -> dict[str, Any]:
-    cum = resolve_omega(cell["omega"], cell["d"]).cum
+def _weights(cell: JsonObject) -> JsonDict:
+    cum = prefix_weights(FullPrefix(cell["omega"]), cell["d"]).cum
     return {"cum": list(rounded(cum / cum[0])), "ratio": float(cum[0] / cum[-1])}
 
 
@@ -99,13 +96,13 @@ class Axes:
         return {"share": float(np.mean(found >= ALIGNED)), "least": float(found[self.best.gaps > WIDE].min())}
 
 
-def _linear(cell: Mapping[str, Any]) -> dict[str, Any]:
+def _linear(cell: JsonObject) -> JsonDict:
     """Train under one schedule, and follow how many axes of the closed form are found."""
     data = training_set(cell["data"], cell["rows"], cell["seed"])
     eps = cell.get("eps")
     best = reference(data, cell["family"], cell["d"], eps)
     axes = Axes(data, best, eps)
-    settings: dict[str, Any] = {"epochs": cell["length"], "watch": axes}
+    settings: JsonDict = {"epochs": cell["length"], "watch": axes}
     settings["trace_every"] = cell.get("trace_every", 1)
     if cell["method"] != "ours":
         settings |= {"optimizer": "adam", "learning_rate": cell["learning_rate"], "schedule": "constant"}
@@ -129,7 +126,7 @@ def _linear(cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _classifier(cell: Mapping[str, Any]) -> dict[str, Any]:
+def _classifier(cell: JsonObject) -> JsonDict:
     """Train full-prefix cross-entropy on Banking77; return test accuracy of the shared head at every k."""
     banking = load_banking77()
     rows = slice(None, None, max(1, len(banking.X_train) // cell["rows"]))
@@ -144,9 +141,9 @@ def _classifier(cell: Mapping[str, Any]) -> dict[str, Any]:
 # -- report ------------------------------------------------------------------------------------------------------------
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
+def report(settings: JsonObject, results: Results) -> Findings:
     """Return weights, speeds and accuracies side by side."""
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     panels = [_weight_panel(results, measures)]
     for run in settings["runs"]:
         panels.append(_linear_panel(run, results, measures))
@@ -156,11 +153,11 @@ def report(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures, tuple(panels))
 
 
-def _of(results: Results, part: str, omega: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _of(results: Results, part: str, omega: str) -> list[tuple[JsonObject, JsonObject]]:
     return [(cell, found) for cell, found in results if cell["part"] == part and cell["omega"] == omega]
 
 
-def _weight_panel(results: Results, measures: dict[str, Any]) -> Chart:
+def _weight_panel(results: Results, measures: JsonDict) -> Chart:
     lines = []
     for omega in SCHEDULES:
         ((_, found),) = _of(results, "weights", omega)
@@ -173,7 +170,7 @@ def _weight_panel(results: Results, measures: dict[str, Any]) -> Chart:
     return Chart("Cumulative weight of coordinate k, over the first", "k", "w_k / w_1", tuple(lines), y_scale="log")
 
 
-def _linear_panel(run: Mapping[str, Any], results: Results, measures: dict[str, Any]) -> Chart:
+def _linear_panel(run: JsonObject, results: Results, measures: JsonDict) -> Chart:
     lines = []
     who = "ours" if run["method"] == "ours" else "adam"
     key = f"{who}_{{}}_{run['configuration'].replace('-', '_')}"
@@ -195,7 +192,7 @@ def _linear_panel(run: Mapping[str, Any], results: Results, measures: dict[str, 
     return Chart(title, "step", "share of axes found (PairedCos 0.99)", tuple(lines), x_scale="log")
 
 
-def _classifier_panel(results: Results, measures: dict[str, Any]) -> Chart:
+def _classifier_panel(results: Results, measures: JsonDict) -> Chart:
     lines, means = [], {}
     for omega in SCHEDULES:
         scores = np.array([found["accuracy"] for _, found in _of(results, "classifier", omega)])  # (seeds, d)

@@ -1,21 +1,15 @@
-"""The gradient comparison section 2.1: what each loss pulls on, and whether the task has a say in the order."""
+"""The gradient comparison of section 2.1: what each loss pulls on, and whether the task has a say in the order."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
 
-from firstk._base.prefix_weights import NAMES, resolve_omega
-from firstk.losses.functional.reconstruction import reconstruction
-from firstk.orderings import MonotoneL1, NonuniformL2
+from firstk import FullPrefix, MonotoneL1, NonuniformL2
+from firstk.losses import FullPrefixReconstruction
 from firstk_papers.bao2020.landscape import point
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -26,11 +20,15 @@ from firstk_papers.frame.instances import (
     measuring,
     of_check,
     orthogonal,
+    prefix_weights,
     relative,
     step_view,
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
+
+SCHEDULES = ("harmonic", "reverse_harmonic", "uniform")
 
 cells = instance_cells
 
@@ -42,20 +40,19 @@ def pull(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> np.ndarray:
     return -2 * np.cumsum(weighted[::-1], axis=0)[::-1]
 
 
-def _full(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Full prefix: the stated gradient against autograd on the definition, and against the library's own gradients."""
+def _full(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check full prefix: the stated gradient against autograd on the definition, and against the library's."""
     d, p = cell["d"], cell["p"]
     x, z, A = rng.standard_normal((p,)), rng.standard_normal((d,)), rng.standard_normal((p, d))
-    weights = resolve_omega(rng.uniform(0.1, 1, (d,)), d).omega
+    weights = prefix_weights(FullPrefix(floats(rng.uniform(0.1, 1, (d,)))), d).omega
     Y = z[:, None] * A.T
     leaves = torch.tensor(Y, requires_grad=True)
     prefixes = torch.tensor(x) - leaves.cumsum(0)
     (slow,) = torch.autograd.grad((torch.tensor(weights) * prefixes.square().sum(1)).sum(), leaves)
     stated = pull(x, Y, weights)
     code, decoder = torch.tensor(z[None, :], requires_grad=True), torch.tensor(A, requires_grad=True)
-    dz, dA = torch.autograd.grad(
-        reconstruction(torch.tensor(x[None, :]), code, decoder, omega=weights), (code, decoder)
-    )
+    loss = FullPrefixReconstruction(weights)(torch.tensor(x[None, :]), code, decoder)
+    dz, dA = torch.autograd.grad(loss, (code, decoder))
     even = pull(x, Y, np.ones(d))
     return {
         "stated": relative(stated, slow.numpy()),
@@ -78,8 +75,8 @@ def _kronecker_gap(x: np.ndarray, Y: np.ndarray, omega: np.ndarray) -> float:
     return float(abs(value / slow - 1))
 
 
-def _penalties(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Non-uniform l2 and monotone l1: the library's gradients against the stated ones."""
+def _penalties(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Check non-uniform l2 and monotone l1: the library's gradients against the stated ones."""
     d, p = cell["d"], cell["p"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     B, A, x = (torch.tensor(rng.standard_normal(size)) for size in ((d, p), (p, d), (1, p)))
@@ -117,8 +114,8 @@ def _product_gradient(b: np.ndarray, a: np.ndarray, lam: float, rng: np.random.G
     }
 
 
-def _task(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Whether the part of the gradient that makes the order changes when the labels do: shuffled, all else the same."""
+def _task(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Tell whether the part of the gradient that makes the order changes when the labels are shuffled."""
     d, p, n, classes = cell["d"], cell["p"], 60, 4
     X, y = torch.tensor(rng.standard_normal((n, p))), np.eye(classes)[rng.integers(0, classes, n)]
     B, W = (
@@ -129,10 +126,10 @@ def _task(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]
 
     def parts(labels: np.ndarray) -> dict[str, np.ndarray]:
         z, targets = X @ B.T, torch.tensor(labels)  # one-hot, in a squared error with a shared head
-        whole = reconstruction(targets, z, W, omega={d: 1.0})
+        whole = FullPrefixReconstruction({d: 1.0})(targets, z, W)
         view = step_view(B, W, torch.tensor(data.St), code=z)
         losses = {
-            "full_prefix": reconstruction(targets, z, W),
+            "full_prefix": FullPrefixReconstruction()(targets, z, W),
             "nonuniform_l2": whole + NonuniformL2(lam).penalty(view),
             "monotone_l1": whole + MonotoneL1(0.1).penalty(view),
         }
@@ -144,8 +141,8 @@ def _task(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]
     return {name: relative(after[name], before[name]) for name in before}
 
 
-def _turned(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Whether a rotation raises the non-uniform penalty: at the optimum, and at weights drawn at random."""
+def _turned(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Tell whether a rotation raises the non-uniform penalty: at the optimum, and at weights drawn at random."""
     d = cell["d"]
     lam = increasing(d, data.spectrum[d - 1], rng)
     best = point(tuple(range(1, d + 1)), data, lam)
@@ -163,9 +160,9 @@ def _penalty(W: np.ndarray, lam: np.ndarray) -> float:
     return float(2 * lam @ np.sum(W**2, axis=1))
 
 
-def _schedules(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Cumulative weights of the three schedules: monotone, and how steep against uniform."""
-    cums = {name: resolve_omega(name, cell["d"]).cum for name in NAMES}
+def _schedules(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Return cumulative weights of the three schedules: monotone, and how steep against uniform."""
+    cums = {name: prefix_weights(FullPrefix(name), cell["d"]).cum for name in SCHEDULES}
     return {
         "monotone": all(bool(np.all(np.diff(cum) < 0)) for cum in cums.values()),
         **{name: float(cum[0] / cum[-1]) for name, cum in cums.items()},
@@ -184,9 +181,9 @@ measure = measuring(
 )
 
 
-def _cumulative(shown: Mapping[str, Any]) -> Chart:
+def _cumulative(shown: JsonObject) -> Chart:
     lines = []
-    for name in NAMES:
+    for name in SCHEDULES:
         cum = np.array(shown[f"{name}_cum"])
         lines.append(line(name.replace("_", " "), range(1, len(cum) + 1), cum / cum[0]))
     return Chart("Cumulative weight w_k over w_1", "k", "w_k / w_1", tuple(lines), y_scale="log")
@@ -207,14 +204,14 @@ def _labels_shuffled(task: Results) -> Chart:
     )
 
 
-def report(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Section 2.1."""
+def report(settings: JsonObject, results: Results) -> Findings:
+    """Report section 2.1."""
     names = ("full", "penalties", "task", "turned", "schedules")
     full, penalties, task, turned, schedules = (of_check(results, name) for name in names)
     table = Table(
         "w_1 / w_d",
-        ("d", *(name.replace("_", " ") for name in NAMES)),
-        tuple((cell["d"], *rounded(found[name] for name in NAMES)) for cell, found in schedules),
+        ("d", *(name.replace("_", " ") for name in SCHEDULES)),
+        tuple((cell["d"], *rounded(found[name] for name in SCHEDULES)) for cell, found in schedules),
     )
     exact = ("l2_weights", "l1_rows", "product_paper", "product_paper_scaled")
     return Findings(

@@ -5,26 +5,14 @@ Losses are the library's, at 1/n and with omega divided by its sum; the paper's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
-from firstk import Gradient, PrefixEncoder
-from firstk._base.prefix_weights import NAMES
-from firstk.losses.functional.reconstruction import (
-    reconstruction,
-    reconstruction_from_moments,
-    reconstruction_from_moments_per_prefix,
-    reconstruction_per_prefix,
-)
+from firstk import FullPrefix, Gradient, PrefixEncoder, SparsePrefix
+from firstk.losses import FullPrefixReconstruction
 from firstk.metrics import mean_principal_angles, paired_cosines
-from firstk.orderings import FullPrefix, SparsePrefix
 from firstk_papers.frame.instances import (
-    Cell,
     Problem,
-    Results,
     biggest,
     extremes,
     floats,
@@ -36,11 +24,15 @@ from firstk_papers.frame.instances import (
     values,
     worst,
 )
-from firstk_papers.frame.panels import Chart, Findings, rounded
+from firstk_papers.frame.panels import Chart, Findings
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
+from firstk_papers.talukder2026.prefix_gradients import SCHEDULES
+
+Omega = str | dict[int, float] | np.ndarray
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One cell a check and instance."""
+def cells(settings: JsonObject) -> list[JsonDict]:
+    """Return one cell for each check and instance."""
     return instance_cells(settings, revision=2)
 
 
@@ -49,9 +41,9 @@ def bound(spectrum: np.ndarray, d: int) -> float:
     return float((np.arange(d) @ spectrum[:d] + d * spectrum[d:].sum()) / d)
 
 
-def full_prefix(B: np.ndarray, A: np.ndarray, St: np.ndarray, omega: Any = "uniform") -> float:
+def full_prefix(B: np.ndarray, A: np.ndarray, St: np.ndarray, omega: Omega = "uniform") -> float:
     """Return the full-prefix loss of Talukder et al. 2026 (9), by the library."""
-    return float(reconstruction_from_moments(*(torch.tensor(part) for part in (St, B, A)), omega=omega))
+    return float(FullPrefixReconstruction(omega).from_moments(*(torch.tensor(part) for part in (St, B, A))))
 
 
 def best_encoder(A: np.ndarray, cum: np.ndarray) -> np.ndarray:
@@ -62,7 +54,7 @@ def best_encoder(A: np.ndarray, cum: np.ndarray) -> np.ndarray:
 # -- theorem B.1 -------------------------------------------------------------------------------------------------
 
 
-def _bounded(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _bounded(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Check the lower bound: reached by PCA, and by nothing drawn near it or far from it."""
     d, U = cell["d"], data.U[:, : cell["d"]]
     limit = bound(data.spectrum, d)
@@ -78,7 +70,7 @@ def _bounded(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     }
 
 
-def _symmetry(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _symmetry(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Try what leaves the optimum optimal: signs, and scales against the paper; not a flag alone, not a rotation."""
     d, U = cell["d"], data.U[:, : cell["d"]]
     limit = bound(data.spectrum, d)
@@ -97,17 +89,17 @@ def _symmetry(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, 
 
 
 def _last_prefix_gap(A: np.ndarray, data: Problem) -> float:
-    """Excess of the plain loss of a rotated optimum: 0, as the loss of the whole code has no order."""
+    """Return the excess of the plain loss of a rotated optimum: 0, as the loss of the whole code has no order."""
     d = A.shape[1]
     return abs(full_prefix(A.T, A, data.St, {d: 1.0}) / data.spectrum[d:].sum() - 1)
 
 
-def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Where training ends from a random start: all omega with and without orthonormal columns; a sparse list beside."""
+def _trained(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Train from a random start: all omega, with and without orthonormal columns, and a sparse list."""
     d = cell["d"]
     X, U = _rows(data, rng), data.U[:, :d]
     found: dict[str, float] = {}
-    for name in NAMES:
+    for name in SCHEDULES:
         found[name] = float(1 - paired_cosines(_decoder(X, d, FullPrefix(name), cell), U.T).min())
     tied = _decoder(X, d, FullPrefix("uniform", orthonormal_decoder=True), cell)
     sparse = mean_principal_angles(_decoder(X, d, SparsePrefix([2, d]), cell), U.T)
@@ -118,7 +110,7 @@ def _trained(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, A
     }
 
 
-def _decoder(X: np.ndarray, d: int, ordering: Any, cell: Cell) -> np.ndarray:
+def _decoder(X: np.ndarray, d: int, ordering: FullPrefix | SparsePrefix, cell: JsonObject) -> np.ndarray:
     """Return the axes, as rows, of the decoder that firstk trains from a random start."""
     solver = Gradient(batch_size="full", dtype="float64", epochs=cell["steps"])
     encoder = PrefixEncoder(d, ordering=ordering, solver=solver, init="random", random_state=cell["seed"]).fit(X)
@@ -133,7 +125,7 @@ def _rows(data: Problem, rng: np.random.Generator) -> np.ndarray:
     return white * np.sqrt(data.spectrum) @ data.U.T
 
 
-def _conditions(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _conditions(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Break the conditions of the theorem: two equal eigenvalues, or a prefix of weight 0, leave a rotation free."""
     d, s = cell["d"], data.spectrum.copy()
     s[1] = s[0]
@@ -155,8 +147,8 @@ def _conditions(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
 # -- appendix B --------------------------------------------------------------------------------------------------
 
 
-def _statistics(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
-    """Every prefix loss from H, GA and GZ against the loop over prefixes."""
+def _statistics(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
+    """Compare every prefix loss from H, GA and GZ against the loop over prefixes."""
     d, p = cell["d"], cell["p"]
     X = rng.standard_normal((30, p)) @ rng.standard_normal((p, p))
     X -= X.mean(axis=0)
@@ -166,16 +158,14 @@ def _statistics(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
     St = torch.tensor(X.T @ X / len(X))
     omega = rng.uniform(0.1, 1, (d,))
     total = float(omega @ slow / omega.sum())
+    loss = FullPrefixReconstruction(omega)
     found = {
-        "rows": reconstruction_per_prefix(rows, codes, weights).numpy(),
-        "moments": reconstruction_from_moments_per_prefix(St, torch.tensor(B), weights).numpy(),
+        "rows": loss.per_prefix(rows, codes, weights).numpy(),
+        "moments": loss.per_prefix_from_moments(St, torch.tensor(B), weights).numpy(),
         "paper": from_statistics(X, B, A),
     }
     out = {f"{name}_gap": float(np.max(np.abs(part / slow - 1))) for name, part in found.items()}
-    weighted = (
-        reconstruction(rows, codes, weights, omega=omega),
-        reconstruction_from_moments(St, torch.tensor(B), weights, omega=omega),
-    )
+    weighted = (loss(rows, codes, weights), loss.from_moments(St, torch.tensor(B), weights))
     return out | {"weighted_gap": max(abs(float(value) / total - 1) for value in weighted)}
 
 
@@ -193,7 +183,7 @@ def from_statistics(X: np.ndarray, B: np.ndarray, A: np.ndarray) -> np.ndarray:
     return (np.sum(X**2) - 2 * np.cumsum(H) + blocks) / len(X)
 
 
-def _cancelling(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str, Any]:
+def _cancelling(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonDict:
     """Count the digits left where a prefix leaves little: appendix B as written, and firstk around the residual."""
     d, p = cell["d"], cell["p"]
     lefts = 10.0 ** -np.arange(0, 15, 2)
@@ -204,7 +194,7 @@ def _cancelling(cell: Cell, data: Problem, rng: np.random.Generator) -> dict[str
         exact = naive(X, U.T, U)[-1]
         paper.append(abs(from_statistics(X, U.T, U)[-1] / exact - 1))
         rows = torch.tensor(X), torch.tensor(X @ U), torch.tensor(U)
-        ours.append(abs(float(reconstruction_per_prefix(*rows)[-1]) / exact - 1))
+        ours.append(abs(float(FullPrefixReconstruction().per_prefix(*rows)[-1]) / exact - 1))
     return {"left": floats(lefts), "paper": floats(paper), "ours": floats(ours)}
 
 
@@ -223,8 +213,8 @@ measure = measuring(
 # -- what is shown -----------------------------------------------------------------------------------------------
 
 
-def recovery(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Theorem B.1."""
+def recovery(settings: JsonObject, results: Results) -> Findings:
+    """Report theorem B.1."""
     names = ("bounded", "symmetry", "trained", "conditions")
     bounded, symmetry, trained, conditions = (of_check(results, name) for name in names)
     shown = bounded[-1][1]
@@ -267,14 +257,12 @@ def recovery(settings: Mapping[str, Any], results: Results) -> Findings:
     )
 
 
-def statistics(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Appendix B against the naive sum."""
+def statistics(settings: JsonObject, results: Results) -> Findings:
+    """Report appendix B against the naive sum."""
     part, cancelling = of_check(results, "statistics"), of_check(results, "cancelling")
     left = cancelling[0][1]["left"]
-    worst_of = {
-        name: rounded(max(max(v, 1e-17) for v in column) for column in zip(*values(cancelling, name), strict=True))
-        for name in ("paper", "ours")
-    }
+    columns = {name: zip(*(found[name] for _, found in cancelling), strict=True) for name in ("paper", "ours")}
+    worst_of = {name: [float(f"{max(*column, 1e-17):.6g}") for column in part] for name, part in columns.items()}
     chart = Chart(
         "Relative error of the last prefix loss",
         "share of the variance it leaves",
@@ -289,8 +277,8 @@ def statistics(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(
         {
             **extremes(part, largest=("paper_gap", "rows_gap", "moments_gap", "weighted_gap")),
-            "paper_cancelling": max(worst_of["paper"]),  # type: ignore[type-var]
-            "ours_cancelling": max(worst_of["ours"]),  # type: ignore[type-var]
+            "paper_cancelling": max(worst_of["paper"]),
+            "ours_cancelling": max(worst_of["ours"]),
         },
         (chart,),
     )

@@ -7,10 +7,8 @@ them is in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from firstk_papers.frame.specs import HERE, read_spec
+from firstk_papers.frame.types import JsonDict, JsonObject
 from firstk_papers.talukder2026.recovery_fits import facts, fit
 from firstk_papers.talukder2026.recovery_reports import (
     angles_and_pairs,
@@ -25,7 +23,7 @@ __all__ = ["angles_and_pairs", "cells", "configurations", "heatmaps", "largest_c
 REVISION = 1
 
 
-def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cells(settings: JsonObject) -> list[JsonDict]:
     """Return one fit for each configuration and method that the settings name."""
     table = table_1(settings["tier"], settings.get("more", {}))
     return [
@@ -35,13 +33,13 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def table_1(tier: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the settings of Table 1 in a tier, with more configurations beside its own."""
+def table_1(tier: str, more: JsonObject | None = None) -> JsonDict:
+    """Return the settings of Table 1 in a tier, with further configurations."""
     settings = read_spec(HERE / "talukder2026" / "table1.toml").settings(tier)
     return settings | {"table": settings["table"] | dict(more or {})}
 
 
-def cell_of(table: Mapping[str, Any], name: str, method: str, seed: int) -> dict[str, Any]:
+def cell_of(table: JsonObject, name: str, method: str, seed: int) -> JsonDict:
     """Return everything that a fit depends on, and nothing that it does not."""
     row = table["table"][name]
     cell = {"revision": REVISION, "seed": seed, "method": method, "rows": table["rows"][row["data"]]}
@@ -62,6 +60,6 @@ def cell_of(table: Mapping[str, Any], name: str, method: str, seed: int) -> dict
     return cell
 
 
-def measure(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Do one fit; or read off the data what Table 1 says of them."""
+def measure(cell: JsonObject) -> JsonDict:
+    """Do one fit; or return what the data have of Table 1."""
     return facts(cell) if cell["method"] == "closed_form" else fit(cell)

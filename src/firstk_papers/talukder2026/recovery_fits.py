@@ -6,24 +6,34 @@ full-prefix fit from a random start (whitened, canonical form, eps in input spac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from firstk import ClosedForm, Fisher, FullPrefix, Gradient, MonotoneL1, NonuniformL2, PrefixEncoder, SparsePrefix
-from firstk import Unordered as UnorderedCode
+from firstk import (
+    ClosedForm,
+    Fisher,
+    FullPrefix,
+    Gradient,
+    Moments,
+    MonotoneL1,
+    NonuniformL2,
+    PrefixEncoder,
+    SparsePrefix,
+    Unordered,
+)
 from firstk.data import split, two_blocks
 from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
-from firstk.metrics.subspace import unit_rows
-from firstk.moments.moments import Moments
-from firstk.solvers.gradient.canonical import Code, flag_form
 from firstk_papers.datasets.images import images
+from firstk_papers.frame.instances import prefix_weights
 from firstk_papers.frame.panels import rounded
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 TRACE = 60  # entries of a training curve
+Method = FullPrefix | SparsePrefix | NonuniformL2 | MonotoneL1 | Unordered
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +127,7 @@ class Losses:
         omega of the method.
     """
 
-    def __init__(self, data: TrainingSet, cell: Mapping[str, Any], best: Reference, weights: np.ndarray):
+    def __init__(self, data: TrainingSet, cell: JsonObject, best: Reference, weights: np.ndarray):
         import torch
 
         self.family, self.weights, self.shrinkage = cell["family"], weights, best.shrinkage
@@ -132,15 +142,15 @@ class Losses:
         """Return the loss of every prefix, (d,)."""
         import torch
 
-        from firstk.losses.functional.fisher import fisher_per_prefix
-        from firstk.losses.functional.reconstruction import reconstruction_from_moments_per_prefix
+        from firstk.losses import FullPrefixFisher, FullPrefixReconstruction
 
         encoder = torch.from_numpy(np.ascontiguousarray(B))
         if self.family == "mse":
             assert A is not None
             decoder = torch.from_numpy(np.ascontiguousarray(A))
-            return reconstruction_from_moments_per_prefix(self.scatters[0], encoder, decoder).numpy()
-        return fisher_per_prefix(encoder, *self.scatters, shrinkage=self.shrinkage, code_eps=self.eps).numpy()
+            return FullPrefixReconstruction().per_prefix_from_moments(self.scatters[0], encoder, decoder).numpy()
+        loss = FullPrefixFisher(shrinkage=self.shrinkage, code_eps=self.eps)
+        return loss.per_prefix(encoder, *self.scatters).numpy()
 
     def __call__(self, B: np.ndarray, A: np.ndarray | None) -> dict[str, float]:
         """Return the two shares; what training watches."""
@@ -149,21 +159,21 @@ class Losses:
         return {"full": (found[-1] - self.least[-1]) / (self.empty - self.least[-1]), "own": float(own)}
 
 
-def ordering_of(cell: Mapping[str, Any]) -> Any:
+def ordering_of(cell: JsonObject) -> Method:
     """Return the ordering of a method, as Talukder et al. 2026 has it."""
-    orderings = {
+    orderings: dict[str, Callable[[], Method]] = {
         # Talukder et al. 2026 C.1 re-projects the decoder after every step; Fisher has no decoder.
         "full_prefix": lambda: FullPrefix("uniform", orthonormal_decoder=cell["family"] == "mse"),
         "sparse_prefix": lambda: SparsePrefix(cell["prefixes"]),
         "nonuniform_l2": lambda: NonuniformL2("spectral"),
         "monotone_l1": lambda: MonotoneL1(cell["alpha"], unit_columns=False),
-        "unordered": UnorderedCode,
+        "unordered": Unordered,
         "ours": lambda: FullPrefix("uniform"),
     }
     return orderings[cell["method"]]()
 
 
-def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
+def solver_of(cell: JsonObject, losses: Losses) -> Gradient:
     """Return Adam as Table 1 has it, on raw coordinates and weights left as learned; or the library's own defaults."""
     if cell["method"] == "ours":
         every = {"trace_every": max(1, cell["length"] // TRACE)} if "length" in cell else {}
@@ -187,14 +197,14 @@ def solver_of(cell: Mapping[str, Any], losses: Losses) -> Gradient:
     )
 
 
-def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
+def fit(cell: JsonObject) -> JsonDict:
     """Train one method on one configuration, and compare what it learned with the closed form."""
     data = training_set(cell["data"], cell["rows"], cell["seed"])
     family, d, ours = cell["family"], cell["d"], cell["method"] == "ours"
     best = reference(data, family, d, cell["eps"] if ours and family == "fisher" else None)
     ordering = ordering_of(cell)
-    losses = Losses(data, cell, best, ordering.measure(d, "uniform").omega)
-    objective: Any = "reconstruction"
+    losses = Losses(data, cell, best, prefix_weights(ordering, d).omega)
+    objective: str | Fisher = "reconstruction"
     if family == "fisher":
         objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(code_eps=cell["eps"])
     encoder = PrefixEncoder(
@@ -211,7 +221,7 @@ def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def compared(learned: np.ndarray, best: Reference) -> dict[str, Any]:
+def compared(learned: np.ndarray, best: Reference) -> JsonDict:
     """Return the three metrics of Talukder et al. 2026 C.3, all cosines, and the spectrum with its gaps."""
     cosines = np.abs(unit_rows(learned) @ unit_rows(best.axes).T)
     return {
@@ -227,8 +237,16 @@ def compared(learned: np.ndarray, best: Reference) -> dict[str, Any]:
 def canonical_cosines(learned: np.ndarray, best: Reference, moments: Moments, eps: float) -> np.ndarray:
     """Return PairedCos of the canonical form of a discriminant code, in the metric Sw + eps I (theory, section 3)."""
     N = moments.Sw + eps * np.eye(moments.p)
-    flag = flag_form(Code(unit_rows(learned), None, N, moments.Sb), "axes", ()).components
-    return paired_cosines(flag, best.axes, metric=N)
+    B = unit_rows(learned)
+    G = B @ N @ B.T
+    L = np.linalg.cholesky((G + G.T) / 2 + 1e-14 * np.trace(G) / len(G) * np.eye(len(G)))
+    return paired_cosines(solve_triangular(L, B, lower=True), best.axes, metric=N)
+
+
+def unit_rows(V: np.ndarray) -> np.ndarray:
+    """Return rows divided by their norms; a row of zeros stays one."""
+    norms = np.linalg.norm(V, axis=1, keepdims=True)
+    return V / np.where(norms > 0, norms, 1.0)
 
 
 def _curve(trace: list[dict[str, float]], steps: int) -> dict[str, list[float | None]]:
@@ -240,7 +258,7 @@ def _curve(trace: list[dict[str, float]], steps: int) -> dict[str, list[float | 
     return {name: list(rounded(values)) for name, values in columns.items()}
 
 
-def facts(cell: Mapping[str, Any]) -> dict[str, Any]:
+def facts(cell: JsonObject) -> JsonDict:
     """Return what Table 1 says of a configuration, as the data have it."""
     data = training_set(cell["data"], cell["rows"], cell["seed"])
     best = reference(data, cell["family"], cell["d"])

@@ -1,4 +1,4 @@
-"""What is made of the recovery fits: figures 1, 3, 4 and 5, its Table 1, and the numbers behind its claims.
+"""What is made of the recovery fits: figures 1, 3, 4 and 5, Table 1, and the numbers behind their claims.
 
 One ruler serves all claims: a direction is aligned where its cosine is 0.99 or more, two subspaces where their mean
 principal angle is at most that cosine's.
@@ -7,11 +7,11 @@ principal angle is at most that cosine's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from firstk_papers.frame.panels import Chart, Findings, Heatmap, Mark, Series, Table, rounded
+from firstk_papers.frame.panels import Chart, Findings, Heatmap, Mark, Panel, Series, Table, rounded
+from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 ALIGNED = 0.99
 ALIGNED_ANGLE = float(np.degrees(np.arccos(ALIGNED)))
@@ -32,14 +32,13 @@ TITLES = {
     "fashion-fisher": "LDA, Fashion-MNIST",
     "illustration": "PCA, synthetic",
 }
-REGULARISED = ("nonuniform_l2", "monotone_l1")
-PAPERS = ("full_prefix", "sparse_prefix", *REGULARISED, "unordered")
+REGULARIZED = ("nonuniform_l2", "monotone_l1")
+PAPERS = ("full_prefix", "sparse_prefix", *REGULARIZED, "unordered")
 
-Results = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-Fits = dict[str, dict[str, Mapping[str, Any]]]
+Fits = dict[str, dict[str, JsonObject]]
 
 
-def _fits(settings: Mapping[str, Any], results: Results) -> Fits:
+def _fits(settings: JsonObject, results: Results) -> Fits:
     """Return what was found, by configuration and method; results come in the order of cells."""
     found = iter(results)
     return {name: {method: next(found)[1] for method in settings["methods"]} for name in settings["configurations"]}
@@ -49,14 +48,14 @@ def _key(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _lines(fits: Mapping[str, Mapping[str, Any]], quantity: str) -> tuple[Series, ...]:
+def _lines(fits: Mapping[str, JsonObject], quantity: str) -> tuple[Series, ...]:
     return tuple(
         Series(NAMES[method], tuple(range(1, len(fit[quantity]) + 1)), tuple(fit[quantity]), ours=method == "ours")
         for method, fit in fits.items()
     )
 
 
-def _spectrum(fits: Mapping[str, Mapping[str, Any]]) -> Series:
+def _spectrum(fits: Mapping[str, JsonObject]) -> Series:
     values = np.array(next(iter(fits.values()))["spectrum"])
     bars = rounded(values / values[0])
     return Series("spectrum, over its largest", tuple(range(1, len(bars) + 1)), bars, kind="bars")
@@ -66,12 +65,12 @@ def _share_aligned(cosines: Sequence[float]) -> float:
     return float(np.mean(np.array(cosines) >= ALIGNED))
 
 
-def _least_where_wide(fit: Mapping[str, Any], quantity: str = "max_cos") -> float:
+def _least_where_wide(fit: JsonObject, quantity: str = "max_cos") -> float:
     return float(np.array(fit[quantity])[np.array(fit["gaps"]) > WIDE].min())
 
 
 def _capped(results: Results) -> tuple[str, ...]:
-    """Say which of the paper's fits had fewer steps than the others of their configuration."""
+    """List which of the paper's fits had fewer steps than the others of their configuration."""
     lengths = {(c["data"], c["family"], c["d"], c["method"]): c["length"] for c, _ in results if c["method"] in PAPERS}
     longest = {kind[:3]: max(length for other, length in lengths.items() if other[:3] == kind[:3]) for kind in lengths}
     return tuple(
@@ -85,8 +84,8 @@ def _capped(results: Results) -> tuple[str, ...]:
 # -- Figure 1 ----------------------------------------------------------------------------------------------------------
 
 
-def largest_cosines(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 1: MaxCos of every learned direction with the reference axes, over the spectrum."""
+def largest_cosines(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 1: MaxCos of every learned direction with the reference axes, over the spectrum."""
     fits = _fits(settings, results)
     panels = tuple(
         Chart(TITLES[name], "k", "MaxCos (38)", (_spectrum(by_method), *_lines(by_method, "max_cos")))
@@ -99,11 +98,11 @@ def largest_cosines(settings: Mapping[str, Any], results: Results) -> Findings:
     }
     leads = [value for name, value in measures.items() if name.endswith("_lead_over_regularisers")]
     measures["least_lead_over_regularisers"] = min(leads)
-    return Findings(judged_measures(settings, measures), panels, _gap_notes(fits), _capped(results))
+    return Findings(evaluated_measures(settings, measures), panels, _gap_notes(fits), _capped(results))
 
 
-def _cosine_measures(by_method: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return the numbers of one panel: of each method, and of full prefix beside the others."""
+def _cosine_measures(by_method: Mapping[str, JsonObject]) -> dict[str, float]:
+    """Return the numbers of one panel: of each method, and of full prefix against the others."""
     shares = {method: _share_aligned(fit["max_cos"]) for method, fit in by_method.items()}
     means = {method: float(np.mean(fit["max_cos"])) for method, fit in by_method.items()}
     found = {f"{method}_share_aligned": share for method, share in shares.items()}
@@ -113,12 +112,12 @@ def _cosine_measures(by_method: Mapping[str, Mapping[str, Any]]) -> dict[str, fl
     return found | {
         "best_share_but_full_prefix": max(shares[m] for m in PAPERS if m != "full_prefix"),
         "best_share_of_the_paper": max(shares[m] for m in PAPERS),
-        "lead_over_regularisers": means["full_prefix"] - max(means[m] for m in REGULARISED),
+        "lead_over_regularisers": means["full_prefix"] - max(means[m] for m in REGULARIZED),
         "decline": _decline(by_method["full_prefix"]),
     }
 
 
-def _decline(fit: Mapping[str, Any]) -> float:
+def _decline(fit: JsonObject) -> float:
     """Return the mean MaxCos of the first half of the axes less that of the second half."""
     first, second = np.array_split(np.array(fit["max_cos"]), 2)
     return float(first.mean() - second.mean())
@@ -135,7 +134,7 @@ def _gap_notes(fits: Fits) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def judged_measures(settings: Mapping[str, Any], measures: Mapping[str, Any]) -> dict[str, Any]:
+def evaluated_measures(settings: JsonObject, measures: JsonObject) -> JsonDict:
     """Return measures with six digits; None for the paper's methods in a tier too short for them to arrive anywhere."""
     too_short = settings["tier"] == "smoke"
     return {
@@ -151,10 +150,10 @@ def judged_measures(settings: Mapping[str, Any], measures: Mapping[str, Any]) ->
 # -- Figure 5 ----------------------------------------------------------------------------------------------------------
 
 
-def angles_and_pairs(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 5: mean principal angles with PCA, and PairedCos with PCA and LDA."""
+def angles_and_pairs(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 5: mean principal angles with PCA, and PairedCos with PCA and LDA."""
     fits = _fits(settings, results)
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     panels = []
     for name in ("synthetic-mse", "fashion-mse"):
         own = next(cell["prefixes"] for cell, fit in results if fit is fits[name]["sparse_prefix"])
@@ -175,7 +174,7 @@ def angles_and_pairs(settings: Mapping[str, Any], results: Results) -> Findings:
         measures |= {f"{_key(name)}_{method}_share_paired": share for method, share in shares.items()}
         measures[f"{_key(name)}_others_largest_share_paired"] = max(shares[m] for m in PAPERS[2:])
         measures[f"{_key(name)}_ours_least_paired_where_wide"] = _least_where_wide(by_method["ours"], "paired_cos")
-    return Findings(judged_measures(settings, measures), tuple(panels), _ruler_notes(fits), _capped(results))
+    return Findings(evaluated_measures(settings, measures), tuple(panels), _ruler_notes(fits), _capped(results))
 
 
 def dips(angles: np.ndarray) -> list[int]:
@@ -202,10 +201,10 @@ def _ruler_notes(fits: Fits) -> tuple[str, ...]:
 # -- Figure 3 ----------------------------------------------------------------------------------------------------------
 
 
-def heatmaps(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 3: absolute cosines of learned directions with reference axes."""
+def heatmaps(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 3: absolute cosines of learned directions with reference axes."""
     fits = _fits(settings, results)
-    measures: dict[str, Any] = {}
+    measures: JsonDict = {}
     panels = []
     for name, by_method in fits.items():
         own = next(cell["prefixes"] for cell, fit in results if fit is by_method["sparse_prefix"])
@@ -223,7 +222,7 @@ def heatmaps(settings: Mapping[str, Any], results: Results) -> Findings:
             )
             measures[f"{_key(name)}_{method}_on_diagonal"] = mass_in_blocks(cosines, range(1, len(cosines) + 1))
             measures[f"{_key(name)}_{method}_in_blocks"] = mass_in_blocks(cosines, own)
-    return Findings(judged_measures(settings, measures), tuple(panels))
+    return Findings(evaluated_measures(settings, measures), tuple(panels))
 
 
 def mass_in_blocks(cosines: np.ndarray, ends: Sequence[int]) -> float:
@@ -236,11 +235,11 @@ def mass_in_blocks(cosines: np.ndarray, ends: Sequence[int]) -> float:
 # -- Figure 4 ----------------------------------------------------------------------------------------------------------
 
 
-def training_losses(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Figure 4: how far the loss is from its global optimum, step by step."""
+def training_losses(settings: JsonObject, results: Results) -> Findings:
+    """Report figure 4: how far the loss is from its global optimum, step by step."""
     fits = _fits(settings, results)
-    measures: dict[str, Any] = {}
-    panels: list[Any] = []
+    measures: JsonDict = {}
+    panels: list[Panel] = []
     rows = []
     for name, by_method in fits.items():
         lines = tuple(
@@ -265,7 +264,7 @@ def training_losses(settings: Mapping[str, Any], results: Results) -> Findings:
         "What is missing is a share: 0 at the global optimum, 1 for no code at all. A method's own loss is the mean "
         "over the prefixes it trains, without penalties.",
     )
-    return Findings(judged_measures(settings, measures), tuple(panels), notes, _capped(results))
+    return Findings(evaluated_measures(settings, measures), tuple(panels), notes, _capped(results))
 
 
 def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -276,8 +275,8 @@ def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:
 # -- Table 1 -----------------------------------------------------------------------------------------------------------
 
 
-def configurations(settings: Mapping[str, Any], results: Results) -> Findings:
-    """Table 1: every configuration, what the data say of it, and the lengths that are ours."""
+def configurations(settings: JsonObject, results: Results) -> Findings:
+    """Report table 1: every configuration, what the data say of it, and the lengths that are ours."""
     found = {name: by_method["closed_form"] for name, by_method in _fits(settings, results).items()}
     tables = tuple(
         _table(data, {name: found[name] for name in found if settings["table"][name]["data"] == data}, settings)
@@ -299,14 +298,14 @@ def configurations(settings: Mapping[str, Any], results: Results) -> Findings:
     return Findings(measures, tables)
 
 
-def _table(data: str, found: Mapping[str, Any], settings: Mapping[str, Any]) -> Table:
+def _table(data: str, found: JsonObject, settings: JsonObject) -> Table:
     """Return the configurations of one data set, side by side."""
     columns = [_column(settings["table"][name], facts, settings["lengths"][name]) for name, facts in found.items()]
     rows = tuple((what, *(column[what] for column in columns)) for what in columns[0])
     return Table(data, ("", *(settings["table"][name]["family"] for name in found)), rows)
 
 
-def _column(row: Mapping[str, Any], facts: Mapping[str, Any], length: int) -> dict[str, str | float | int | None]:
+def _column(row: JsonObject, facts: JsonObject, length: int) -> dict[str, str | float | int | None]:
     low, high = facts["lambda"]
     return {
         "p": facts["p"],

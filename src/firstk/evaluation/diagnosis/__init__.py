@@ -3,20 +3,31 @@
 Metrics live in `metrics`; the command that prints a diagnosis lives in `cli`.
 """
 
-from firstk.evaluation.diagnosis.alignment import FORMS, alignment
+from firstk.evaluation.diagnosis.alignment import FORMS, align, aligned, alignment, raw_axes
+from firstk.evaluation.diagnosis.axes import Axes, Readout, Target, principal_axes
 from firstk.evaluation.diagnosis.gathering import Gathered, Gathering, gather, gather_batches
+from firstk.evaluation.diagnosis.noise import denoising_axes, effect_of
 from firstk.evaluation.diagnosis.report import PARTS, Diagnosis, diagnose, diagnose_gathered, settled_kind
 
 __all__ = [
     "FORMS",
     "PARTS",
+    "Axes",
     "Diagnosis",
     "Gathered",
     "Gathering",
+    "Readout",
+    "Target",
+    "align",
+    "aligned",
     "alignment",
+    "denoising_axes",
     "diagnose",
     "diagnose_gathered",
+    "effect_of",
     "gather",
     "gather_batches",
+    "principal_axes",
+    "raw_axes",
     "settled_kind",
 ]

@@ -8,7 +8,7 @@ from firstk_papers.frame.instances import increasing, instance_cells, measuring,
 
 torch = pytest.importorskip("torch")
 
-from firstk.losses.functional.reconstruction import reconstruction_from_moments  # noqa: E402
+from firstk.losses import FullPrefixReconstruction  # noqa: E402
 from firstk.orderings import NonuniformL2  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -18,7 +18,7 @@ LAM = increasing(3, DATA.spectrum[2], RNG)
 
 def library_loss(B, A):
     St = torch.tensor(DATA.St)
-    return reconstruction_from_moments(St, B, A, omega={3: 1.0}) + NonuniformL2(LAM.tolist()).penalty(
+    return FullPrefixReconstruction({3: 1.0}).from_moments(St, B, A) + NonuniformL2(LAM.tolist()).penalty(
         step_view(B, A, St)
     )
 

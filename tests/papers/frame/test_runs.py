@@ -1,4 +1,4 @@
-"""The frame of experiments on a toy: what is finished is kept, claims are judged, nothing is half-written."""
+"""The frame of experiments on a toy: what is finished is kept, claims are evaluated, no file is half-written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from firstk.exceptions import InvalidInputError, MissingExtraError
-from firstk_papers.frame.cells import Job, StudyFailed, load, save
-from firstk_papers.frame.claims import Claim, judged
+from firstk_papers.frame.cells import Job, StudyError, load, save
+from firstk_papers.frame.claims import Claim
 from firstk_papers.frame.runner import Result, draw_all, read_results, run
 from firstk_papers.frame.specs import catalogue, choose, read_spec
 
@@ -32,19 +32,19 @@ def claim(**threshold):
         ({"at_least": 2}, None, None, "at least 2"),
     ],
 )
-def test_claims_are_judged(threshold, value, held, text):
+def test_claims_are_evaluated(threshold, value, held, text):
     asked = claim(**threshold)
-    assert asked.judge({"value": value}) == (value, held)
+    assert asked.evaluate({"value": value}) == (value, held)
     assert asked.threshold_text == text
 
 
-def test_bad_claims_are_refused():
+def test_bad_claims_raise():
     with pytest.raises(InvalidInputError, match="a threshold is one of"):
         claim(about=3)
     with pytest.raises(InvalidInputError, match="which its study does not give"):
-        claim(at_least=1).judge({"other": 1})
+        claim(at_least=1).evaluate({"other": 1})
     with pytest.raises(InvalidInputError, match="a finite number"):
-        claim(at_least=1).judge({"value": float("nan")})
+        claim(at_least=1).evaluate({"value": float("nan")})
 
 
 def test_an_outcome_that_depends_on_the_run_has_a_spread_that_can_be_left():
@@ -53,14 +53,14 @@ def test_an_outcome_that_depends_on_the_run_has_a_spread_that_can_be_left():
         expect={"smoke": {"depends": [0.08, 0.12], "runs": "3 kernels x 3 seeds"}, "full": True},
     )  # fmt: skip
     for value, held in ((0.09, True), (0.11, False)):
-        found = judged(asked, "talukder2026", {"value": value}, "smoke")
+        found = asked.result("talukder2026", {"value": value}, "smoke")
         assert (found.held, found.outcome) == (held, "depends")
         assert found.depends == "0.08 to 0.12 over 3 kernels x 3 seeds"
         assert asked.as_recorded(found.measured, "smoke") == ""
     assert asked.as_recorded(0.13, "smoke") == "", "half the spread is allowed on each side"
     assert "from 0.06 to 0.14" in asked.as_recorded(0.15, "smoke")
     assert "measured None" in asked.as_recorded(None, "smoke")
-    full = judged(asked, "talukder2026", {"value": 0.09}, "full")
+    full = asked.result("talukder2026", {"value": 0.09}, "full")
     assert (full.outcome, full.depends) == (True, "")
     assert asked.as_recorded(0.09, "full") == ""
     assert "measured 0.2: recorded as held" in asked.as_recorded(0.2, "full")
@@ -77,17 +77,17 @@ def test_an_outcome_that_depends_on_the_run_has_a_spread_that_can_be_left():
         ({"above": 0.1}, "depends", "Got 'depends'"),
     ],
 )
-def test_a_spread_that_hides_a_failure_is_refused(threshold, expect, why):
+def test_a_spread_that_hides_a_failure_raises(threshold, expect, why):
     with pytest.raises(InvalidInputError, match=why):
         Claim("c", "p. 1", "It is so.", "value", threshold, expect={"smoke": expect})
 
 
-def test_a_run_gives_records_figures_and_verdicts(toy, tmp_path):
+def test_a_run_gives_records_figures_and_outcomes(toy, tmp_path):
     folder, _ = toy
     specs = catalogue(folder)
     found = run(list(specs.values()), "smoke", tmp_path / "out", workers=2)
     result = found.results["toys/fig1"]
-    assert found.refused == {}
+    assert found.failed == {}
     assert [(c.id, c.measured, c.held) for c in result.claims] == [
         ("sum", 14.0, True), ("small", 14.0, False), ("grows", True, True), ("later", None, None),
     ]  # fmt: skip
@@ -134,30 +134,30 @@ def test_what_is_finished_is_not_done_again(toy, tmp_path):
     assert len(log.read_text().split()) == 7
 
 
-def test_a_refusal_keeps_the_rest(toy, tmp_path):
+def test_an_error_in_one_cell_keeps_the_rest(toy, tmp_path):
     folder, log = toy
     path = folder / "toys" / "fig1.toml"
     path.write_text(path.read_text().replace("[1, 2, 3]\n", "[1, -2, 3]\n"))
     found = run(list(catalogue(folder).values()), "smoke", tmp_path / "out")
-    (sentence,) = found.refused.values()
-    assert sentence.startswith('A number of at least 0 is needed. This was the cell {"number": -2, "log": ')
-    assert sentence.endswith(" of the study 'fixtures.toy_study'.")
+    (message,) = found.failed.values()
+    assert message.startswith('A number of at least 0 is needed. This was the cell {"number": -2, "log": ')
+    assert message.endswith(" of the study 'fixtures.toy_study'.")
     assert sorted(log.read_text().split()) == ["1", "3"]
     assert not (tmp_path / "out" / "toys-fig1.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("numbers", "sentence", "cause"),
+    ("numbers", "message", "cause"),
     [
         ([1, 13], r'^The experiment toys/fig1 stopped at the cell {"number": 13.*: Unlucky: 13 is unlucky$', "measure"),
         ([14], "^The experiment toys/fig1 stopped in 'report' of .*toy_study': ZeroDivisionError: ", "division by"),
         ([], "^The experiment toys/fig1 stopped in 'cells' of .*toy_study': KeyError: 'numbers'$", "numbers"),
     ],
 )
-def test_an_error_in_a_study_names_experiment_and_cell(toy, tmp_path, numbers, sentence, cause):
+def test_an_error_in_a_study_names_experiment_and_cell(toy, tmp_path, numbers, message, cause):
     path = toy[0] / "toys" / "fig1.toml"
     path.write_text(path.read_text().replace("[1, 2, 3]\n", f"{numbers}\n"))
-    with pytest.raises(StudyFailed, match=sentence) as caught:
+    with pytest.raises(StudyError, match=message) as caught:
         run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out")
     assert cause in str(caught.value.__cause__), "what went wrong, and where in the study"
 
@@ -169,7 +169,7 @@ def test_a_claim_without_its_measure_names_the_experiment(toy, tmp_path):
         run(list(catalogue(toy[0]).values()), "smoke", tmp_path / "out")
 
 
-def test_a_large_cell_is_cut_in_a_sentence():
+def test_a_large_cell_is_cut_in_an_error_message():
     assert len(Job("s", {"spectrum": list(range(1000))}).shown) < 250
 
 
@@ -186,7 +186,7 @@ def test_damaged_or_foreign_cells_count_as_none(tmp_path):
         save(tmp_path, job, {"x": float("inf")}, 0.5)
 
 
-def test_specs_are_found_and_refused_by_name(toy):
+def test_specs_are_found_by_name_and_errors_name_the_file(toy):
     folder, _ = toy
     specs = catalogue(folder)
     assert [s.id for s in choose(["all"], specs)] == [s.id for s in choose(["toys", "toys/fig1"], specs)]
@@ -238,7 +238,7 @@ def test_a_figure_stands_for_its_parts(toy):
     assert [s.id for s in choose(["toys/fig6"], catalogue(folder))] == ["toys/fig6a", "toys/fig6b"]
 
 
-def test_foreign_results_are_refused():
+def test_foreign_results_raise():
     for text in ("{", "[]", '{"panels": []}', '{"panels": [{"kind": "spiral"}]}'):
         with pytest.raises(InvalidInputError, match="no result of an experiment"):
             Result.from_json(text)

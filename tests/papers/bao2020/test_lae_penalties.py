@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from firstk.orderings._conditioning import condition_number
+from firstk.orderings import condition_number
 from firstk_papers.bao2020.lae_penalties import best_bound, bound_terms, cells, schedules, stated_bound
 
 SPECTRUM = np.array([5.0, 3.1, 2.2])

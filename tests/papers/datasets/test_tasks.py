@@ -63,7 +63,7 @@ def test_shuffled_labels_are_the_same_labels_elsewhere(data_folder, monkeypatch)
     np.testing.assert_array_equal(plain.X, shuffled.X)
 
 
-def test_an_unknown_set_is_refused():
+def test_an_unknown_set_raises():
     with pytest.raises(InvalidInputError, match="banking77"):
         task({"set": "imagenet"})
 

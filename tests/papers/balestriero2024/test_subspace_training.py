@@ -59,7 +59,7 @@ def test_the_bottom_never_holds_more_than_it_says_and_ends_of_one_cut_are_comple
         np.testing.assert_allclose(both, spaces.project(toy_images.X_test, "whole", 0), atol=1e-5)
 
 
-def test_a_share_beyond_the_axes_is_refused(toy_images):
+def test_a_share_beyond_the_axes_raises(toy_images):
     spaces = _eigenspaces.eigenspaces("toy", 300)
     with pytest.raises(InvalidInputError, match="no top of 1"):
         spaces.cut("top", 1.5)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk.objectives.denoising import Denoising
-from firstk.objectives.noise import GaussianNoise, Masking
+from firstk.objectives import Denoising, GaussianNoise, Masking
 from firstk_papers.balestriero2024 import denoising_optimum
 from firstk_papers.balestriero2024.denoising_optimum import damaged, expected_loss, measure
 from fixtures.small_task import CELL, small_task

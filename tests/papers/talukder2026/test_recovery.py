@@ -201,7 +201,7 @@ def made_up():
     return spec, [(cell, fit_like(cell["d"], good.get(cell["method"], 0.4))) for cell in cells]
 
 
-def test_figure_1_is_judged_by_shares_of_aligned_directions(made_up):
+def test_figure_1_is_evaluated_by_shares_of_aligned_directions(made_up):
     settings, results = made_up
     found = recovery_reports.largest_cosines(settings, results)
     assert found.measures["synthetic_mse_full_prefix_share_aligned"] == 1
@@ -217,7 +217,7 @@ def test_figure_1_is_judged_by_shares_of_aligned_directions(made_up):
     assert smoke["synthetic_mse_ours_least_where_wide"] == 0.999
 
 
-def test_figures_4_and_5_are_judged_at_the_end_and_at_full_width(made_up):
+def test_figures_4_and_5_are_evaluated_at_the_end_and_at_full_width(made_up):
     settings, results = made_up
     losses = recovery_reports.training_losses(settings, results)
     assert losses.measures["fashion_mse_worst_missing"] == 1e-9

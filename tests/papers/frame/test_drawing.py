@@ -12,7 +12,7 @@ from firstk_papers.frame.instances import line
 from firstk_papers.frame.panels import Chart, Heatmap
 from firstk_papers.frame.runner import Result
 
-RECORD = Path(__file__).resolve().parents[2] / "results" / "full" / "bao2020-fig1.json"
+RECORD = Path(__file__).resolve().parents[3] / "results" / "full" / "bao2020-fig1.json"
 
 
 def scales(panel):
@@ -33,6 +33,6 @@ def test_equal_axes_have_one_scale(equal):
         assert (across == pytest.approx(up)) == equal
 
 
-def test_the_plane_of_001_figure_1_is_drawn_as_one():
+def test_the_plane_of_bao2020_figure_1_has_one_scale():
     heat, path, along = Result.from_json(RECORD.read_text()).panels
     assert (heat.equal, path.equal, along.equal) == (True, True, False)

@@ -3,25 +3,30 @@
 import numpy as np
 import pytest
 
-from firstk._base.prefix_weights import resolve_omega
+from firstk.orderings import NestedDropout
 from firstk_papers.bao2020 import conditioning
+from firstk_papers.frame.instances import prefix_weights
 
 torch = pytest.importorskip("torch")
 
-from firstk.losses.functional.reconstruction import reconstruction_from_moments  # noqa: E402
+from firstk.losses import FullPrefixReconstruction  # noqa: E402
 
 
 def test_nested_dropout_blocks_are_the_hessian_of_the_library():
     s, d = np.array([5.0, 3.0, 2.0, 0.5]), 3
-    weights = resolve_omega([0.5, 0.2, 0.3], d)
+    prior = [0.5, 0.2, 0.3]
     St = torch.tensor(np.diag(s))
     B = torch.eye(4, dtype=torch.float64)[:d]
     blocks = torch.autograd.functional.hessian(
-        lambda B, A: reconstruction_from_moments(St, B, A, omega=weights), (B, B.T.contiguous())
+        lambda B, A: FullPrefixReconstruction(prior).from_moments(St, B, A), (B, B.T.contiguous())
     )
     slow = torch.cat([torch.cat([part.reshape(12, 12) for part in row], 1) for row in blocks], 0)
     wanted = torch.linalg.eigvalsh(slow).numpy()
-    found = np.sort(np.concatenate([np.zeros(d), conditioning.nested_values(s, weights.cum, d)]))
+    found = np.sort(
+        np.concatenate(
+            [np.zeros(d), conditioning.nested_values(s, prefix_weights(NestedDropout(prior=prior), d).cum, d)]
+        )
+    )
     np.testing.assert_allclose(found, np.sort(wanted), atol=1e-10)
 
 
@@ -41,7 +46,7 @@ def test_bounds_by_hand():
 
 def test_the_best_prior_makes_all_pairs_equal():
     s = np.array([6.0, 3.0, 2.0, 0.5])
-    keep = resolve_omega(conditioning.best_prior(s, 0.1), 4).cum
+    keep = prefix_weights(NestedDropout(prior=conditioning.best_prior(s, 0.1)), 4).cum
     pairs = (s[:-1] - s[1:]) * (keep[:-1] - keep[1:])
     np.testing.assert_allclose(pairs, pairs[0])
     assert keep[-1] == pytest.approx(0.1)

@@ -12,7 +12,7 @@ from firstk_papers.frame.specs import catalogue
 
 def margin(threshold, values, recorded=None):
     claim = Claim("c", "p. 1", "It is so.", "value", threshold)
-    found = {f"native+{i}": claim.judge({"value": value}) for i, value in enumerate(values)}
+    found = {f"native+{i}": claim.evaluate({"value": value}) for i, value in enumerate(values)}
     values, outcomes = ({run: pair[i] for run, pair in found.items()} for i in (0, 1))
     return Margin("talukder2026/fig1/c", claim, False, recorded, values, outcomes)
 
@@ -36,7 +36,7 @@ def test_fragile_claims_are_found(threshold, values, state):
     assert margin(threshold, values).state == state
 
 
-def test_an_outcome_other_than_the_recorded_one_is_said():
+def test_an_outcome_other_than_the_recorded_one_is_reported():
     assert margin({"at_most": 0.1}, [0.01, 0.02], recorded=True).state == "safe"
     assert margin({"at_most": 0.1}, [0.01, 0.02], recorded=False).state == "differs"
     assert margin({"at_most": 0.1}, [0.01, 0.02]).state == "safe", "nothing is recorded"

@@ -118,7 +118,7 @@ def test_autoencoders_return_images_of_their_shape_and_use_their_code(name):
     assert all(part.grad is not None for part in (*network.encoder.parameters(), *network.decoder.parameters()))
 
 
-def test_images_that_cannot_be_halved_are_refused():
+def test_images_that_cannot_be_halved_raise():
     pytest.importorskip("torch")
     from firstk_papers.balestriero2024.autoencoders import convolutional
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from firstk_papers.frame.page import write_results_page
-from firstk_papers.frame.specs import catalogue
+from firstk_papers.frame.specs import PAPERS, catalogue
 
 
 @pytest.fixture
@@ -21,8 +22,9 @@ def page(done_toy):
 def test_everything_is_said(page):
     text = page.read_text()
     said = [
-        "The sum is large.", "at least 14", "measured", "did not hold", "not judged", "They grow.", "note &amp; more.",
-        "n = 3: stopped early.", "integers: a few (time)", "a &lt;b&gt;", "Never &lt;run&gt;", "not run",
+        "The sum is large.", "at least 14", "measured", "did not hold", "not evaluated", "They grow.",
+        "note &amp; more.", "n = 3: stopped early.", "integers: a few (time)", "a &lt;b&gt;", "Never &lt;run&gt;",
+        "not run",
     ]  # fmt: skip
     assert [part for part in said if part not in text] == []
     assert "http" not in text.replace("http://www.w3.org", "")
@@ -55,8 +57,17 @@ def test_the_title_says_what_is_on_the_page(page, done_toy, tmp_path):
 
 def test_the_title_of_our_own_page(tmp_path):
     text = write_results_page(tmp_path, [], catalogue(), "full").read_text()
-    assert "<title>Three papers, reproduced (full)</title>" in text
-    assert "<h1>Three papers, reproduced</h1>" in text
+    assert "<title>Reproducing the papers (full)</title>" in text
+    assert "<h1>Reproducing the papers</h1>" in text
+
+
+def test_a_paper_is_named_by_author_and_year(done_toy, tmp_path):
+    _, found, _ = done_toy
+    specs = catalogue()
+    text = write_results_page(tmp_path, [replace(found, paper=name) for name in PAPERS], specs, "full").read_text()
+    headings = re.findall("<h2>(.*)</h2>", text)
+    assert headings == [f"{paper.citation}. {paper.title}" for paper in PAPERS.values()]
+    assert headings[0].startswith("Talukder et al. 2026. Objective-Specific")
 
 
 def test_one_experiment_is_no_plural(done_toy, tmp_path, browser):
@@ -73,7 +84,7 @@ def test_the_filter_in_a_browser(page, browser):
     picture = browser.find_element("css selector", "figure img")
     assert browser.execute_script("return arguments[0].naturalWidth", picture) > 100
     label, shown = (browser.find_element("css selector", name).rect for name in (".filter label", "#shown"))
-    assert shown["y"] > label["y"] or shown["x"] - label["x"] - label["width"] >= 16, "they read as one sentence"
+    assert shown["y"] > label["y"] or shown["x"] - label["x"] - label["width"] >= 16, "they run into one another"
     browser.find_element("id", "failed").click()
     assert [a.is_displayed() for a in articles] == [True, False]
     assert browser.find_element("id", "shown").text == "1 of 2 experiments shown"

@@ -5,9 +5,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from firstk import PrefixEncoder
-from firstk.objectives.denoising import Denoising
-from firstk.objectives.noise import GaussianNoise, Masking
-from firstk.solvers.closed_form import ClosedForm
+from firstk.objectives import Denoising, GaussianNoise, Masking
+from firstk.solvers import ClosedForm
 from firstk_papers.balestriero2024 import masking_alignment
 from firstk_papers.balestriero2024.masking_alignment import cells, effects, measure, noise_of, report
 from fixtures.small_task import CELL, one_hot, small_task

@@ -8,8 +8,9 @@ import pytest
 pytest.importorskip("torch")
 
 from firstk_papers.bao2020 import lae_training
-from firstk_papers.bao2020.lae_spectra import Diagonal, spectrum_of, synthetic
+from firstk_papers.bao2020.lae_spectra import spectrum_of, synthetic
 from firstk_papers.bao2020.lae_training import Watch, first_below, looks, ordering_of, trained
+from firstk_papers.frame.instances import Diagonal
 
 DATA = {"name": "synthetic", "rows": 60, "p": 7, "low": 0.5, "high": 4.0, "seed": 3}
 LAM = [0.1, 0.3, 0.6]
@@ -154,15 +155,8 @@ def test_a_run_ends_when_it_is_aligned_and_not_before():
 
 
 def test_overlaps_have_columns_of_unit_norm_inside_the_subspace():
-    class Model:
-        decoder = None
-
-    import torch
-
-    axes = np.eye(4)[:2]
-    Model.decoder = torch.tensor([[3.0, 0.0], [4.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
-    watch = Watch(axes, {1}, {1})
-    watch(Model)
+    watch = Watch(np.eye(4)[:2], {1}, {1})
+    watch(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
     np.testing.assert_allclose(watch.kept[1], [[0.6, 0.0], [0.8, 0.0]])
     assert watch.trace == [(1, pytest.approx(1 - (0.36 + 0.64) / 2), pytest.approx(0.5))]
 
