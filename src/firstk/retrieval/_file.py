@@ -17,7 +17,7 @@ import numpy as np
 from firstk._base import tensors as _tensors
 from firstk._base.atomic_file import atomic_file
 from firstk._base.input_file import check_regular
-from firstk._base.json_fields import strict_json
+from firstk._base.json_records import strict_json
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError
 

@@ -53,7 +53,7 @@ def test_foreign_text_is_refused(text):
 def test_a_damaged_record_is_refused(found):
     values = json.loads(found.to_json())
     values["vectors"]["rank"] = "sixty"
-    with pytest.raises(InvalidInputError, match="no record of firstk"):
+    with pytest.raises(InvalidInputError, match="parameter of"):
         Diagnosis.from_json(json.dumps(values))
 
 
