@@ -148,9 +148,10 @@ def fit_stream(
 
 def _trained(encoder: PrefixEncoder, chunks: Chunks, parts: HoldOut, progress: Callable[[int], object]) -> Accumulated:
     """Hold all rows in memory and train on them; a training that was interrupted is no result."""
-    done, waiting = Accumulated(), []
+    done: Accumulated[Statistics] = Accumulated()
+    waiting = []
     for chunk in chunks.after(0):
-        share = parts.share(chunk.columns, done.read)
+        share = parts.split(chunk.columns, done.read)
         rows, held = len_of(share.rest), len_of(share.held)
         done.take(Accumulated(None, share.held, share.reference, chunk.end, rows + held, rows))
         if rows:

@@ -75,7 +75,7 @@ def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
 
     both, alone, start = Fingerprint(), Fingerprint(), 0
     for batch in stream.batches():
-        rest = dict(parts.share(batch, start).rest)
+        rest = dict(parts.split(batch, start).rest)
         start += len_of(batch)
         if not len_of(rest):
             continue

@@ -85,7 +85,7 @@ def _read(problem: Problem, chunks: Chunks, parts: HoldOut, first: int) -> Accum
 
 def _gathered(parts: list[Accumulated]) -> Accumulated:
     """Join what several files gave, in their order; the parts stay as they are."""
-    whole = Accumulated()
+    whole: Accumulated[Statistics] = Accumulated()
     for part in copy.deepcopy(parts):
         whole.take(part)
     return whole

@@ -15,7 +15,7 @@ from firstk._base.json_records import from_json, to_plain
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.diagnosis.alignment import Alignment, align
 from firstk.evaluation.diagnosis.axes import Axes, Spectrum, principal_axes, spectrum_of
-from firstk.evaluation.diagnosis.gathering import Gathered, HeldOut, Kind, gather
+from firstk.evaluation.diagnosis.gathering import Gathered, HeldOut, gather
 from firstk.evaluation.diagnosis.label_noise import LabelNoise, look_for_noise
 from firstk.evaluation.diagnosis.noise import Denoising, effect_of, settings
 from firstk.evaluation.diagnosis.subspaces import Subspaces, compare_ends
@@ -155,7 +155,7 @@ def diagnose(
     >>> found.vectors.rank, len(found.vectors.constant_columns)
     (61, 3)
     """
-    gathered = gather(X, y, settled_kind(y, kind))
+    gathered = gather(X, y, kind)
     return diagnose_gathered(gathered, image_shape=image_shape, parts=parts, progress=progress)
 
 
@@ -257,17 +257,6 @@ def _spectrum(axes: Spectrum) -> PrefixCurve | None:
         metric="share of variance",
         label="variance",
     )
-
-
-def settled_kind(y: Any, kind: str) -> Kind:
-    """Return what stands beside the rows: "auto" takes floating-point numbers, and several columns, for targets."""
-    if kind not in ("auto", "labels", "targets"):
-        raise bad_parameter("kind", "diagnose", "'auto', 'labels' or 'targets'", kind)
-    if y is None:
-        return "none"
-    if kind == "auto":
-        return "targets" if np.asarray(y).dtype.kind == "f" or np.ndim(y) == 2 else "labels"
-    return "labels" if kind == "labels" else "targets"
 
 
 def checked_shape(image_shape: Any, width: int) -> tuple[int, ...] | None:
