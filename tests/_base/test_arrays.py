@@ -268,7 +268,7 @@ def test_training_checkpoints_of_nonsense_are_refused(tmp_path, tree):
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     from firstk.solvers.gradient import checkpoint as _checkpoint
 
-    _arrays.write(tmp_path / _checkpoint.FILE, {"a": X}, {"mark": "mine", "state": tree})
+    _arrays.write(tmp_path / _checkpoint.FILE, {"a": X}, {"job": _checkpoint.job("mine"), "state": tree})
     with pytest.raises(CorruptModelError, match="Remove it to start again"):
         _checkpoint.read(tmp_path, "mine")
 

@@ -131,10 +131,11 @@ def read_rows(
 
     A label column is never a coordinate, and labels of rows that were dropped are dropped with them.
     """
+    from firstk._base.rows import half_as_single
+
     source = open_labelled(path, vectors=vectors, label=label, labels=labels, nan=nan)
     batch = source.table.read(columns=source.names)
-    X = batch.vectors if batch.vectors.dtype.itemsize > 2 else batch.vectors.astype("float32")
-    return Rows(X, source.labels(batch), source.table, batch.rows, source.label)
+    return Rows(half_as_single(batch.vectors), source.labels(batch), source.table, batch.rows, source.label)
 
 
 def open_labelled(

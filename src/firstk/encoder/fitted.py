@@ -15,6 +15,7 @@ from scipy import sparse
 
 from firstk._base.checks import bad_parameter, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
+from firstk._base.rows import as_dense, unit_rows
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.head import Head
 from firstk.encoder.network import Network, restore_layers
@@ -83,7 +84,7 @@ class FittedEncoder:
     def encode(self, X: Any, k: int | None = None, *, side: str = "document", owner: str = "encode") -> np.ndarray:
         """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
         Z, dtype = self._coordinates(X, k, side, owner)
-        return (_unit_rows(Z) if self.normalized else Z).astype(dtype, copy=False)
+        return (unit_rows(Z, out=Z) if self.normalized else Z).astype(dtype, copy=False)
 
     def coordinates(
         self,
@@ -115,13 +116,13 @@ class FittedEncoder:
         Z = np.empty((X.shape[0], k), dtype=dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
         for start in range(0, len(Z), step):
-            block = _dense(X[start : start + step]) - mean
+            block = as_dense(X[start : start + step]) - mean
             np.matmul(block if self.body is None else self.body(block), B, out=Z[start : start + step])
         return Z, due
 
     def vectors(self, X: Any, *, owner: str = "encode") -> np.ndarray:
         """Return the input vectors, checked and dense."""
-        return _dense(self._checked(X, owner))
+        return as_dense(self._checked(X, owner))
 
     def decode(self, Z: Any, *, owner: str = "decode") -> np.ndarray:
         """Rebuild vectors from the first coordinates of their codes; the width of `Z` is the prefix length."""
@@ -325,20 +326,10 @@ def _restored_body(config: Mapping[str, Any], arrays: dict[str, np.ndarray], mod
     return restore_module(module, own, config["p"], path)
 
 
-def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if sparse.issparse(X) else X
-
-
 def _prefix_of(prefix: Any) -> Any:
     if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
         raise InvalidInputError(f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}].")
     return prefix.stop
-
-
-def _unit_rows(Z: np.ndarray) -> np.ndarray:
-    """Divide rows by their norms; a zero row stays zero."""
-    norms = np.linalg.norm(Z, axis=1, keepdims=True)
-    return np.divide(Z, norms, out=Z, where=norms > 0)
 
 
 def _plain_labels(classes: np.ndarray) -> list[Any]:

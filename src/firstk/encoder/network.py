@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_int, is_real
+from firstk._base.rows import unit_rows
 from firstk.exceptions import CorruptModelError
 
 
@@ -103,8 +104,7 @@ class Layers:
             if i < last:
                 np.maximum(X, 0, out=X)
         if self.normalize:
-            norms = np.linalg.norm(X, axis=1, keepdims=True)
-            X = np.divide(X, norms, out=X, where=norms > 0)
+            X = unit_rows(X, out=X)
         return X
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
+from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.estimator import parameters as _parameters
@@ -22,7 +23,6 @@ from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
-from firstk.moments.batches import half_as_single
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row

@@ -69,7 +69,7 @@ def seed_of(config: Mapping[str, Any]) -> int:
 
 def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
     """Return the fingerprints of the rows that are not held out: with labels, and of the vectors alone."""
-    from firstk.moments.batches import half_as_single
+    from firstk._base.rows import half_as_single
     from firstk.moments.fingerprint import Fingerprint
     from firstk.moments.stream import len_of
 

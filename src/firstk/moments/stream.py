@@ -20,10 +20,10 @@ from firstk._base.arrays import under, within
 from firstk._base.checks import is_int
 from firstk._base.concurrency import cores, ordered_map
 from firstk._base.interrupts import interruptible
+from firstk._base.rows import half_as_single
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.moments.batches import half_as_single
 from firstk.moments.checkpoint import Checkpoint
-from firstk.moments.row_sample import row_hashes
+from firstk.moments.fingerprint import row_hashes
 from firstk.moments.statistics import Statistics
 
 Columns = Mapping[str, np.ndarray]

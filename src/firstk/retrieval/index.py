@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +18,7 @@ from firstk._base.checks import (
     numba_may_compile,
     require_compiled,
 )
+from firstk._base.concurrency import cores
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import _plain
@@ -317,7 +317,7 @@ def _encoded(X: Any, encoder: FittedEncoder | None, side: str, owner: str) -> An
 
 def _threads(threads: Any, owner: str) -> int:
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cores()
     if not is_int(threads) or threads < 1:
         raise bad_parameter("threads", owner, "an int of at least 1, or None for all cores", threads)
     return int(threads)

@@ -19,8 +19,9 @@ from firstk._base.linalg import row_space
 from firstk.evaluation.diagnosis.axes import Axes
 from firstk.evaluation.diagnosis.vectors import RowSums
 from firstk.exceptions import InvalidInputError
+from firstk.moments.fingerprint import joined_hashes, row_hashes
 from firstk.moments.moments import Moments
-from firstk.moments.row_sample import RowSample, joined_hashes, row_hashes
+from firstk.moments.row_sample import RowSample
 from firstk.moments.scatter import NO_LABEL
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HashHoldOut, accumulate, joined
 from firstk.moments.targets import as_labels, check_labels, check_targets
