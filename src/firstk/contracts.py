@@ -7,7 +7,7 @@ ordering says which prefixes count and how much. :mod:`firstk.estimator.problem`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -242,18 +242,3 @@ class Solver(Protocol):
 
     def check(self) -> None:
         """Refuse settings that mean nothing."""
-
-
-def settings_of(thing: Any) -> dict[str, Any]:
-    """Return the settings of an objective, ordering or noise as plain JSON values, for records and saved models."""
-    return {part.name: _plain(getattr(thing, part.name)) for part in fields(thing)}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {"name": getattr(value, "name", type(value).__name__)} | settings_of(value)
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value

@@ -62,7 +62,7 @@ def test_labels_that_are_no_labels(tmp_path):
 
 def test_a_missing_label_is_named_by_its_row(tmp_path):
     (tmp_path / "a.csv").write_text("x0,x1,label\n1,2,7\n3,4,\n5,6,8\n")
-    with pytest.raises(InvalidInputError, match="no label or target in row 1"):
+    with pytest.raises(InvalidInputError, match=r"takes a label or target for every row.*\(row 1\)"):
         read_rows(tmp_path / "a.csv", label="label")
 
 

@@ -316,7 +316,7 @@ CASES = {
     ),
     "a missing label": (
         lambda: PrefixEncoder(objective="fisher").fit(X, np.array(["a", None] * len(X), dtype=object)[: len(X)]),
-        "none of them missing",
+        "have none: Input y contains NaN or None",
     ),
     "a reference of three": (
         lambda: PrefixEncoder(objective="fisher").fit(X, Y).curve(X, Y, reference=(X, Y, Y)),

@@ -7,6 +7,7 @@ its characters.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base import tensors as _tensors
+from firstk._base import tensors
 from firstk._base.atomic_file import atomic_file
 from firstk._base.input_file import check_regular
 from firstk.exceptions import CorruptModelError, InvalidInputError
@@ -40,7 +41,7 @@ def to_bytes(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any] | None =
         if kind:
             text[name] = kind
     said = {"text": json.dumps(text, sort_keys=True), "facts": json.dumps(dict(facts or {}), sort_keys=True)}
-    return _tensors.sealed(stored, {"format": FORMAT} | said)
+    return b"".join(tensors.sealed(stored, {"format": FORMAT} | said))
 
 
 def from_bytes(
@@ -51,8 +52,8 @@ def from_bytes(
     from safetensors.numpy import load
 
     try:
-        _tensors.check_seal(payload)
-        parts, header = load(payload), _tensors.metadata_of(payload)
+        tensors.check_seal(io.BytesIO(payload))
+        parts, header = load(payload), tensors.metadata_of(payload)
         if header["format"] != FORMAT:
             raise ValueError(f"its format is '{header['format']:.40}', and this firstk reads '{FORMAT}'")
         text, facts = json.loads(header["text"]), json.loads(header["facts"])

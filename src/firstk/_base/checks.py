@@ -11,7 +11,7 @@ import importlib.util
 import numbers
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -139,11 +139,15 @@ def check_finite(X: np.ndarray, owner: str, name: str = "X") -> None:
     bad = np.flatnonzero(~np.isfinite(X).reshape(len(X), -1).all(axis=1))
     if len(bad) == 0:
         return
-    shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
     raise InvalidInputError(
         f"{owner} takes finite numbers; '{name}' has NaN or infinity in {len(bad)} of {len(X)} rows "
-        f"(row {shown}). Drop or impute those rows first."
+        f"(row {some_rows(bad)}). Drop or impute those rows first."
     )
+
+
+def some_rows(rows: Sequence[int] | np.ndarray) -> str:
+    """Return the first of some row numbers as text, with dots where there are more."""
+    return ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
 
 
 def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> None:

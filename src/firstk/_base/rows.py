@@ -1,7 +1,7 @@
-"""Rows that are equal: found by their bits, and kept equal through a matrix product.
+"""Rows of a matrix: dense, in single precision, of unit norm; and which of them are equal.
 
-BLAS may give two copies of a row other last bits, depending on where in the matrix they stand. So compare rows before
-the product, or multiply each distinct row once.
+BLAS may give two copies of a row other last bits, depending on their place in the matrix. So compare rows before the
+product, or multiply each distinct row once.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+
+from firstk._base.scratch import scratch_array
 
 
 def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each distinct row stands first, ascending, and for every row which of these it is.
+    """Return the first place of each distinct row, ascending, and for every row which of these it is.
 
     Zeros of both signs are equal.
 
@@ -37,8 +40,24 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_dense(part: Any) -> np.ndarray:
-    """Return rows as an array."""
+    """Return rows, which may be sparse, as an array."""
     return part.toarray() if sparse.issparse(part) else np.asarray(part)
+
+
+def half_as_single(part: ArrayLike) -> np.ndarray:
+    """Return half precision as single: numpy has no fast arithmetic for it."""
+    part = np.asarray(part)
+    if part.dtype != np.float16:
+        return part
+    single = scratch_array(part.shape, np.float32)
+    single[...] = part
+    return single
+
+
+def unit_rows(Z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return rows divided by their norms, written into `out` where it is given; a row of zeros stays."""
+    norms = np.linalg.norm(Z, axis=1, keepdims=True)
+    return np.divide(Z, norms, out=np.zeros_like(Z) if out is None else out, where=norms > 0)
 
 
 def projected(

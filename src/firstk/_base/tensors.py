@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import BinaryIO
 
 import numpy as np
 
@@ -25,6 +27,7 @@ _TYPES = {
 _BEGINNING = b'{"__metadata__":{"sha256":"'
 _PLACE = slice(8 + len(_BEGINNING), 8 + len(_BEGINNING) + 64)
 _BLANK = b"0" * 64
+_BLOCK = 1 << 20
 
 
 def pieces(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
@@ -50,18 +53,19 @@ def to_bytes(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | Non
     return b"".join(pieces(arrays, metadata))
 
 
-def sealed(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
-    """Return the bytes of a file whose metadata begin with the SHA-256 of everything else in it."""
-    payload = bytearray(to_bytes(arrays, {"sha256": _BLANK.decode()} | dict(metadata)))
-    payload[_PLACE] = _checksum(payload)
-    return bytes(payload)
+def sealed(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a file whose metadata begin with the SHA-256 of everything else in it."""
+    header, *rest = pieces(arrays, {"sha256": _BLANK.decode()} | dict(metadata))
+    yield bytes(header[: _PLACE.start]) + _checksum([header, *rest]) + bytes(header[_PLACE.stop :])
+    yield from rest
 
 
-def check_seal(payload: bytes) -> None:
-    """Raise ValueError, with a few words that say why, unless bytes are those that `sealed` returned."""
-    if payload[8 : _PLACE.start] != _BEGINNING or len(payload) < _PLACE.stop:
+def check_seal(file: BinaryIO) -> None:
+    """Raise ValueError, with a few words that say why, unless a file holds the bytes that `sealed` yields."""
+    header = file.read(_PLACE.stop)
+    if header[8 : _PLACE.start] != _BEGINNING or len(header) < _PLACE.stop:
         raise ValueError("there is no checksum in it: it is damaged, or an older firstk wrote it")
-    if payload[_PLACE] != _checksum(payload):
+    if header[_PLACE] != _checksum(chain([header], iter(lambda: file.read(_BLOCK), b""))):
         raise ValueError("it does not match its checksum: it is damaged")
 
 
@@ -71,13 +75,16 @@ def metadata_of(payload: bytes) -> dict[str, str]:
     return json.loads(payload[8 : 8 + size])["__metadata__"]
 
 
-def _checksum(payload: bytes | bytearray) -> bytes:
-    """Return the SHA-256 of bytes, those of the checksum itself taken as zeros, in hexadecimal."""
-    view = memoryview(payload)
-    digest = hashlib.sha256(view[: _PLACE.start])
-    digest.update(_BLANK)
-    digest.update(view[_PLACE.stop :])
-    return digest.hexdigest().encode()
+def _checksum(parts: Iterable[bytes | memoryview]) -> bytes:
+    """Return the SHA-256 of a file in parts, in hexadecimal; the checksum in the first is taken as zeros."""
+    digest = None
+    for part in parts:
+        if digest is None:
+            digest = hashlib.sha256(part[: _PLACE.start])
+            digest.update(_BLANK)
+            part = part[_PLACE.stop :]
+        digest.update(part)
+    return b"" if digest is None else digest.hexdigest().encode()
 
 
 def _ready(name: str, part: np.ndarray) -> np.ndarray:

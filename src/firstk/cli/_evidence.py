@@ -338,6 +338,8 @@ def _taken(stream: Stream, wanted: Sequence[np.ndarray]) -> list[dict[str, np.nd
     """Keep the rows with the given numbers, ascending, of a stream: memory for those and one batch."""
     import numpy as np
 
+    from firstk._base.rows import half_as_single
+
     piles: list[dict[str, list[np.ndarray]]] = [{} for _ in wanted]
     start = 0
     for batch in stream.batches():
@@ -346,15 +348,9 @@ def _taken(stream: Stream, wanted: Sequence[np.ndarray]) -> list[dict[str, np.nd
             here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + count)] - start
             for name, part in batch.items():
                 if len(here):
-                    pile.setdefault(name, []).append(_widened(part[here]))
+                    pile.setdefault(name, []).append(half_as_single(part[here]))
         start += count
     return [{name: np.concatenate(parts) for name, parts in pile.items()} for pile in piles]
-
-
-def _widened(part: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    return part.astype(np.float32) if part.dtype == np.float16 else part
 
 
 def _name(path: Any) -> str:

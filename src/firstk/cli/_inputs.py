@@ -93,12 +93,14 @@ class Labelled:
 
     def labels(self, batch: Batch) -> np.ndarray | None:
         """Return the labels of the rows of a batch."""
+        from firstk.moments.targets import check_none_missing
+
         if self.beside is not None:
             columns = {str(self.label): self.beside.take(batch.rows)}
         else:
             columns = {name: batch.columns[name] for name in self.names}
         for name, column in columns.items():
-            _check_none_missing(column, name, batch.rows)
+            check_none_missing(column, f"Column '{name}'", batch.rows)
         return _side_by_side(list(columns.values()))
 
     def batches(self, size: int = 65536) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
@@ -129,10 +131,11 @@ def read_rows(
 
     A label column is never a coordinate, and labels of rows that were dropped are dropped with them.
     """
+    from firstk._base.rows import half_as_single
+
     source = open_labelled(path, vectors=vectors, label=label, labels=labels, nan=nan)
     batch = source.table.read(columns=source.names)
-    X = batch.vectors if batch.vectors.dtype.itemsize > 2 else batch.vectors.astype("float32")
-    return Rows(X, source.labels(batch), source.table, batch.rows, source.label)
+    return Rows(half_as_single(batch.vectors), source.labels(batch), source.table, batch.rows, source.label)
 
 
 def open_labelled(
@@ -177,22 +180,6 @@ def read_pairs(path: Any, pairs: str, *, vectors: str | None = None, nan: str = 
 
 def _split(names: str | None) -> tuple[str, ...]:
     return () if names is None else tuple(name.strip() for name in names.split(",") if name.strip())
-
-
-def _check_none_missing(column: np.ndarray, name: str, rows: np.ndarray) -> None:
-    """Refuse labels that are not there, with their row numbers in the file."""
-    import numpy as np
-
-    from firstk.data.files.contract import names_of_rows
-
-    if column.dtype.kind not in "fO" or column.ndim != 1:
-        return
-    missing = np.flatnonzero([value is None or value != value for value in column.tolist()])  # NaN is not itself
-    if len(missing):
-        raise InvalidInputError(
-            f"'{name}' has no label or target in row {names_of_rows(rows[missing])}. Fill it in, or take such rows out "
-            "of the file."
-        )
 
 
 def _side_by_side(columns: Sequence[np.ndarray]) -> np.ndarray | None:

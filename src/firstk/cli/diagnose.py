@@ -19,7 +19,6 @@ from firstk.cli._inputs import (
     open_labelled,
 )
 from firstk.cli._progress import row_progress, step_progress
-from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.evaluation.diagnosis import Gathered
@@ -93,21 +92,12 @@ def _gathered(
     source: str, vectors: str | None, label: str | None, labels: str | None, nan: str, kind: str, quiet: bool
 ) -> Gathered:
     """Read the file once; what its labels are is settled by the first batch."""
-    from firstk.evaluation.diagnosis import Gathering, settled_kind
+    from firstk.evaluation.diagnosis import gather_batches
 
     found = open_labelled(source, vectors=vectors, label=label, labels=labels, nan=nan)
     table = found.table
-    gathering = None
     with row_progress(lambda: table.rows, quiet=quiet, what="reading") as progress:
-        for X, y in found.batches(BATCH_ROWS):
-            if gathering is None:
-                gathering = Gathering(table.rows, table.width, settled_kind(y, kind))
-            if len(X):
-                gathering.update(X, y)
-            progress(len(X))
-    if gathering is None:
-        raise InvalidInputError(f"'{source}' has no rows.")
-    return gathering.finish()
+        return gather_batches(found.batches(BATCH_ROWS), table.rows, table.width, kind, progress)
 
 
 def _image_shape(text: str | None) -> tuple[int, ...] | None:

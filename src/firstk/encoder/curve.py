@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, require
-from firstk._base.json_fields import Fields, plain
+from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.exceptions import InvalidInputError
 
 FORMAT = "firstk.PrefixCurve/2"
 # Version 1 had no intervals. Its curves are read as curves without.
 OLDER_FORMATS = ("firstk.PrefixCurve/1",)
-_ADDED = {"low": None, "high": None, "confidence": None}
-_FIELDS = Fields("PrefixCurve")
+_ADDED = {"added": True}
 
 
 # Scores that differ by less than this share are equal: codes of float32 are summed to 1e-7, on each processor its own.
@@ -77,37 +76,26 @@ class PrefixCurve:
     input: 0.9200
     """
 
-    k: tuple[int, ...]
+    k: Lengths
     score: tuple[float, ...]
-    metric: str
+    metric: Name
     input_score: float | None = None
     label: str = ""
     higher_is_better: bool = True
-    n_evaluated: int | None = None
+    n_evaluated: Count | None = None
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    low: tuple[float, ...] | None = None
-    high: tuple[float, ...] | None = None
-    confidence: float | None = None
+    low: tuple[float, ...] | None = field(default=None, metadata=_ADDED)
+    high: tuple[float, ...] | None = field(default=None, metadata=_ADDED)
+    confidence: float | None = field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
-        check = _FIELDS
-        checked = {
-            "k": check.lengths(self.k, "k"),
-            "score": check.numbers(self.score, "score"),
-            "metric": check.text(self.metric, "metric", empty=False),
-            "input_score": None if self.input_score is None else check.number(self.input_score, "input_score"),
-            "label": check.text(self.label, "label"),
-            "higher_is_better": check.flag(self.higher_is_better, "higher_is_better"),
-            "n_evaluated": check.count(self.n_evaluated, "n_evaluated"),
-            "details": check.details(self.details),
-        }
-        if len(checked["k"]) != len(checked["score"]):
+        check_fields(self)
+        if len(self.k) != len(self.score):
             raise InvalidInputError(
-                f"PrefixCurve needs one score for each k. Got {len(checked['k'])} prefix lengths and "
-                f"{len(checked['score'])} scores."
+                f"PrefixCurve needs one score for each k. Got {len(self.k)} prefix lengths and {len(self.score)} "
+                "scores."
             )
-        for name, value in (checked | _intervals(self.low, self.high, self.confidence, len(checked["k"]))).items():
-            object.__setattr__(self, name, value)
+        _check_intervals(self.low, self.high, self.confidence, len(self.k))
 
     @property
     def full(self) -> float:
@@ -207,7 +195,7 @@ class PrefixCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as plain Python objects, all of which JSON can hold."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
+        return to_plain(self)
 
     def to_json(self) -> str:
         """Write as JSON text, from which `from_json` makes an equal curve."""
@@ -219,14 +207,12 @@ class PrefixCurve:
 
         Fields that version 1 did not have may be missing.
         """
-        values = _ADDED | dict(values)
-        _FIELDS.complete(values, (f.name for f in fields(cls)))
-        return cls(**values)
+        return from_plain(cls, values)
 
     @classmethod
     def from_json(cls, text: str) -> PrefixCurve:
         """Read what `to_json` wrote, now or in version 1; anything else is refused with a sentence."""
-        return cls.from_dict(_FIELDS.from_json(text, (*OLDER_FORMATS, FORMAT)))
+        return from_json(cls, text, *OLDER_FORMATS, FORMAT)
 
     def __len__(self) -> int:
         return len(self.k)
@@ -262,22 +248,20 @@ class PrefixCurve:
         return "\n".join([title, *rows, *given])
 
 
-def _intervals(low: Any, high: Any, confidence: Any, n: int) -> dict[str, Any]:
+def _check_intervals(
+    low: tuple[float, ...] | None, high: tuple[float, ...] | None, confidence: float | None, n: int
+) -> None:
     """Check the ends of intervals: all three fields, or none."""
-    given = [part is not None for part in (low, high, confidence)]
-    if not any(given):
-        return dict(_ADDED)
-    if not all(given):
+    if low is None and high is None and confidence is None:
+        return
+    if low is None or high is None or confidence is None:
         raise InvalidInputError("PrefixCurve takes 'low', 'high' and 'confidence' together, or none of them.")
-    ends = {"low": _FIELDS.numbers(low, "low"), "high": _FIELDS.numbers(high, "high")}
-    if any(len(end) != n for end in ends.values()) or any(a > b for a, b in zip(*ends.values(), strict=False)):
+    if len(low) != n or len(high) != n or any(a > b for a, b in zip(low, high, strict=True)):
         raise InvalidInputError(
             f"PrefixCurve needs an interval for each of {n} prefix lengths, with 'low' up to 'high'."
         )
-    confidence = _FIELDS.number(confidence, "confidence")
     if not 0 < confidence < 1:
-        raise _FIELDS.wrong("confidence", "a number between 0 and 1", confidence)
-    return ends | {"confidence": confidence}
+        raise bad_parameter("confidence", "PrefixCurve", "a number between 0 and 1", confidence)
 
 
 def shown_lengths(ks: tuple[int, ...]) -> set[int]:

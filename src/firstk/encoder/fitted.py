@@ -16,10 +16,10 @@ from scipy import sparse
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import bad_parameter, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
-from firstk._base.rows import as_dense
+from firstk._base.rows import as_dense, unit_rows
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.head import Head
-from firstk.encoder.network import Network, restore_mlp, unit_rows
+from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.storage.card import model_card, saved_curve
 from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
 from firstk.encoder.storage.schema import check_facts
@@ -91,7 +91,7 @@ class FittedEncoder:
     ) -> np.ndarray:
         """Return the first `k` coordinates of the code of each row; float32 in, float32 out."""
         Z, dtype = self._coordinates(X, k, side, owner)
-        return (unit_rows(Z) if self.normalized else Z).astype(dtype, copy=False)
+        return (unit_rows(Z, out=Z) if self.normalized else Z).astype(dtype, copy=False)
 
     def coordinates(
         self,

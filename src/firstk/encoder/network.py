@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_int, is_real
+from firstk._base.rows import unit_rows
 from firstk.exceptions import CorruptModelError
 
 
@@ -103,7 +104,7 @@ class TrainedMLP:
             X = X @ W.T.astype(X.dtype) + b.astype(X.dtype)
             if i < last:
                 np.maximum(X, 0, out=X)
-        return unit_rows(X) if self.normalize else X
+        return unit_rows(X, out=X) if self.normalize else X
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return weights and biases by layer."""
@@ -113,13 +114,6 @@ class TrainedMLP:
     def config(self) -> dict[str, Any]:
         """Return the number of layers and whether codes are normalized."""
         return {"network": "mlp", "layers": len(self.weights), "unit_code": self.normalize}
-
-
-def unit_rows(Z: np.ndarray) -> np.ndarray:
-    """Divide rows by their norms, in place; a zero row stays zero."""
-    norms = np.linalg.norm(Z, axis=1, keepdims=True)
-    np.divide(Z, norms, out=Z, where=norms > 0)
-    return Z
 
 
 def restore_mlp(config: Mapping[str, Any], own: dict[str, np.ndarray], path: str | Path) -> TrainedMLP:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
+from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.estimator.prefix_encoder import PrefixEncoder
@@ -22,7 +23,6 @@ from firstk.estimator.problem import Problem
 from firstk.estimator.saving import parameters_to_json
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
-from firstk.moments.batches import half_as_single
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
@@ -148,9 +148,10 @@ def fit_stream(
 
 def _trained(encoder: PrefixEncoder, chunks: Chunks, parts: HoldOut, progress: Callable[[int], object]) -> Accumulated:
     """Hold all rows in memory and train on them; a training that was interrupted is no result."""
-    done, waiting = Accumulated(), []
+    done: Accumulated[Statistics] = Accumulated()
+    waiting = []
     for chunk in chunks.after(0):
-        share = parts.share(chunk.columns, done.read)
+        share = parts.split(chunk.columns, done.read)
         rows, held = len_of(share.rest), len_of(share.held)
         done.take(Accumulated(None, share.held, share.reference, chunk.end, rows + held, rows))
         if rows:

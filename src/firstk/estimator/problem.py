@@ -13,9 +13,10 @@ import numpy as np
 
 from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import bad_parameter, check_matrix, require
+from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.rows import as_dense, projected
-from firstk.contracts import Objective, Pencil, Solution, settings_of
+from firstk.contracts import Objective, Pencil, Solution
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection

@@ -18,7 +18,7 @@ import numpy as np
 
 from firstk import objectives, orderings, solvers
 from firstk._base.checks import is_int
-from firstk.contracts import settings_of
+from firstk._base.json_records import settings_of
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
-from firstk._base.json_fields import LIMIT, Fields, plain
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_real
+from firstk._base.json_records import Count, Name, NonNegative, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, slack
 from firstk.exceptions import InvalidInputError
 
 FORMAT = "firstk.PrecisionTable/1"
-_FIELDS = Fields("PrecisionTable")
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,15 @@ class OperatingPoint:
         Of one exact search, where that was measured.
     """
 
-    k: int
+    k: Count
     precision: str
-    bytes: int
+    bytes: Count
     score: float
-    seconds: float | None = None
+    seconds: NonNegative | None = None
 
     def __post_init__(self) -> None:
-        check = Fields("OperatingPoint")
-        for name in ("k", "bytes"):
-            if not is_int(getattr(self, name)) or not 1 <= getattr(self, name) < LIMIT:
-                raise check.wrong(name, "an int of at least 1", getattr(self, name))
+        check_fields(self)
         check_choice(self.precision, PRECISIONS, "precision", "OperatingPoint")
-        object.__setattr__(self, "score", check.number(self.score, "score", "a finite number"))
-        if self.seconds is not None and (not is_real(self.seconds) or self.seconds < 0):
-            raise check.wrong("seconds", "a number that is not negative, or None", self.seconds)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,30 +90,23 @@ class PrecisionTable:
     """
 
     offers: tuple[OperatingPoint, ...]
-    metric: str
+    metric: Name
     input_score: float | None = None
-    input_bytes: int | None = None
+    input_bytes: Count | None = None
     label: str = ""
     higher_is_better: bool = True
-    n_evaluated: int | None = None
-    n_searched: int | None = None
+    n_evaluated: Count | None = None
+    n_searched: Count | None = None
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        check = _FIELDS
-        checked = {
-            "offers": _offers(self.offers),
-            "metric": check.text(self.metric, "metric", empty=False),
-            "input_score": None if self.input_score is None else check.number(self.input_score, "input_score"),
-            "input_bytes": check.count(self.input_bytes, "input_bytes"),
-            "label": check.text(self.label, "label"),
-            "higher_is_better": check.flag(self.higher_is_better, "higher_is_better"),
-            "n_evaluated": check.count(self.n_evaluated, "n_evaluated"),
-            "n_searched": check.count(self.n_searched, "n_searched"),
-            "details": check.details(self.details),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        check_fields(self)
+        if not self.offers or len({(offer.k, offer.precision) for offer in self.offers}) < len(self.offers):
+            allowed = "a sequence of OperatingPoint, at least one, no k twice in one precision"
+            raise bad_parameter("offers", "PrecisionTable", allowed, f"{len(self.offers)} of them")
+        order = list(PRECISIONS)
+        offers = sorted(self.offers, key=lambda o: (order.index(o.precision), o.k))
+        object.__setattr__(self, "offers", tuple(offers))
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -248,8 +234,7 @@ class PrecisionTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as plain Python objects, all of which JSON can hold."""
-        values = {f.name: plain(getattr(self, f.name)) for f in fields(self)}
-        return values | {"offers": [asdict(offer) for offer in self.offers]}
+        return to_plain(self)
 
     def to_json(self) -> str:
         """Write as JSON text, from which `from_json` makes an equal table."""
@@ -258,13 +243,12 @@ class PrecisionTable:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrecisionTable:
         """Make a table from the fields that `to_dict` gives: all of them, and no others."""
-        _FIELDS.complete(values, (f.name for f in fields(cls)))
-        return cls(**dict(values) | {"offers": [_offer(item) for item in _FIELDS.items(values["offers"], *_MANY)]})
+        return from_plain(cls, values)
 
     @classmethod
     def from_json(cls, text: str) -> PrecisionTable:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
-        return cls.from_dict(_FIELDS.from_json(text, (FORMAT,)))
+        return from_json(cls, text, FORMAT)
 
     def __len__(self) -> int:
         return len(self.offers)
@@ -292,24 +276,3 @@ class PrecisionTable:
         raw = [] if self.input_score is None else [f"input: {self.input_score:.4f}{given}"]
         title = ": ".join(part for part in (self.label, self.metric) if part)
         return "\n".join([f"{title} (bytes per vector)", *rows, "* no other is better for as few bytes", *raw])
-
-
-_MANY = ("offers", "a sequence of OperatingPoint, at least one, no k twice in one precision")
-
-
-def _offers(values: Any) -> tuple[OperatingPoint, ...]:
-    offers = _FIELDS.items(values, *_MANY)
-    if not offers or not all(isinstance(offer, OperatingPoint) for offer in offers):
-        raise _FIELDS.wrong(*_MANY, values)
-    if len({(offer.k, offer.precision) for offer in offers}) < len(offers):
-        raise _FIELDS.wrong(*_MANY, f"{len(offers)} with repetitions")
-    order = list(PRECISIONS)
-    return tuple(sorted(offers, key=lambda o: (order.index(o.precision), o.k)))
-
-
-def _offer(values: Any) -> OperatingPoint:
-    check = Fields("OperatingPoint")
-    if not isinstance(values, Mapping):
-        raise check.wrong("values", "a mapping of its fields", values)
-    check.complete(values, (f.name for f in fields(OperatingPoint)))
-    return OperatingPoint(**values)

@@ -69,13 +69,13 @@ def seed_of(config: Mapping[str, Any]) -> int:
 
 def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
     """Return the fingerprints of the rows that are not held out: with labels, and of the vectors alone."""
-    from firstk.moments.batches import half_as_single
+    from firstk._base.rows import half_as_single
     from firstk.moments.fingerprint import Fingerprint
     from firstk.moments.stream import len_of
 
     both, alone, start = Fingerprint(), Fingerprint(), 0
     for batch in stream.batches():
-        rest = dict(parts.share(batch, start).rest)
+        rest = dict(parts.split(batch, start).rest)
         start += len_of(batch)
         if not len_of(rest):
             continue

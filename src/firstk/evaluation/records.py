@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base.checks import is_int, is_real
-from firstk._base.json_fields import LIMIT, strict_json
-from firstk._base.json_records import from_plain, to_plain
+from firstk._base.json_records import LIMIT, from_json, to_plain
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.exceptions import InvalidInputError
@@ -241,16 +240,7 @@ class HeldOutReport:
     @classmethod
     def from_json(cls, text: str) -> HeldOutReport:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
-        try:
-            values = strict_json(text)
-        except ValueError as error:
-            raise _damaged(f"it is not JSON ({error})") from None
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise _damaged(f"it does not say format '{FORMAT}'")
-        try:
-            return from_plain(cls, values)
-        except (TypeError, AttributeError, KeyError, OverflowError) as error:
-            raise _damaged(f"its parts are not what they should be ({error})") from None
+        return from_json(cls, text, FORMAT, again="fit the model again with 'firstk fit'")
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:

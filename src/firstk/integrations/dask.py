@@ -95,7 +95,7 @@ def _read(problem: Problem, chunks: Chunks, parts: HoldOut, first: int) -> Accum
 
 def _joined(parts: list[Accumulated]) -> Accumulated:
     """Join the results of several files, in their order; the parts are not changed."""
-    whole = Accumulated()
+    whole: Accumulated[Statistics] = Accumulated()
     for part in copy.deepcopy(parts):
         whole.take(part)
     return whole

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base.checks import check_matrix
+from firstk._base.rows import unit_rows as divided_rows
 from firstk.metrics._flag import ordered_basis, relative_tolerance
 
 
@@ -144,12 +145,8 @@ def unit_rows(V: np.ndarray) -> np.ndarray:
     """Rows divided by their norms, in float64; zero rows stay zero."""
     V = V.astype(np.float64)
     # Dividing by the largest entry first keeps the squares of very small and very large rows representable.
-    V = _divided(V, np.abs(V).max(axis=1, keepdims=True))
-    return _divided(V, np.linalg.norm(V, axis=1, keepdims=True))
-
-
-def _divided(V: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    return np.divide(V, sizes, out=np.zeros_like(V), where=sizes > 0)
+    largest = np.abs(V).max(axis=1, keepdims=True)
+    return divided_rows(np.divide(V, largest, out=np.zeros_like(V), where=largest > 0))
 
 
 def _bases(Q: Any, E: Any, owner: str, names: tuple[str, str] = ("Q", "E")) -> tuple[np.ndarray, np.ndarray]:

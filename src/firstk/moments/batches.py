@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from firstk._base.checks import check_weights
-from firstk._base.scratch import scratch_array
+from firstk._base.rows import half_as_single
 from firstk.data.files.frames import rows_of
 from firstk.exceptions import InvalidInputError
 from firstk.moments.pairs import check_pairs
@@ -83,16 +83,6 @@ def as_rows(part: Any) -> Any:
         return part.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"Rows are numbers; these hold something else ({error}).") from None
-
-
-def half_as_single(part: Any) -> np.ndarray:
-    """Return half precision as single: numpy has no fast arithmetic for it."""
-    part = np.asarray(part)
-    if part.dtype != np.float16:
-        return part
-    single = scratch_array(part.shape, np.float32)
-    single[...] = part
-    return single
 
 
 def merged(parts: list[Statistics | None]) -> Statistics | None:

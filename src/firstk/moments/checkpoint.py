@@ -1,10 +1,11 @@
-"""The checkpoint of a stream: where it stands and what it has gathered, so that another run goes on from there.
+"""The checkpoint of a long run: arrays and a state from which another run goes on.
 
-A checkpoint belongs to a job, described in plain facts: one of other data or settings is refused, never mixed in.
+A checkpoint belongs to a job, described in plain facts; reading one of other data or settings raises an error.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base import arrays as _arrays
+from firstk._base import arrays as array_files
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that holds the state of a stream.
+    """A file that holds the state of a run.
 
     Attributes
     ----------
     path : path
         Written atomically, so that it is complete whenever it exists.
     job : mapping
-        What is computed from what, in facts that JSON can hold; the stream adds its own.
+        What is computed from what, in facts that JSON can hold; a stream adds its own.
     resume : bool
-        Go on from the file if it is there. Without it, a file that is there is refused.
+        Go on from the file if it exists. Without it, a file that exists raises an error.
     every : float
         Seconds between writes; it is also written when the work is interrupted, and removed when it is done.
     """
@@ -37,7 +38,7 @@ class Checkpoint:
     resume: bool = False
     every: float = 60.0
 
-    def read(self, job: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    def read(self, job: Mapping[str, Any] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """Return the arrays and facts that were written last, of the same job; None where there is no file."""
         if not Path(self.path).exists():
             return None
@@ -46,23 +47,25 @@ class Checkpoint:
                 f"'{self.path}' is the checkpoint of a run that was stopped. Go on from it with resume=True "
                 "(--resume), or remove it."
             )
-        arrays, facts = _arrays.read(self.path)
-        wanted, found = _plain(dict(self.job) | dict(job)), facts.get("job")
+        arrays, facts = array_files.read(self.path)
+        wanted, found = _plain(dict(self.job) | dict(job or {})), facts.get("job")
         if not isinstance(found, dict) or not isinstance(facts.get("state"), dict):
-            raise CorruptModelError(f"'{self.path}' is no checkpoint of a stream. Remove it to start again.")
+            raise CorruptModelError(f"'{self.path}' is no checkpoint. Remove it to start again.")
         differing = sorted(name for name in {**wanted, **found} if wanted.get(name) != found.get(name))
         if differing:
             name = differing[0]
             raise InvalidInputError(
                 f"'{self.path}' belongs to another run: '{name}' was {found.get(name)!r} and is {wanted.get(name)!r} "
-                "now. Ask for the same, or remove the file to start again."
+                "now. Ask for the same, use another folder or file, or remove this one to start again."
             )
         return arrays, facts["state"]
 
-    def write(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any], job: Mapping[str, Any]) -> None:
+    def write(
+        self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any], job: Mapping[str, Any] | None = None
+    ) -> None:
         """Write the file in one atomic step."""
-        facts = {"job": _plain(dict(self.job) | dict(job)), "state": dict(state)}
-        _arrays.write(self.path, arrays, facts, "A checkpoint")
+        facts = {"job": _plain(dict(self.job) | dict(job or {})), "state": dict(state)}
+        array_files.write(self.path, arrays, facts, "A checkpoint")
 
     def remove(self) -> None:
         """Remove the file: the work is done."""
@@ -71,6 +74,4 @@ class Checkpoint:
 
 def _plain(job: dict[str, Any]) -> dict[str, Any]:
     """Return facts as JSON gives them back."""
-    import json
-
     return json.loads(json.dumps(job, default=str))

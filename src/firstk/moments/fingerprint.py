@@ -1,4 +1,4 @@
-"""A fingerprint of the rows that were seen: the same for any batching, any partition and any order of them.
+"""Hashes of rows, and a fingerprint of all rows seen: the same for any batches, any partition and any order of them.
 
 A row's words (the bits of its numbers, as they were given) are multiplied by fixed odd numbers and summed, the sum is
 mixed, and the mixed sums of all rows are added; all modulo 2^64, where addition has neither order nor rounding. It
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from firstk._base.rows import as_dense
 
 # The finaliser of splitmix64 (Steele, Lea and Flood, 2014): every input bit moves every output bit.
 _MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
@@ -51,7 +53,7 @@ class Fingerprint:
             sums = np.ones(min(_BLOCK_ROWS, n - start), dtype=np.uint64)  # a row of zeros counts too
             for name, part in parts.items():
                 sums += _word_sums(part[rows], _COLUMNS.index(name))
-            total += int(mixed(sums).sum(dtype=np.uint64))
+            total += int(_mixed(sums).sum(dtype=np.uint64))
         return cls(n, total % _WHOLE)
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
@@ -61,7 +63,23 @@ class Fingerprint:
         return f"{self.rows} rows, {self.total:016x}"
 
 
-def numbers(part: np.ndarray) -> np.ndarray:
+def row_hashes(block: Mapping[str, Any]) -> np.ndarray:
+    """Hash each row by the values of its numbers, with its text after them, whatever the columns are called.
+
+    Unlike in a fingerprint, numbers of any type are equal where their values are, and so are zeros of both signs.
+    """
+    parts = sorted((as_dense(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
+    words = np.ascontiguousarray(np.hstack([_numbers(part) for part in parts]) + 0.0).view(np.uint64)
+    return _mixed(_sums(words ^ (words >> np.uint64(32)), _odd_numbers(-1, words.shape[1])))
+
+
+def joined_hashes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Hash pairs of hashes: those of rows, and of their labels."""
+    with np.errstate(over="ignore"):
+        return _mixed(first * np.uint64(0x9E3779B97F4A7C15) + second)
+
+
+def _numbers(part: np.ndarray) -> np.ndarray:
     """Return a column as float64; text by its characters, padded with zeros, which hash to nothing."""
     n = len(part)
     if part.dtype.kind not in "fiub":
@@ -69,7 +87,7 @@ def numbers(part: np.ndarray) -> np.ndarray:
     return np.asarray(part, dtype=np.float64).reshape(n, -1)
 
 
-def mixed(hashed: np.ndarray) -> np.ndarray:
+def _mixed(hashed: np.ndarray) -> np.ndarray:
     """Spread the bits of 64-bit sums over all 64 bits."""
     with np.errstate(over="ignore"):
         for shift, factor in _MIX:
@@ -82,22 +100,26 @@ def _table(part: Any) -> Any:
     if sparse.issparse(part):
         return part.tocsr()
     part = np.asarray(part)
-    return part if part.ndim == 2 and part.dtype in (np.float32, np.float64) else numbers(part)
+    return part if part.ndim == 2 and part.dtype in (np.float32, np.float64) else _numbers(part)
 
 
 def _word_sums(block: Any, column: int) -> np.ndarray:
     """Sum the words of each row, each times the odd number of its place; float32 columns go two to a word."""
-    block = np.ascontiguousarray(block.toarray() if sparse.issparse(block) else block)
+    block = np.ascontiguousarray(as_dense(block))
     per_word = 8 // block.itemsize
     if block.shape[1] % per_word:
         block = np.hstack([block, np.zeros((len(block), 1), dtype=block.dtype)])
     words = block.view(np.uint64)
+    return _sums(words, _odd_numbers(column, words.shape[1]))
+
+
+def _sums(words: np.ndarray, odd: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
-        return np.einsum("ij,j->i", words, _odd_numbers(column, words.shape[1]))
+        return np.einsum("ij,j->i", words, odd)
 
 
 @lru_cache(maxsize=16)
 def _odd_numbers(column: int, count: int) -> np.ndarray:
-    """Return fixed odd numbers, the first of which are the same for any count."""
+    """Return fixed odd numbers of a column, -1 for whole rows; the first of them are the same for any count."""
     drawn = np.random.default_rng(column + 1).integers(0, 2**63, count, dtype=np.uint64)
     return drawn * np.uint64(2) + np.uint64(1)

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from firstk._base.arrays import under, within
-from firstk._base.rows import projected
+from firstk._base.rows import as_dense, projected
 from firstk.exceptions import CorruptModelError
-from firstk.moments.fingerprint import mixed, numbers
+from firstk.moments.fingerprint import row_hashes
 
 _FIRST_PASS = 4096
 # Columns that hold vectors; others hold what belongs to them.
@@ -68,7 +68,7 @@ class RowSample:
             rows = slice(start, start + _FIRST_PASS)
             block = {name: part[rows] for name, part in present.items()}
             hashes = row_hashes(block) if priority is None else priority[rows]
-            self._keep_lowest(hashes, {name: _as_array(part) for name, part in block.items()})
+            self._keep_lowest(hashes, {name: as_dense(part) for name, part in block.items()})
         return self
 
     def merge(self, other: RowSample) -> RowSample:
@@ -135,24 +135,3 @@ def _stacked(
 
 def _dense_rows(part: Any) -> Any:
     return part.tocsr() if sparse.issparse(part) else np.asarray(part)
-
-
-def _as_array(part: Any) -> np.ndarray:
-    return part.toarray() if sparse.issparse(part) else part
-
-
-def row_hashes(block: Mapping[str, Any]) -> np.ndarray:
-    """Hash each row with all that belongs to it, numbers first."""
-    parts = sorted((_as_array(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
-    rows = np.hstack([numbers(part) for part in parts])
-    words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
-    odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    with np.errstate(over="ignore"):
-        hashed = ((words ^ (words >> np.uint64(32))) * odd).sum(axis=1, dtype=np.uint64)
-    return mixed(hashed)
-
-
-def joined_hashes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Hash pairs of hashes: what belongs to a row, with the row."""
-    with np.errstate(over="ignore"):
-        return mixed(first * np.uint64(0x9E3779B97F4A7C15) + second)

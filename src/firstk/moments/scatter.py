@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from firstk._base.checks import check_matrix, check_same_length, check_weights, largest_of, too_small
+from firstk._base.rows import as_dense
 from firstk.exceptions import InvalidInputError
 
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
@@ -51,8 +52,7 @@ class Batch:
 
         `centre` may be that part of `out` itself.
         """
-        block = self.X[rows]
-        block = block.toarray() if sparse.issparse(block) else block
+        block = as_dense(self.X[rows])
         out = out[: len(block)]
         np.subtract(block, centre[:, : self.p], out=out[:, : self.p], casting="same_kind")
         if self.targets is not None:
@@ -203,5 +203,5 @@ def _check_sums(residual: np.ndarray, scatter: np.ndarray, batch: Batch) -> None
     """Refuse NaN and infinities: one of them anywhere makes a sum that is not finite."""
     if np.isfinite(residual).all() and np.isfinite(scatter).all():
         return
-    check_matrix(batch.X.toarray() if sparse.issparse(batch.X) else batch.X, batch.owner)
+    check_matrix(as_dense(batch.X), batch.owner)
     raise InvalidInputError(f"{batch.owner} met numbers too large for their precision: scale the columns down first.")

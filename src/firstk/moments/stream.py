@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from firstk._base.arrays import under, within
 from firstk._base.checks import is_int
 from firstk._base.concurrency import cores, ordered_map
 from firstk._base.interrupts import interruptible
+from firstk._base.rows import half_as_single
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.moments.batches import half_as_single
 from firstk.moments.checkpoint import Checkpoint
+from firstk.moments.fingerprint import row_hashes
 from firstk.moments.statistics import Statistics
 
 Columns = Mapping[str, np.ndarray]
@@ -83,9 +84,20 @@ class Chunks:
         return cls(after, "left" in first)
 
 
+class Splitter(Protocol):
+    """Which rows of a stream are kept apart: nothing is fitted on them."""
+
+    @property
+    def digest(self) -> list[int]:
+        """A short description that another hold-out is unlikely to share."""
+
+    def split(self, columns: Columns, start: int) -> Split:
+        """Divide a batch whose first row has the number `start`."""
+
+
 @dataclass(frozen=True, eq=False)
 class HoldOut:
-    """Which rows of a stream are kept apart, and which of the others are remembered as well.
+    """Hold out rows by their numbers, and remember some of the others as well.
 
     Attributes
     ----------
@@ -103,16 +115,40 @@ class HoldOut:
         """Keep no row apart."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def share(self, columns: Columns, start: int) -> Split:
+    @property
+    def digest(self) -> list[int]:
+        """Counts and sums of the row numbers."""
+        return [len(self.held), int(self.held.sum()), len(self.reference), int(self.reference.sum())]
+
+    def split(self, columns: Columns, start: int) -> Split:
         """Divide a batch whose first row has the number `start`."""
-        count = len(next(iter(columns.values())))
-        held, reference = (_among(wanted, start, count) for wanted in (self.held, self.reference))
-        rest = np.delete(np.arange(count), held) if len(held) else slice(None)
-        return Split(
-            {name: part[rest] for name, part in columns.items()},
-            {name: half_as_single(part[held]) for name, part in columns.items()},
-            {name: half_as_single(part[reference]) for name, part in columns.items()},
-        )
+        held, reference = (_among(wanted, start, len_of(columns)) for wanted in (self.held, self.reference))
+        rest = np.delete(np.arange(len_of(columns)), held) if len(held) else slice(None)
+        return Split(_rows(columns, rest), _rows(columns, held, single=True), _rows(columns, reference, single=True))
+
+
+@dataclass(frozen=True)
+class HashHoldOut:
+    """Hold out a share of the rows by a hash of their vectors: the same rows in any order and any batches.
+
+    Copies of a row are held out together, whatever their labels.
+    """
+
+    share: float
+
+    @property
+    def digest(self) -> list[int]:
+        """The largest hash of a row that is held out."""
+        return [int(self.share * (2**64 - 1))]
+
+    def split(self, columns: Columns, start: int) -> Split:
+        """Divide a batch; no row is kept for reference."""
+        out = row_hashes({"X": columns["X"]}) < np.uint64(self.digest[0])
+        return Split(_rows(columns, ~out if out.any() else slice(None)), _rows(columns, out, single=True), {})
+
+
+def _rows(columns: Columns, rows: np.ndarray | slice, *, single: bool = False) -> Columns:
+    return {name: half_as_single(part[rows]) if single else part[rows] for name, part in columns.items()}
 
 
 def _among(wanted: np.ndarray, start: int, count: int) -> np.ndarray:
@@ -129,31 +165,41 @@ class Split:
     reference: Columns
 
 
-# -- what is gathered ----------------------------------------------------------------------------------------------
+# -- what is accumulated -------------------------------------------------------------------------------------------
+
+
+class Additive(Protocol):
+    """Statistics of some rows that can be merged with those of others."""
+
+    def merge(self, other: Self, /) -> Self:
+        """Take in the statistics of other rows."""
+
+
+S = TypeVar("S", bound=Additive)
 
 
 @dataclass
-class Accumulated:
+class Accumulated(Generic[S]):
     """What a stream has given so far.
 
     Attributes
     ----------
-    statistics : Statistics or None
-        Of the rows fitted on; None before the first.
+    statistics : Additive or None
+        Of the rows that are not held out; None before the first. A checkpoint stores `Statistics` only.
     held, reference : mapping
         Rows kept apart, and rows to look neighbors up among.
     end, read, rows : int
         Where the stream stands, how many rows came, and how many of them were fitted on.
     """
 
-    statistics: Statistics | None = None
+    statistics: S | None = None
     held: Columns = field(default_factory=dict)
     reference: Columns = field(default_factory=dict)
     end: int = 0
     read: int = 0
     rows: int = 0
 
-    def take(self, part: Accumulated) -> None:
+    def take(self, part: Accumulated[S]) -> None:
         """Take in what the next chunk gave."""
         if self.statistics is None:
             self.statistics = part.statistics
@@ -164,7 +210,8 @@ class Accumulated:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return everything but the counts."""
-        statistics = {} if self.statistics is None else under("statistics", self.statistics.to_arrays())
+        found = self.statistics
+        statistics = under("statistics", found.to_arrays()) if isinstance(found, Statistics) else {}
         return statistics | under("held", self.held) | under("reference", self.reference)
 
     @property
@@ -173,7 +220,7 @@ class Accumulated:
         return {"end": self.end, "read": self.read, "rows": self.rows}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> Accumulated:
+    def restored(cls, arrays: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> Accumulated[Any]:
         """Undo `to_arrays` and `counts`."""
         statistics = within(arrays, "statistics")
         try:
@@ -183,7 +230,7 @@ class Accumulated:
             held, reference = within(arrays, "held"), within(arrays, "reference")
             if any(len({len(part) for part in columns.values()}) > 1 for columns in (held, reference)):
                 raise ValueError("columns of unequal length")
-            found = Statistics.from_arrays(statistics) if statistics else None
+            found: Any = Statistics.from_arrays(statistics) if statistics else None
             return cls(found, held, reference, end, read, rows)
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptModelError(f"The checkpoint cannot be read ({error}). Remove it to start again.") from None
@@ -199,17 +246,17 @@ def joined(first: Columns, second: Columns) -> Columns:
 
 
 def accumulate(
-    statistics_of: Callable[[Columns], Statistics | None],
+    statistics_of: Callable[[Columns], S | None],
     chunks: Chunks,
-    parts: HoldOut,
+    parts: Splitter,
     *,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
     job: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] = lambda rows: None,
     first: int = 0,
-) -> Accumulated:
-    """Gather the statistics of a stream, and the rows that are kept apart.
+) -> Accumulated[S]:
+    """Accumulate the statistics of a stream, and collect the rows that are kept apart.
 
     The first SIGINT, or SIGTERM with a checkpoint, ends the work after the chunk it is at: the checkpoint is written,
     and KeyboardInterrupt raised.
@@ -219,7 +266,8 @@ def accumulate(
     statistics_of : callable (columns) -> Statistics or None
         Statistics of the rows of a chunk, which it checks; None of rows that count for nothing.
     chunks : Chunks
-    parts : HoldOut
+    parts : Splitter
+        Which rows are held out: a `HoldOut`, by their numbers, or a `HashHoldOut`.
     workers : int, optional
         Chunks that are measured at the same time; the number of cores if not given.
     checkpoint : Checkpoint, optional
@@ -230,18 +278,18 @@ def accumulate(
     first : int
         Number of the first row, by which `parts` counts.
     """
-    about = {"stream": dict(chunks.job), "held_out": _digest(parts)} | dict(job or {})
-    so_far = Accumulated()
+    about = {"stream": dict(chunks.job), "held_out": parts.digest} | dict(job or {})
+    so_far: Accumulated[S] = Accumulated()
     if checkpoint is not None and (found := checkpoint.read(about)) is not None:
         so_far = Accumulated.restored(*found)
         progress(so_far.read)
 
-    def measure(item: tuple[int, Chunk]) -> Accumulated:
+    def measure(item: tuple[int, Chunk]) -> Accumulated[S]:
         start, chunk = item
-        share = parts.share(chunk.columns, start)
-        rest = len(next(iter(share.rest.values())))
-        statistics = statistics_of(share.rest) if rest else None
-        return Accumulated(statistics, share.held, share.reference, chunk.end, rest + len_of(share.held), rest)
+        split = parts.split(chunk.columns, start)
+        rest = len_of(split.rest)
+        statistics = statistics_of(split.rest) if rest else None
+        return Accumulated(statistics, split.held, split.reference, chunk.end, rest + len_of(split.held), rest)
 
     written, signals = time.monotonic(), (signal.SIGINT, *(() if checkpoint is None else (signal.SIGTERM,)))
     with (
@@ -271,11 +319,6 @@ def _numbered(chunks: Iterable[Chunk], read: int) -> Iterator[tuple[int, Chunk]]
     for chunk in chunks:
         yield read, chunk
         read += len_of(chunk.columns)
-
-
-def _digest(parts: HoldOut) -> list[int]:
-    """Return a short description of a draw that another one is unlikely to share."""
-    return [len(parts.held), int(parts.held.sum()), len(parts.reference), int(parts.reference.sum())]
 
 
 def no_row() -> InvalidInputError:

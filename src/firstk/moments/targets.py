@@ -1,15 +1,18 @@
-"""What stands beside the vectors: labels or targets, checked for the objective that learns from them."""
+"""Labels and targets, checked for whoever learns from them: an objective, a diagnosis, a command.
+
+All of them are checked here, so that the same `y` is accepted everywhere, and the same mistake reads the same.
+"""
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from firstk._base.checks import check_no_nul, check_same_length
+from firstk._base.checks import check_no_nul, check_same_length, some_rows
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -24,14 +27,8 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
             f"{owner} requires y to be passed, but the target y is None: it learns from {objective.supervision}."
         )
     y = as_labels(y, owner)
-    if objective.supervision == "labels" or (objective.supervision == "labels or targets" and y.dtype.kind != "f"):
-        y = _checked_labels(y, owner)
-    else:
-        y = _checked_numbers(y, owner)
-    check_same_length(range(n), y, "X", "y", owner)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise InvalidInputError(f"{owner} takes finite targets; 'y' has NaN or infinity. Drop those rows first.")
-    return y
+    labels = objective.supervision == "labels" or (objective.supervision == "labels or targets" and y.dtype.kind != "f")
+    return check_labels(y, n, owner) if labels else check_targets(y, n, owner)
 
 
 def as_labels(y: Any, owner: str) -> np.ndarray:
@@ -63,54 +60,34 @@ def _plain_numbers(y: np.ndarray) -> np.ndarray:
     return y
 
 
-def _checked_labels(y: np.ndarray, owner: str) -> np.ndarray:
+def check_labels(y: np.ndarray, n: int, owner: str, first: int = 0) -> np.ndarray:
+    """Return one label for each of `n` rows, none missing and all of one kind; `first` is the number of the first."""
     if y.ndim != 1 and not (y.ndim == 2 and y.shape[1] == 1):
         raise InvalidInputError(
             f"{owner} takes one label a row: y should be a 1d array, got shape {y.shape}. Name one column of labels."
         )
     y = column_or_1d(y, warn=True)
-    _check_one_kind(y, owner)
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        rows = np.flatnonzero(np.isnan(y))
+    check_none_missing(y, owner, range(first, first + len(y)))
+    kinds = {"text" if isinstance(label, str) else type(label).__name__ for label in y} if y.dtype.kind == "O" else ()
+    if "text" in kinds and len(kinds) > 1:
+        found = ", ".join(sorted(kinds))
+        raise InvalidInputError(f"{owner} takes labels of one kind. Got {found}: convert them first.")
+    if y.dtype.kind not in "fiubUT" and kinds != {"text"} and len(y):
         raise InvalidInputError(
-            f"{owner} takes a label for every row, and {len(rows)} are missing: Input y contains NaN (row {rows[0]}). "
-            "Drop those rows first."
+            f"{owner} takes labels that are text or whole numbers of 64 bits, and 'y' holds others (Unknown label "
+            f"type: {type(y.flat[0]).__name__}). Turn them into text."
         )
-    try:
-        with np.errstate(invalid="ignore"):
-            check_classification_targets(y)
-    except (ValueError, TypeError):
-        if y.dtype.kind != "f":
-            raise InvalidInputError(
-                f"{owner} takes labels that are text or whole numbers of 64 bits, and 'y' holds others (Unknown label "
-                f"type: {type(y.flat[0]).__name__}). Turn them into text."
-            ) from None
+    if y.dtype.kind == "f" and (~np.isfinite(y) | (y != np.trunc(y))).any():
         raise InvalidInputError(
             f"{owner} takes labels, and 'y' holds numbers with fractions (Unknown label type: continuous). Use the "
             "objective 'regression' for targets, or turn them into classes."
-        ) from None
+        )
+    check_same_length(range(n), y, "X", "y", owner)
     return y
 
 
-def one_column(y: Any) -> Any:
-    """Return labels or targets as they are, but a table of one column as that column."""
-    if y is None:
-        return None
-    y = np.asarray(y)
-    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-
-
-def _check_one_kind(y: np.ndarray, owner: str) -> None:
-    """Refuse labels that cannot be sorted: missing ones, and text beside numbers."""
-    kinds = {"text" if isinstance(label, str) else type(label).__name__ for label in y} if y.dtype.kind == "O" else ()
-    if "NoneType" in kinds or ("text" in kinds and len(kinds) > 1):
-        found = ", ".join(sorted(kinds))
-        raise InvalidInputError(
-            f"{owner} takes labels of one kind, none of them missing. Got {found}: convert them first."
-        )
-
-
-def _checked_numbers(y: np.ndarray, owner: str) -> np.ndarray:
+def check_targets(y: np.ndarray, n: int, owner: str, first: int = 0) -> np.ndarray:
+    """Return one or more finite numbers for each of `n` rows; `first` is the number of the first row."""
     try:
         y = y.astype(np.float64) if y.dtype.kind == "O" else y
     except (TypeError, ValueError):
@@ -121,4 +98,34 @@ def _checked_numbers(y: np.ndarray, owner: str) -> np.ndarray:
         raise InvalidInputError(
             f"{owner} takes one or two dimensions of numbers as targets. Got {y.dtype}, shape {y.shape}."
         )
+    check_same_length(range(n), y, "X", "y", owner)
+    if y.dtype.kind == "f":
+        finite = np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+        if not finite.all():
+            rows = np.flatnonzero(~finite) + first
+            raise InvalidInputError(
+                f"{owner} takes finite targets; 'y' has NaN or infinity in {len(rows)} rows (row {some_rows(rows)}). "
+                "Drop or fill those rows first."
+            )
     return y
+
+
+def check_none_missing(y: np.ndarray, owner: str, rows: Sequence[int] | np.ndarray) -> None:
+    """Raise InvalidInputError if a label or target is None or NaN; `rows` are the numbers of their rows."""
+    if y.dtype.kind not in "fOT" or y.ndim != 1:
+        return
+    missing = np.flatnonzero([value is None or value != value for value in y.tolist()])  # NaN is not itself
+    if len(missing):
+        numbers = np.asarray(rows)[missing]
+        raise InvalidInputError(
+            f"{owner} takes a label or target for every row, and {len(missing)} of {len(y)} have none: Input y "
+            f"contains NaN or None (row {some_rows(numbers)}). Drop or fill those rows first."
+        )
+
+
+def one_column(y: Any) -> Any:
+    """Return labels or targets as they are, but a table of one column as that column."""
+    if y is None:
+        return None
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import Pencil, Quadratic
@@ -149,8 +148,3 @@ def check_spread_classes(moments: Moments, owner: str) -> np.ndarray:
 def one_hot(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Rows of zeros with a one at the label, shape (n, C)."""
     return (np.asarray(labels)[:, None] == classes).astype(np.float64)
-
-
-def dense(X: Any) -> np.ndarray:
-    """Return rows as an array."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import check_non_negative
+from firstk._base.rows import as_dense
 from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ClosedFormObjective,
     check_two_classes,
-    dense,
     least_squares_head,
     one_hot,
     one_hot_cross,
@@ -84,7 +84,7 @@ class Mixture(ClosedFormObjective):
             Y = one_hot(rows["y"], moments.classes) - moments.class_shares
         else:
             Y = np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - moments.target_mean
-        return np.hstack([Y, np.sqrt(self.lam) * (dense(rows["X"]) - moments.mean)])
+        return np.hstack([Y, np.sqrt(self.lam) * (as_dense(rows["X"]) - moments.mean)])
 
     def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, Head]:
         """Read targets with the first rows, and vectors with the others, divided by sqrt(lam)."""

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from firstk._base.rows import as_dense
 from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.moments.statistics import Statistics
-from firstk.objectives._common import ClosedFormObjective, dense, rows_of
+from firstk.objectives._common import ClosedFormObjective, rows_of
 
 
 @dataclass(frozen=True)
@@ -40,4 +41,4 @@ class Reconstruction(ClosedFormObjective):
 
     def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
         """Return the rows themselves, centred."""
-        return dense(rows["X"]) - rows_of(statistics).mean
+        return as_dense(rows["X"]) - rows_of(statistics).mean

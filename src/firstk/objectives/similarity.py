@@ -15,7 +15,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk._base.linalg import shrunk, symmetrised
-from firstk._base.rows import distinct_rows
+from firstk._base.rows import as_dense, distinct_rows
 from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import nearest_neighbors
@@ -26,7 +26,6 @@ from firstk.objectives._common import (
     SHRINKAGES,
     ClosedFormObjective,
     check_shrinkage,
-    dense,
     pairs_of,
     rows_of,
     shrinkage_candidates,
@@ -126,7 +125,7 @@ class DotProducts(ClosedFormObjective):
 
     def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
         """Return the rows as they are."""
-        return dense(rows["X"])
+        return as_dense(rows["X"])
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ class Pairs(ClosedFormObjective):
         carries further than what it learns from either. `over_all` gives the column of all processes that train.
         """
         given = np.asarray(rows["scores"], dtype=np.float64)
-        own = _cosines(dense(rows["left"]), dense(rows["right"]))
+        own = _cosines(as_dense(rows["left"]), as_dense(rows["right"]))
         scores = _standardised(given, over_all(given))
         cosines = _standardised(own, over_all(own), _ROUNDING)
         return (1 - self.fidelity) * scores + self.fidelity * cosines

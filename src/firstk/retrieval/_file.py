@@ -1,7 +1,7 @@
 """An index on disk: one safetensors file whose header holds the facts as JSON, written atomically.
 
-Nothing is ever unpickled. A checksum over facts and arrays is checked before anything is used. An encoder travels as
-the files that it saves itself as.
+Nothing is ever unpickled. A checksum over the file is checked before anything is used. An encoder is stored as the
+files that it saves itself as.
 """
 
 from __future__ import annotations
@@ -10,39 +10,42 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk._base import tensors as _tensors
+from firstk._base import tensors
 from firstk._base.atomic_file import atomic_file
-from firstk._base.input_file import check_regular
-from firstk._base.json_fields import strict_json
+from firstk._base.input_file import Stamp
+from firstk._base.json_records import strict_json
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError
 
-FORMAT, FORMAT_VERSION = "firstk-funnel", 1
+if TYPE_CHECKING:
+    import torch
+
+# Version 1 had a checksum over facts and arrays, and none over the header.
+FORMAT, FORMAT_VERSION, EARLIER = "firstk-funnel", "2", "1"
 _ENCODER = "encoder/"
 
 
 def write_index(path: str | Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
     """Write a file in one atomic step."""
     text = json.dumps(dict(facts), sort_keys=True, allow_nan=False)
-    header = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "facts": text, "sha256": _digest(text, arrays)}
+    header = {"format": FORMAT, "format_version": FORMAT_VERSION, "facts": text}
     with atomic_file(path, "An index", durable=True) as temporary, temporary.open("wb") as file:
-        file.writelines(_tensors.pieces(arrays, header))
+        file.writelines(tensors.sealed(arrays, header))
     return Path(path).resolve()
 
 
 def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return facts and arrays, or say in a sentence why there are none."""
+    """Return the facts and arrays of a file that `write_index` wrote, now or in version 1."""
     from safetensors import SafetensorError, safe_open
 
     file = Path(path)
-    if file.exists():
-        check_regular(file)
-    else:
+    if not file.exists():
         raise CorruptModelError(f"'{file}' is no firstk index: there is no such file.")
+    stamp = Stamp.of(file)
     try:
         with safe_open(file, framework="numpy") as content:
             header = content.metadata() or {}
@@ -52,25 +55,31 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         if isinstance(error, CorruptModelError):
             raise
         raise CorruptModelError(f"'{file}' is no firstk index: it is not a safetensors file ({error}).") from None
-    if _digest(header.get("facts", ""), arrays) != header.get("sha256"):
-        raise CorruptModelError(f"'{file}' does not match its checksum: it is damaged. Copy or save the index again.")
     try:
-        return strict_json(header["facts"]), arrays
-    except ValueError as error:
-        raise CorruptModelError(f"'{file}' holds facts that are not JSON ({error}).") from None
+        if header["format_version"] != EARLIER:
+            with file.open("rb") as again:
+                tensors.check_seal(again)
+        elif header["sha256"] != _digest(header["facts"], arrays):
+            raise ValueError("it does not match its checksum: it is damaged")
+        facts = strict_json(header["facts"])
+    except (OSError, KeyError, ValueError) as error:
+        raise CorruptModelError(f"'{file}' cannot be read: {error}. Copy or save the index again.") from None
+    stamp.check(file)
+    return facts, arrays
 
 
 def _check_header(header: Mapping[str, str], file: Path) -> None:
     if header.get("format") != FORMAT:
         raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{FORMAT}'.")
-    if header.get("format_version") != str(FORMAT_VERSION):
+    if header.get("format_version") not in (EARLIER, FORMAT_VERSION):
         raise CorruptModelError(
-            f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
+            f"'{file}' has format version {header.get('format_version')!r}; this firstk reads versions {EARLIER} and "
             f"{FORMAT_VERSION}. Use the firstk that wrote it, or save it again."
         )
 
 
 def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the checksum of version 1."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -84,7 +93,9 @@ def pack_encoder(encoder: FittedEncoder) -> dict[str, np.ndarray]:
     return {_ENCODER + name: np.frombuffer(payload or b" ", np.uint8) for name, payload in encoder.files().items()}
 
 
-def unpack_encoder(arrays: Mapping[str, np.ndarray], where: str, module: Any = None) -> FittedEncoder | None:
+def unpack_encoder(
+    arrays: Mapping[str, np.ndarray], where: str, module: torch.nn.Module | None = None
+) -> FittedEncoder | None:
     """Return the encoder that was packed, or None; an error message calls its place `where`, `module` is a network."""
     files = {name.removeprefix(_ENCODER): array for name, array in arrays.items() if name.startswith(_ENCODER)}
     if not files:

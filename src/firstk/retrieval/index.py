@@ -5,7 +5,6 @@ It adds, removes, searches, saves and loads; the operations of a search are in `
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +21,7 @@ from firstk._base.checks import (
     numba_may_compile,
     require_compiled,
 )
+from firstk._base.concurrency import cores
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import _plain
@@ -327,7 +327,7 @@ def _encoded(X: MatrixLike, encoder: FittedEncoder | None, side: str, owner: str
 
 def _threads(threads: int | None, owner: str) -> int:
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cores()
     if not is_int(threads) or threads < 1:
         raise bad_parameter("threads", owner, "an int of at least 1, or None for all cores", threads)
     return int(threads)

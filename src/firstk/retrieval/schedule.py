@@ -6,27 +6,24 @@ A record without data, so that a schedule can be chosen once, read, stored, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from firstk._base.checks import bad_parameter, is_int, is_real
+from firstk._base.checks import bad_parameter, is_int
+from firstk._base.json_records import Count, Share, from_plain, to_plain
 from firstk.exceptions import InvalidInputError
-
-# Names of fields in files that were saved before the names followed scikit-learn.
-_FORMERLY = {"n_neighbours": "n_neighbors"}
 
 
 class OrderWarning(UserWarning):
     """The order of the coordinates does not help the search: prefixes say no more than any other coordinates."""
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """Keep the `size` rows that are nearest by their first `k` coordinates."""
 
-    k: int
-    size: int
+    k: Count
+    size: Count
 
 
 @dataclass(frozen=True)
@@ -52,12 +49,12 @@ class Schedule:
     """
 
     stages: tuple[Stage, ...]
-    rows: int
-    n_neighbors: int
-    exact_k: int
-    remainder_cosine: float = 0.0
-    recall: float | None = None
-    measured_recall: float | None = None
+    rows: Count
+    n_neighbors: Count = field(metadata={"formerly": "n_neighbours"})
+    exact_k: Count
+    remainder_cosine: Share = 0.0
+    recall: Share | None = None
+    measured_recall: Share | None = None
 
     def sizes(self, rows: int, n_neighbors: int) -> list[int]:
         """Shortlist sizes for a store of `rows` rows: the same shares of it, and room for the neighbors."""
@@ -65,14 +62,13 @@ class Schedule:
         return [min(rows, max(size, n_neighbors)) for size in grown]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self) | {"stages": [[stage.k, stage.size] for stage in self.stages]}
+        """Return what JSON can hold."""
+        return to_plain(self)
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Schedule:
         """Rebuild a schedule from `to_dict`; `check_schedule` tells whether it makes sense."""
-        known = {_FORMERLY.get(name, name): value for name, value in facts.items()}
-        return cls(**known | {"stages": tuple(Stage(k, size) for k, size in facts["stages"])})
+        return from_plain(cls, facts)
 
     def __str__(self) -> str:
         return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)
@@ -96,19 +92,10 @@ def given_schedule(stages: Iterable[tuple[int, int]], d: int, rows: int, n_neigh
 
 
 def check_schedule(schedule: Schedule, d: int) -> None:
-    """Raise for a schedule read from a file that makes no sense, or does not fit codes of width d."""
-    counts = {name: getattr(schedule, name) for name in ("rows", "n_neighbors", "exact_k")}
-    counts["size"] = schedule.stages[0].size if schedule.stages else 0  # the largest
-    for name, count in counts.items():
-        if not is_int(count) or not 1 <= count < 2**63:
-            raise InvalidInputError(f"a schedule with {name}={count!r:.40}")
-    given_schedule([(s.k, s.size) for s in schedule.stages], d, schedule.rows, schedule.n_neighbors)
+    """Raise InvalidInputError if a schedule that was read from a file does not fit codes of width d."""
+    given_schedule(schedule.stages, d, schedule.rows, schedule.n_neighbors)
     if schedule.exact_k > d:
         raise InvalidInputError(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
-    shares = {name: getattr(schedule, name) for name in ("remainder_cosine", "recall", "measured_recall")}
-    for name, share in shares.items():
-        if not (share is None and name != "remainder_cosine") and not (is_real(share) and 0 <= share <= 1):
-            raise InvalidInputError(f"a schedule with {name}={share!r:.40}")
 
 
 def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: float) -> Schedule:

@@ -53,7 +53,7 @@ def test_numbers_stay_numbers(tmp_path):
 
 
 def test_a_label_that_is_missing_among_text_is_named(tmp_path):
-    with pytest.raises(InvalidInputError, match="'label' has no label or target in row 1"):
+    with pytest.raises(InvalidInputError, match=r"Column 'label' takes a label or target for every row.*\(row 1\)"):
         read_rows(table_of(tmp_path / "a.csv", ["007", "", "7"]), label="label")
 
 

@@ -306,3 +306,16 @@ def test_arrays_come_back_to_the_byte(tmp_path):
     assert config == {"colour": "ä"}
     assert arrays["a"].tobytes() == ARRAYS["a"].tobytes()
     assert (tmp_path / "model" / "README.md").read_text() == "A card."
+
+
+def test_a_flipped_fact_would_give_other_codes_and_raises(tmp_path, rows):
+    """Why config.json has a digest: a fact of the right type that fits the arrays cannot be told to be wrong."""
+    X, _ = rows
+    model = PrefixEncoder(3, objective="similarity").fit(X).save(tmp_path / "model")
+    codes = FittedEncoder.load(model).encode(X)
+    config = json.loads((model / "config.json").read_text())
+    seal(model, config | {"normalised": not config["normalised"]})
+    assert not np.allclose(FittedEncoder.load(model).encode(X), codes)
+    (model / "config.json").write_text(json.dumps(config | {"normalised": not config["normalised"]}))
+    with pytest.raises(CorruptModelError, match="does not match its own digest"):
+        FittedEncoder.load(model)

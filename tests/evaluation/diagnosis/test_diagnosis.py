@@ -10,7 +10,6 @@ from firstk.data import load_digits
 from firstk.evaluation.diagnosis import (
     PARTS,
     Diagnosis,
-    Gathering,
     diagnose,
     diagnose_gathered,
     gather,
@@ -53,7 +52,7 @@ def test_foreign_text_is_refused(text):
 def test_a_damaged_record_is_refused(found):
     values = json.loads(found.to_json())
     values["vectors"]["rank"] = "sixty"
-    with pytest.raises(InvalidInputError, match="no record of firstk"):
+    with pytest.raises(InvalidInputError, match="parameter of"):
         Diagnosis.from_json(json.dumps(values))
 
 
@@ -213,9 +212,9 @@ def test_fewer_rows_than_columns_match_full_coordinates():
         ([[1.0, np.nan], [1.0, 2.0]], None, {}, "NaN or infinity in 1 of 2 rows"),
         ([["a", "b"], ["c", "d"]], None, {}, "takes numbers"),
         (np.eye(4), [0, 1], {}, "as many rows"),
-        (np.eye(4), [0, 1, None, 1], {"kind": "labels"}, "1 missing labels (row 2)"),
-        (np.eye(4), [0.0, 1.0, np.nan, 1.0], {}, "1 missing targets (row 2)"),
-        (np.eye(4), ["a", "b", "c", "d"], {"kind": "targets"}, "takes numbers as targets"),
+        (np.eye(4), [0, 1, None, 1], {"kind": "labels"}, "1 of 4 have none: Input y contains NaN or None (row 2)"),
+        (np.eye(4), [0.0, 1.0, np.nan, 1.0], {}, "in 1 rows (row 2)"),
+        (np.eye(4), ["a", "b", "c", "d"], {"kind": "targets"}, "numbers as targets"),
         (np.eye(4), [[0, 1]] * 4, {"kind": "labels"}, "one label a row"),
         (np.eye(4), [0, 1, 0, 1], {"kind": "classes"}, "'kind' parameter"),
         (np.eye(4), None, {"image_shape": (2, 3)}, "whose product is 4"),
@@ -229,9 +228,8 @@ def test_bad_input_is_a_sentence(X, y, settings, said):
 
 
 def test_names_of_rows_are_not_classes():
-    gathering = Gathering(5000, 3, "labels")
     with pytest.raises(InvalidInputError, match="look like names of rows"):
-        gathering.update(np.random.default_rng(5).standard_normal((5000, 3)), np.arange(5000))
+        gather(np.random.default_rng(5).standard_normal((5000, 3)), np.arange(5000))
 
 
 @pytest.mark.parametrize("width", [3, 300])

@@ -5,10 +5,11 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import Fisher, PrefixEncoder
+from firstk._base.rows import unit_rows
 from firstk.data import load_digits
 from firstk.evaluation.diagnosis import diagnose, gather
 from firstk.evaluation.diagnosis.axes import principal_axes
-from firstk.evaluation.diagnosis.subspaces import nearest_in, unit_rows
+from firstk.evaluation.diagnosis.subspaces import nearest_in
 
 RNG = np.random.default_rng(0)
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
 from firstk.exceptions import FirstkError, InvalidInputError
 
@@ -274,17 +275,11 @@ def reading_unchanged(path: Any, stamp: Stamp | None) -> Iterator[None]:
     stamp.check(path)
 
 
-def names_of_rows(rows: Any) -> str:
-    """Return the first row numbers as text, with dots where there are more."""
-    return ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
-
-
 def ragged(path: Any, width: int, rows: Any, lengths: Any) -> InvalidInputError:
     """Build the error for vectors of different lengths."""
     has = "has" if len(rows) == 1 else "have"
     return unreadable(
         path,
-        f"its vectors are ragged: the first has {width} entries, and row {names_of_rows(rows)} {has} "
-        f"{names_of_rows(lengths)}",
+        f"its vectors are ragged: the first has {width} entries, and row {some_rows(rows)} {has} {some_rows(lengths)}",
         "All must have one length",
     )

@@ -118,7 +118,7 @@ class NpyWriter:
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
         """Append rows."""
-        self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).data.cast("B"))
+        self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data)
         self._rows += len(vectors)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk._base.checks import bad_parameter, check_choice, is_int, some_rows
 from firstk._base.input_file import Stamp
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
@@ -26,7 +26,6 @@ from firstk.data.files.contract import (
     Format,
     Reader,
     Wanted,
-    names_of_rows,
     reading_unchanged,
     unreadable,
 )
@@ -182,7 +181,7 @@ class VectorTable:
         if self.nan == "refuse":
             raise InvalidInputError(
                 f"'{self.path}' has NaN, infinity or nothing in {len(bad)} of the vectors from row {start} to row "
-                f"{start + len(vectors) - 1} (row {names_of_rows(bad + start)}). Mend them, or leave those rows out "
+                f"{start + len(vectors) - 1} (row {some_rows(bad + start)}). Mend them, or leave those rows out "
                 "with nan='drop' (--nan drop)."
             )
         kept = np.setdiff1d(np.arange(len(vectors)), bad)

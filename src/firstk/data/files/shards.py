@@ -15,7 +15,7 @@ from typing import Any
 
 from firstk._base.atomic_file import atomic_file, saying
 from firstk._base.input_file import Stamp, check_regular
-from firstk._base.json_fields import strict_json
+from firstk._base.json_records import strict_json
 from firstk.exceptions import InvalidInputError
 
 RECORD = "_firstk.json"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.json_fields import strict_json
+from firstk._base.json_records import strict_json
 from firstk.data.precision import Precision, read_precision
 from firstk.exceptions import InvalidInputError
 

@@ -157,7 +157,7 @@ class TensorWriter:
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
         """Append rows; the other columns wait in memory."""
-        self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).data.cast("B"))
+        self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data)
         self._rows += len(vectors)
         for name, parts in self._columns.items():
             parts.append(exactly(columns, name))

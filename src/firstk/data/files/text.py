@@ -60,6 +60,8 @@ class TextReader:
             self._names = next(rows, [])
             first = list(islice(rows, _PEEK))
         self._check_header()
+        if self._names and not first and wanted.vectors is None and not plain:  # cells tell what a column is
+            raise unreadable(path, "it has no rows")
         self._kinds = {name: _kind([row[j] for row in first]) for j, name in enumerate(self._names)}
         choice = Choice("", (), spread=True) if plain else choose(path, self._kinds, wanted)
         if choice.spread and wanted.vectors is None and not plain:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from firstk._base.json_fields import strict_json
+from firstk._base.json_records import strict_json
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
 FORMAT = "firstk-encoder"

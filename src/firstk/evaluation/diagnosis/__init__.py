@@ -5,9 +5,9 @@ Metrics live in `metrics`; the command that prints a diagnosis lives in `cli`.
 
 from firstk.evaluation.diagnosis.alignment import FORMS, align, aligned, alignment, raw_axes
 from firstk.evaluation.diagnosis.axes import Axes, Readout, Target, principal_axes
-from firstk.evaluation.diagnosis.gathering import Gathered, Gathering, gather, gather_batches
+from firstk.evaluation.diagnosis.gathering import Gathered, gather, gather_batches
 from firstk.evaluation.diagnosis.noise import denoising_axes, effect_of
-from firstk.evaluation.diagnosis.report import PARTS, Diagnosis, diagnose, diagnose_gathered, settled_kind
+from firstk.evaluation.diagnosis.report import PARTS, Diagnosis, diagnose, diagnose_gathered
 
 __all__ = [
     "FORMS",
@@ -15,7 +15,6 @@ __all__ = [
     "Axes",
     "Diagnosis",
     "Gathered",
-    "Gathering",
     "Readout",
     "Target",
     "align",
@@ -29,5 +28,4 @@ __all__ = [
     "gather_batches",
     "principal_axes",
     "raw_axes",
-    "settled_kind",
 ]

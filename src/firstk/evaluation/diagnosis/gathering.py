@@ -7,21 +7,24 @@ any batches gives the same diagnosis, whatever its classes are called, and two c
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
-from firstk._base.checks import check_matrix, check_same_length
+from firstk._base.checks import bad_parameter, check_matrix
 from firstk._base.linalg import row_space
 from firstk.evaluation.diagnosis.axes import Axes
 from firstk.evaluation.diagnosis.vectors import RowSums
 from firstk.exceptions import InvalidInputError
+from firstk.moments.fingerprint import joined_hashes, row_hashes
 from firstk.moments.moments import Moments
-from firstk.moments.row_sample import RowSample, joined_hashes, row_hashes
+from firstk.moments.row_sample import RowSample
 from firstk.moments.scatter import NO_LABEL
-from firstk.moments.targets import as_labels
+from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HashHoldOut, accumulate, joined
+from firstk.moments.targets import as_labels, check_labels, check_targets
 
 Kind = Literal["none", "labels", "targets"]
 OWNER = "diagnose"
@@ -108,171 +111,204 @@ class Gathered:
         return HeldOut(axes.whitened(self.X_held), self.y_held, T_ref, self.y_ref, self.kind)
 
 
-class Gathering:
-    """Take in batches of rows; `finish` hands out what was gathered.
+@dataclass(eq=False)
+class _Collected:
+    """What is kept of rows that are not held out; additive.
 
-    Parameters
+    Attributes
     ----------
-    rows : int
-        How many rows will come, which decides how many are held out.
-    width : int
-    kind : {"none", "labels", "targets"}
-        What stands beside the rows.
+    sums : RowSums
+    references : RowSample
+    moments : Moments
+        Empty where there are fewer rows than columns: their basis is known at the end only.
+    rows : mapping of ndarrays
+        The rows themselves, in that case.
     """
 
-    def __init__(self, rows: int, width: int, kind: Kind = "none"):
-        self.width, self.kind = width, kind
-        self.few = rows < width
-        share = 0.0 if kind == "none" else min(HELD_SHARE, MOST_HELD / max(rows, 1))
-        self.threshold = np.uint64(int(share * (2**64 - 1)))
-        self.moments = Moments(precision="float64")
-        self.references = RowSample(max(256, min(MOST_REFERENCES, MOST_NUMBERS // width)))
-        self.sums = RowSums(width, labelled=kind == "labels")
-        self.held: list[dict[str, np.ndarray]] = []
-        self.kept: list[dict[str, np.ndarray]] = []
+    sums: RowSums
+    references: RowSample
+    moments: Moments
+    rows: Columns
 
-    def update(self, X: Any, y: Any = None) -> Gathering:
-        """Take in rows, with their labels or targets."""
-        X = np.asarray(X)
-        # float16 stays as it is for the moments, which then know its precision.
-        if X.dtype != np.float16 or X.ndim != 2 or not np.isfinite(X).all():
-            X = check_matrix(X, OWNER, width=self.width)
-        y = checked_target(y, self.kind, len(X), self.sums.rows)
-        for start in range(0, len(X), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            self._take(X[rows], None if y is None else y[rows])
-        return self
-
-    def _take(self, X: np.ndarray, y: np.ndarray | None) -> None:
-        columns = {"X": X} if y is None else {"X": X, "y": y}
-        alone = row_hashes({"X": X})
-        both = alone if y is None else joined_hashes(alone, row_hashes({"y": y}))
-        self.sums.update(X, alone, both)
-        out = alone < self.threshold
-        priority = (alone & ~_LABEL_BITS) | (both & _LABEL_BITS)
-        if out.any():
-            self.held.append({name: part[out] for name, part in columns.items()})
-            columns, priority = {name: part[~out] for name, part in columns.items()}, priority[~out]
-        if len(priority) == 0:
-            return
-        self.references.update(columns, priority)
-        if self.few:
-            self.kept.append(columns)
-        else:
-            self._measure(self.moments, **columns)
-            self._check_classes()
-
-    def _measure(self, moments: Moments, X: np.ndarray, y: np.ndarray | None = None) -> Moments:
-        return moments.update(X, **{"none": {}, "labels": {"y": y}, "targets": {"targets": y}}[self.kind])
-
-    def _check_classes(self) -> None:
+    def __post_init__(self) -> None:
         classes = self.moments.classes
         if classes is not None and len(classes) > max(MOST_CLASSES, self.moments.rows / 10):
             raise InvalidInputError(
                 f"The labels have {len(classes)} different values in {self.moments.rows} rows: they {_NAMES}"
             )
 
-    def _check_names(self, held: np.ndarray) -> None:
-        """Refuse labels that hardly ever occur twice, in all rows together."""
-        classes, rows = self.moments.classes, self.sums.rows
-        if classes is None or rows < FEWEST_NAMED:
-            return
-        counts = dict(zip(classes.tolist(), np.rint(self.moments.class_shares * self.moments.n), strict=True))
-        for label in held.tolist():
-            counts[label] = counts.get(label, 0) + 1
-        once = sum(count == 1 for count in counts.values())
-        if once >= NAMED_SHARE * rows:
-            raise InvalidInputError(f"{once} of {rows} labels occur once: they {_NAMES}")
+    def merge(self, other: _Collected) -> _Collected:
+        """Take in what was kept of other rows."""
+        return _Collected(
+            self.sums.merge(other.sums),
+            self.references.merge(other.references),
+            self.moments.merge(other.moments),
+            joined(self.rows, other.rows),
+        )
 
-    def finish(self) -> Gathered:
+
+@dataclass(frozen=True)
+class _Collector:
+    """How rows are collected: what is known of them before the first is read.
+
+    Attributes
+    ----------
+    rows, width : int
+        How many rows will come, which decides how many are held out, and their number of columns.
+    kind : {"none", "labels", "targets"}
+        Whether they come with labels or targets.
+    """
+
+    rows: int
+    width: int
+    kind: Kind
+
+    @property
+    def few(self) -> bool:
+        """Whether there are fewer rows than columns."""
+        return self.rows < self.width
+
+    @property
+    def hold_out(self) -> HashHoldOut:
+        """Which rows are held out."""
+        return HashHoldOut(0.0 if self.kind == "none" else min(HELD_SHARE, MOST_HELD / max(self.rows, 1)))
+
+    def chunks(self, batches: Iterable[tuple[Any, Any]]) -> Chunks:
+        """Return batches as a stream, checked and cut into blocks."""
+
+        def after(end: int) -> Iterator[Chunk]:
+            for X, y in batches:
+                columns = self.checked(X, y, end)
+                for start in range(0, len(columns["X"]), BLOCK_ROWS):
+                    block = {name: part[start : start + BLOCK_ROWS] for name, part in columns.items()}
+                    end += len(block["X"])
+                    yield Chunk(block, end)
+
+        return Chunks(after)
+
+    def checked(self, X: Any, y: Any, first: int) -> dict[str, np.ndarray]:
+        """Return rows with their labels or targets, the first of which is row number `first`."""
+        X = np.asarray(X)
+        # float16 stays as it is for the moments, which then know its precision.
+        if X.dtype != np.float16 or X.ndim != 2 or not np.isfinite(X).all():
+            X = check_matrix(X, OWNER, width=self.width)
+        if self.kind == "none":
+            return {"X": X}
+        if y is None:
+            raise InvalidInputError(f"{OWNER} was told of {self.kind} and got none. Give y, or no kind.")
+        y = as_labels(y, OWNER)
+        if self.kind == "targets":
+            return {"X": X, "y": check_targets(y, len(X), OWNER, first).astype(np.float64)}
+        y = check_labels(y, len(X), OWNER, first)
+        return {"X": X, "y": y.astype(str) if y.dtype.kind in "OT" else y}
+
+    def collect(self, columns: Columns) -> _Collected:
+        """Collect from rows of which none is held out."""
+        alone, both = _hashes(columns)
+        references = RowSample(max(256, min(MOST_REFERENCES, MOST_NUMBERS // self.width)))
+        references.update(columns, (alone & ~_LABEL_BITS) | (both & _LABEL_BITS))
+        moments, rows = Moments(precision="float64"), dict(columns)
+        if not self.few:
+            moments, rows = self.measure(moments, columns), {}
+        return _Collected(self.sums(columns, alone, both), references, moments, rows)
+
+    def sums(self, columns: Columns, alone: np.ndarray, both: np.ndarray) -> RowSums:
+        """Return the sums of rows, by their hashes without and with labels."""
+        return RowSums(columns["X"], alone, both if self.kind == "labels" else None)
+
+    def measure(self, moments: Moments, columns: Columns) -> Moments:
+        """Take rows into moments, with their labels or targets."""
+        named = {"none": {}, "labels": {"y": columns.get("y")}, "targets": {"targets": columns.get("y")}}
+        return moments.update(columns["X"], **named[self.kind])
+
+    def finish(self, done: Accumulated[_Collected]) -> Gathered:
         """Return what was gathered; with fewer rows than columns, in a basis of the rows."""
-        if self.sums.rows < 2:
-            raise InvalidInputError(f"A diagnosis needs at least two rows. Got {self.sums.rows}.")
-        held, kept = _joined(self.held, self.width), _joined(self.kept, self.width)
-        if not len(self.references):  # copies of one vector, or of a few, that were all held out: then none is
-            self._return(held)
-            held, kept = _joined([], self.width), _joined(self.kept, self.width)
-        references = {name: self.references.columns.get(name, held[name][:0]) for name in ("X", "y")}
-        basis = few = None
+        if done.read < 2:
+            raise InvalidInputError(f"A diagnosis needs at least two rows. Got {done.read}.")
+        empty = {"X": np.zeros((0, self.width)), "y": np.zeros(0)}
+        held, found = empty | dict(done.held), done.statistics
+        if found is None:  # copies of one vector, or of a few, that were all held out: then none is
+            held, found = empty, self.collect(done.held)
+        if len(held["X"]):
+            found.sums.merge(self.sums(done.held, *_hashes(done.held)))
+        moments, basis, few = found.moments, None, None
+        references = empty | found.references.columns
         if self.few:
-            everyone = np.concatenate([held["X"], kept["X"]]).astype(np.float64)
+            rows = {name: part.astype(np.float64) if name == "X" else part for name, part in found.rows.items()}
+            everyone = np.concatenate([held["X"], rows["X"]])
             few = Moments().update(everyone @ row_space(everyone))
-            basis = row_space(kept["X"].astype(np.float64))
-            self._measure(self.moments, kept["X"] @ basis, kept["y"] if len(kept["y"]) else None)
+            basis = row_space(rows["X"])
+            moments = self.measure(moments, rows | {"X": rows["X"] @ basis})
             held, references = ({"X": part["X"] @ basis, "y": part["y"]} for part in (held, references))
-        self._check_names(held["y"])
+        _check_names(moments, held["y"])
         return Gathered(
-            self.moments, references["X"], references["y"], held["X"], held["y"], self.sums, self.kind, basis, few
+            moments, references["X"], references["y"], held["X"], held["y"], found.sums, self.kind, basis, few
         )  # fmt: skip
 
-    def _return(self, held: dict[str, np.ndarray]) -> None:
-        """Take rows that were held out as if they had not been."""
-        columns = {name: part for name, part in held.items() if len(part)}
-        self.references.update(columns)
-        if self.few:
-            self.kept.append(columns)
-        else:
-            self._measure(self.moments, **columns)
+
+def _hashes(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Return hashes of rows alone, and with their labels or targets."""
+    alone = row_hashes({"X": columns["X"]})
+    return alone, joined_hashes(alone, row_hashes({"y": columns["y"]})) if "y" in columns else alone
 
 
-def gather(X: Any, y: Any, kind: Kind) -> Gathered:
+def _check_names(moments: Moments, held: np.ndarray) -> None:
+    """Raise InvalidInputError for labels that hardly ever occur twice, in all rows together."""
+    classes, rows = moments.classes, moments.rows + len(held)
+    if classes is None or rows < FEWEST_NAMED:
+        return
+    counts = dict(zip(classes.tolist(), np.rint(moments.class_shares * moments.n), strict=True))
+    for label in held.tolist():
+        counts[label] = counts.get(label, 0) + 1
+    once = sum(count == 1 for count in counts.values())
+    if once >= NAMED_SHARE * rows:
+        raise InvalidInputError(f"{once} of {rows} labels occur once: they {_NAMES}")
+
+
+def gather(X: Any, y: Any = None, kind: str = "auto") -> Gathered:
     """Gather from rows that are at hand as a whole."""
     X = np.asarray(X) if np.asarray(X).dtype == np.float16 else check_matrix(X, OWNER)
     if X.ndim != 2 or 0 in X.shape:
         X = check_matrix(X, OWNER)
-    return Gathering(len(X), X.shape[1], kind).update(X, y).finish()
+    return gather_batches([(X, y)], len(X), X.shape[1], kind)
 
 
-def gather_batches(batches: Iterable[tuple[Any, Any]], rows: int, width: int, kind: Kind) -> Gathered:
-    """Gather from batches of rows with their labels or targets (None without)."""
-    gathering = Gathering(rows, width, kind)
-    for X, y in batches:
-        gathering.update(X, y)
-    return gathering.finish()
+def gather_batches(
+    batches: Iterable[tuple[Any, Any]],
+    rows: int,
+    width: int,
+    kind: str = "auto",
+    progress: Callable[[int], object] = lambda rows: None,
+) -> Gathered:
+    """Gather from batches of rows with their labels or targets (None without).
+
+    Parameters
+    ----------
+    batches : iterable of (X, y)
+    rows, width : int
+        How many rows come in all, and their number of columns.
+    kind : {"auto", "none", "labels", "targets"}
+        What y is; "auto" is settled by the first batch.
+    progress : callable (rows) -> None
+        Told how many rows have just been taken in.
+    """
+    batches = iter(batches)
+    first = next(batches, None)
+    if first is None:
+        raise InvalidInputError(f"{OWNER} needs rows, and there is none. Give a file with rows.")
+    collector = _Collector(rows, width, settled_kind(first[1], kind))
+    full = (batch for batch in chain([first], batches) if len(batch[0]))
+    return collector.finish(
+        accumulate(collector.collect, collector.chunks(full), collector.hold_out, progress=progress)
+    )
 
 
-def checked_target(y: Any, kind: Kind, n: int, start: int = 0) -> np.ndarray | None:
-    """Return labels as numbers or text, targets as float64; missing ones are refused with their rows from `start`."""
-    if kind == "none":
-        return None
-    if y is None:
-        raise InvalidInputError(f"{OWNER} was told of {kind} and got none.")
-    y = as_labels(y, OWNER)
-    check_same_length(range(n), y, "X", "y", OWNER)
-    if kind == "targets":
-        return _numbers(y, start)
-    if y.ndim != 1:
-        raise InvalidInputError(f"{OWNER} takes one label a row. Got labels of shape {y.shape}.")
-    gaps = np.array([label is None or label != label for label in y]) if y.dtype.kind in "fOT" else np.zeros(n, bool)
-    _refuse_gaps(gaps, "labels", start)
-    return np.array([str(label) for label in y]) if y.dtype.kind in "OT" else y
-
-
-def _numbers(y: np.ndarray, start: int) -> np.ndarray:
-    try:
-        values = y.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInputError(
-            f"{OWNER} takes numbers as targets, and these are {y.dtype}. Give them as labels instead."
-        ) from None
-    finite = np.isfinite(values.reshape(len(values), -1))
-    _refuse_gaps(np.asarray(~finite.all(axis=1)), "targets", start)
-    return values
-
-
-def _refuse_gaps(gaps: np.ndarray, name: str, start: int) -> None:
-    bad = np.flatnonzero(gaps) + start
-    if len(bad):
-        shown = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
-        raise InvalidInputError(
-            f"{OWNER} found {len(bad)} missing {name} (row {shown}). Drop or fill those rows first."
-        )
-
-
-def _joined(parts: list[dict[str, np.ndarray]], width: int) -> dict[str, np.ndarray]:
-    """Put batches together; empty arrays where there are none."""
-    empty = {"X": np.zeros((0, width)), "y": np.zeros(0)}
-    return {
-        name: np.concatenate([part[name] for part in parts]) if parts and name in parts[0] else empty[name]
-        for name in empty
-    }
+def settled_kind(y: Any, kind: str) -> Kind:
+    """Return what `y` is: "auto" takes floating-point numbers, and several columns, for targets."""
+    if kind not in ("auto", "none", "labels", "targets"):
+        raise bad_parameter("kind", OWNER, "'auto', 'labels' or 'targets'", kind)
+    if y is None or kind == "none":
+        return "none"
+    if kind == "auto":
+        return "targets" if np.asarray(y).dtype.kind == "f" or np.ndim(y) == 2 else "labels"
+    return "labels" if kind == "labels" else "targets"

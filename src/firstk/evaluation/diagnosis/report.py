@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
-from firstk._base.json_fields import strict_json
-from firstk._base.json_records import from_plain, to_plain
+from firstk._base.json_records import from_json, to_plain
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.diagnosis.alignment import Alignment, align
 from firstk.evaluation.diagnosis.axes import Axes, Spectrum, principal_axes, spectrum_of
-from firstk.evaluation.diagnosis.gathering import Gathered, HeldOut, Kind, gather
+from firstk.evaluation.diagnosis.gathering import Gathered, HeldOut, gather
 from firstk.evaluation.diagnosis.label_noise import LabelNoise, look_for_noise
 from firstk.evaluation.diagnosis.noise import Denoising, effect_of, settings
 from firstk.evaluation.diagnosis.subspaces import Subspaces, compare_ends
 from firstk.evaluation.diagnosis.suitability import Suitability, compare_objectives
 from firstk.evaluation.diagnosis.vectors import Vectors, describe, ranks_of, surely_full
-from firstk.exceptions import FirstkError, InvalidInputError
+from firstk.exceptions import FirstkError
 
 FORMAT = "firstk.Diagnosis/1"
 PARTS = ("alignment", "subspaces", "suitability", "denoising", "label_noise")
@@ -113,15 +112,7 @@ class Diagnosis:
     @classmethod
     def from_json(cls, text: str) -> Diagnosis:
         """Read what `to_json` wrote; anything else is refused with a sentence."""
-        try:
-            values = strict_json(text)
-        except ValueError as error:
-            raise InvalidInputError(f"Diagnosis.from_json takes JSON text; this is none ({error}).") from None
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT:
-            raise InvalidInputError(
-                f"Diagnosis.from_json takes an object of format '{FORMAT}'. This is something else."
-            )
-        return from_plain(cls, {name: part for name, part in values.items() if name not in ("format", "sentences")})
+        return from_json(cls, text, FORMAT, again="diagnose again", ignore=("sentences",))
 
 
 def diagnose(
@@ -164,7 +155,7 @@ def diagnose(
     >>> found.vectors.rank, len(found.vectors.constant_columns)
     (61, 3)
     """
-    gathered = gather(X, y, settled_kind(y, kind))
+    gathered = gather(X, y, kind)
     return diagnose_gathered(gathered, image_shape=image_shape, parts=parts, progress=progress)
 
 
@@ -266,17 +257,6 @@ def _spectrum(axes: Spectrum) -> PrefixCurve | None:
         metric="share of variance",
         label="variance",
     )
-
-
-def settled_kind(y: Any, kind: str) -> Kind:
-    """Return what stands beside the rows: "auto" takes floating-point numbers, and several columns, for targets."""
-    if kind not in ("auto", "labels", "targets"):
-        raise bad_parameter("kind", "diagnose", "'auto', 'labels' or 'targets'", kind)
-    if y is None:
-        return "none"
-    if kind == "auto":
-        return "targets" if np.asarray(y).dtype.kind == "f" or np.ndim(y) == 2 else "labels"
-    return "labels" if kind == "labels" else "targets"
 
 
 def checked_shape(image_shape: Any, width: int) -> tuple[int, ...] | None:

@@ -123,12 +123,6 @@ def nearest_in(Z_ref: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return np.argmax(np.column_stack([Z, np.ones(len(Z), Z.dtype)]) @ with_norm.T, axis=1)
 
 
-def unit_rows(Z: np.ndarray) -> np.ndarray:
-    """Return rows of norm 1, between which the nearest is the one of largest cosine; rows of zeros stay."""
-    norms = np.linalg.norm(Z, axis=1, keepdims=True)
-    return Z / np.where(norms > 0, norms, 1)
-
-
 def _side(side: Side) -> str:
     near = "" if side.neighbor is None else f", {side.neighbor:.3f}"
     return f"{side.directions}, {side.probe:.3f} +- {side.probe_error:.3f}{near}"

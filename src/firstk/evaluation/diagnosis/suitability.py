@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from firstk._base.rows import unit_rows
 from firstk.encoder.curve import PrefixCurve
 from firstk.estimator.problem import pose
 from firstk.evaluation.diagnosis.axes import Axes, Readout, mean_and_error, octaves
 from firstk.evaluation.diagnosis.gathering import HeldOut
-from firstk.evaluation.diagnosis.subspaces import nearest_in, unit_rows
+from firstk.evaluation.diagnosis.subspaces import nearest_in
 from firstk.exceptions import FirstkError
 from firstk.moments.moments import Moments
 from firstk.moments.row_sample import RowSample

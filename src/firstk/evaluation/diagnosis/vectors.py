@@ -19,42 +19,46 @@ ONE_WAY = 0.3
 
 
 class RowSums:
-    """Sums over all rows from which norms, mean cosine and copies follow, on any batching."""
+    """Sums over rows from which norms, mean cosine and copies follow; additive, so any batches give the same.
 
-    def __init__(self, width: int, labelled: bool):
-        self.rows, self.labelled = 0, labelled
-        self.mean, self.squares = np.zeros(width), np.zeros(width)
-        self.directions = np.zeros(width)
-        self.least, self.most = np.full(width, np.inf), np.full(width, -np.inf)
-        self.norm_sum = self.norm_squares = 0.0
-        self.norm_least, self.norm_most, self.zeros = np.inf, 0.0, 0
-        self.hashes: list[np.ndarray] = []
-        self.labelled_hashes: list[np.ndarray] = []
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+    hashes : ndarray of shape (n,)
+        Of the vectors alone.
+    labelled_hashes : ndarray of shape (n,), optional
+        Of the vectors with their labels.
+    """
 
-    def update(self, X: np.ndarray, hashes: np.ndarray, with_labels: np.ndarray) -> None:
-        """Take in rows, with hashes of the vectors alone and with their labels."""
-        X64 = X.astype(np.float64)
-        largest = np.abs(X64).max(axis=1, keepdims=True)  # so that squares cannot overflow
-        norms = largest[:, 0] * np.linalg.norm(X64 / np.where(largest > 0, largest, 1.0), axis=1)
-        self._take_columns(X64)
-        self.directions += (X64 / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0)
-        self.least, self.most = np.minimum(self.least, X64.min(axis=0)), np.maximum(self.most, X64.max(axis=0))
-        self.norm_sum += float(norms.sum())
-        self.norm_squares += float(norms @ norms)
-        self.norm_least = min(self.norm_least, float(norms.min()))
-        self.norm_most = max(self.norm_most, float(norms.max()))
-        self.zeros += int(np.count_nonzero(norms == 0))
-        self.hashes.append(hashes)
-        if self.labelled:
-            self.labelled_hashes.append(with_labels)
+    def __init__(self, X: np.ndarray, hashes: np.ndarray, labelled_hashes: np.ndarray | None = None):
+        X = X.astype(np.float64)
+        largest = np.abs(X).max(axis=1, keepdims=True)  # so that squares cannot overflow
+        norms = largest[:, 0] * np.linalg.norm(X / np.where(largest > 0, largest, 1.0), axis=1)
+        self.rows, self.mean = len(X), X.mean(axis=0)
+        self.squares = np.sum((X - self.mean) ** 2, axis=0)
+        self.directions = (X / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0)
+        self.least, self.most = X.min(axis=0), X.max(axis=0)
+        self.norm_sum, self.norm_squares = float(norms.sum()), float(norms @ norms)
+        self.norm_least, self.norm_most = float(norms.min()), float(norms.max())
+        self.zeros = int(np.count_nonzero(norms == 0))
+        self.hashes = [hashes]
+        self.labelled_hashes = [] if labelled_hashes is None else [labelled_hashes]
 
-    def _take_columns(self, X: np.ndarray) -> None:
-        """Merge means and squared deviations of the columns (Chan, Golub and LeVeque)."""
-        before, mean = self.rows, X.mean(axis=0)
-        self.rows += len(X)
-        apart = mean - self.mean
-        self.squares += np.sum((X - mean) ** 2, axis=0) + apart**2 * (before * len(X) / self.rows)
-        self.mean += apart * (len(X) / self.rows)
+    def merge(self, other: RowSums) -> RowSums:
+        """Take in the sums of other rows; means and squared deviations by Chan, Golub and LeVeque (1983)."""
+        rows, apart = self.rows + other.rows, other.mean - self.mean
+        self.squares += other.squares + apart**2 * (self.rows * other.rows / rows)
+        self.mean += apart * (other.rows / rows)
+        self.rows = rows
+        self.directions += other.directions
+        self.least, self.most = np.minimum(self.least, other.least), np.maximum(self.most, other.most)
+        self.norm_sum += other.norm_sum
+        self.norm_squares += other.norm_squares
+        self.norm_least, self.norm_most = min(self.norm_least, other.norm_least), max(self.norm_most, other.norm_most)
+        self.zeros += other.zeros
+        self.hashes += other.hashes
+        self.labelled_hashes += other.labelled_hashes
+        return self
 
     @property
     def variance(self) -> np.ndarray:
@@ -65,7 +69,7 @@ class RowSums:
         """Return how many rows repeat an earlier one, and how many different vectors have more than one label."""
         vectors = np.concatenate(self.hashes)
         distinct = np.unique(vectors)
-        if not self.labelled:
+        if not self.labelled_hashes:
             return self.rows - len(distinct), 0
         # One row of each (vector, label); vectors that are still there twice have several labels.
         _, first = np.unique(np.concatenate(self.labelled_hashes), return_index=True)

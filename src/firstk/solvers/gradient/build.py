@@ -17,6 +17,7 @@ import torch
 from firstk._base.checks import bad_parameter
 from firstk._base.linalg import whitener
 from firstk._base.prefix_weights import PrefixWeights
+from firstk._base.rows import as_dense
 from firstk.contracts import Objective, Pencil, Quadratic, Solution
 from firstk.encoder.network import MLP
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
@@ -393,5 +394,5 @@ def _over_ranks(request: Request) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None) -> np.ndarray:
-    X = (X.toarray() if hasattr(X, "toarray") else np.asarray(X)) - mean
+    X = as_dense(X) - mean
     return X if R is None else X @ R

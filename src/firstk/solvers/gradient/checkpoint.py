@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from firstk._base import arrays as _arrays
-from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.exceptions import CorruptModelError
+from firstk.moments.checkpoint import Checkpoint
 
 FILE = "checkpoint.safetensors"
 # Types that numpy has too; tensors of others are stored as bytes.
@@ -60,26 +60,26 @@ def fingerprint(plan: Any, seed: int, tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
+def job(mark: str) -> dict[str, str]:
+    """Return what a checkpoint says of its run, from `fingerprint`."""
+    return {"data, settings, seed and start": mark}
+
+
 def write(folder: str | Path, state: dict[str, Any], mark: str) -> None:
     """Write a checkpoint in one atomic step."""
     arrays: dict[str, np.ndarray] = {}
     tree = flattened(state, "state", arrays)
-    _arrays.write(Path(folder) / FILE, arrays, {"state": tree, "mark": mark}, "A checkpoint")
+    Checkpoint(Path(folder) / FILE, job(mark)).write(arrays, tree)
 
 
 def read(folder: str | Path, mark: str) -> dict[str, Any] | None:
     """Read the checkpoint in a folder; None when there is none. One of another run is refused."""
-    file = Path(folder) / FILE
-    if not file.exists():
+    found = Checkpoint(Path(folder) / FILE, job(mark), resume=True).read()
+    if found is None:
         return None
-    arrays, facts = _arrays.read(file)
-    if facts.get("mark") != mark:
-        raise InvalidInputError(
-            f"'{file}' belongs to another run: data, settings, seed or start differ. "
-            "Use another folder, or resume=False."
-        )
+    arrays, tree = found
     try:
-        state = unflattened(facts["state"], arrays)
+        state = unflattened(tree, arrays)
         if not isinstance(state, dict):
             raise TypeError("no mapping")
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

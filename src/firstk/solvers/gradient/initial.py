@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_matrix
+from firstk._base.rows import unit_rows
 from firstk.exceptions import InvalidInputError
 from firstk.moments.moments import Moments
 
@@ -48,10 +49,9 @@ def choose(request: Any, R: np.ndarray | None) -> Start:
 
 def _check_independent(B: np.ndarray, d: int) -> None:
     """Refuse a start from which some coordinates are zero, or copies of others: gradients may never part them."""
-    norms = np.linalg.norm(B, axis=1, keepdims=True)
-    rank = np.linalg.matrix_rank(np.divide(B, norms, out=np.zeros_like(B), where=norms > 0))
+    rank = np.linalg.matrix_rank(unit_rows(B))
     if rank < d:
-        zeros = int(np.sum(norms == 0))
+        zeros = int(np.sum(~B.any(axis=1)))
         which = f"{zeros} all zero" if zeros else "some are combinations of others"
         raise InvalidInputError(
             f"The {d} rows of the 'init' of PrefixEncoder must be independent. Got rank {rank}: {which}. "
