@@ -195,7 +195,8 @@ class PrefixCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as plain Python objects, all of which JSON can hold."""
-        return to_plain(self)
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     def to_json(self) -> str:
         """Write as JSON text, from which `from_json` makes an equal curve."""
