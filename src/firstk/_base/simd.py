@@ -10,7 +10,7 @@ strides: arrays are one-dimensional and contiguous, and padded to a multiple of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from llvmlite import ir
@@ -29,6 +29,12 @@ _INT32 = ir.IntType(32)
 Values = Sequence[ir.Value]
 # A signature, and the function that writes the code of a call.
 Intrinsic = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
+
+
+class FloatArray(Protocol):
+    """What is asked of the numba type of an array of floats."""
+
+    dtype: types.Float
 
 
 class Vector(types.Type):
@@ -70,14 +76,14 @@ def _larger(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _pointer(
-    context: BaseContext, builder: ir.IRBuilder, array: types.Array, value: ir.Value, index: ir.Value
+    context: BaseContext, builder: ir.IRBuilder, array: FloatArray, value: ir.Value, index: ir.Value
 ) -> ir.Value:
     data = make_array(array)(context, builder, value).data
     return builder.bitcast(builder.gep(data, [index]), _vector_of(array.dtype).as_pointer())
 
 
 @intrinsic
-def load(typing: TypingContext, array: types.Type, index: types.Type) -> Intrinsic:
+def load(typing: TypingContext, array: FloatArray, index: types.Type) -> Intrinsic:
     """Return the `LANES` numbers of `array` from `index` on."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -86,7 +92,7 @@ def load(typing: TypingContext, array: types.Type, index: types.Type) -> Intrins
     return Vector(array.dtype)(array, types.intp), code
 
 
-def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array, args: Values) -> ir.Value:
+def _entry(context: BaseContext, builder: ir.IRBuilder, array: FloatArray, args: Values) -> ir.Value:
     """Address of an entry of a contiguous matrix."""
     matrix = make_array(array)(context, builder, args[0])
     width = builder.extract_value(matrix.shape, 1)
@@ -94,7 +100,7 @@ def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array, args
 
 
 @intrinsic
-def load_wide(typing: TypingContext, array: types.Type, row: types.Type, index: types.Type) -> Intrinsic:
+def load_wide(typing: TypingContext, array: FloatArray, row: types.Type, index: types.Type) -> Intrinsic:
     """Return the `LANES` float32 of row `row` of a contiguous matrix from `index` on, as float64."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -106,7 +112,7 @@ def load_wide(typing: TypingContext, array: types.Type, row: types.Type, index: 
 
 
 @intrinsic
-def prefetch(typing: TypingContext, array: types.Type, row: types.Type, index: types.Type) -> Intrinsic:
+def prefetch(typing: TypingContext, array: FloatArray, row: types.Type, index: types.Type) -> Intrinsic:
     """Ask for the cache line of one number of a contiguous matrix, and do not wait for it."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -121,7 +127,7 @@ def prefetch(typing: TypingContext, array: types.Type, row: types.Type, index: t
 
 
 @intrinsic
-def store(typing: TypingContext, array: types.Type, index: types.Type, vector: types.Type) -> Intrinsic:
+def store(typing: TypingContext, array: FloatArray, index: types.Type, vector: types.Type) -> Intrinsic:
     """Write `vector` to `array` from `index` on."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -133,7 +139,7 @@ def store(typing: TypingContext, array: types.Type, index: types.Type, vector: t
 
 
 @intrinsic
-def splat(typing: TypingContext, x: types.Type) -> Intrinsic:
+def splat(typing: TypingContext, x: types.Float) -> Intrinsic:
     """Return a vector with `x` in every lane."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -209,13 +215,13 @@ def _fold(builder: ir.IRBuilder, vector: ir.Value, combine: Callable[[ir.Value, 
 
 
 @intrinsic
-def sum_lanes(typing: TypingContext, x: types.Type) -> Intrinsic:
+def sum_lanes(typing: TypingContext, x: Vector) -> Intrinsic:
     """Return the sum of the lanes."""
     return x.dtype(x), lambda context, builder, signature, args: _fold(builder, args[0], builder.fadd)
 
 
 @intrinsic
-def max_lanes(typing: TypingContext, x: types.Type) -> Intrinsic:
+def max_lanes(typing: TypingContext, x: Vector) -> Intrinsic:
     """Return the largest lane."""
     return x.dtype(x), lambda context, builder, signature, args: _fold(
         builder, args[0], lambda low, high: _larger(builder, low, high)
@@ -234,7 +240,7 @@ _EXP2 = {32: (_POWERS_32, 1.5 * 2.0**23, -125.0, 23), 64: (_POWERS_64, 1.5 * 2.0
 
 
 @intrinsic
-def exp2(typing: TypingContext, x: types.Type) -> Intrinsic:
+def exp2(typing: TypingContext, x: Vector) -> Intrinsic:
     """Return 2^x, and 2^-125 (float64: 2^-1021) for everything below that; NaN stays NaN.
 
     2^x = 2^r 2^f with r the nearest integer. Adding 1.5 * 2^23 rounds x to r and leaves r in the low bits,
@@ -262,7 +268,7 @@ _LOG2 = {32: (5, 23), 64: (11, 52)}
 
 
 @intrinsic
-def log2(typing: TypingContext, x: types.Type) -> Intrinsic:
+def log2(typing: TypingContext, x: Vector) -> Intrinsic:
     """Return log2(x) for positive, finite, normal x.
 
     x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2 m = 2/ln 2 artanh r, r = (m - 1)/(m + 1), |r| < 0.172.
