@@ -10,7 +10,7 @@ strides: arrays are one-dimensional and contiguous, and padded to a multiple of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
@@ -31,10 +31,9 @@ Values = Sequence[ir.Value]
 Intrinsic = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
 
 
-class FloatArray(Protocol):
-    """What is asked of the numba type of an array of floats."""
-
-    dtype: types.Float
+def _float_of(array: types.Array) -> types.Float:
+    """Return the type of the numbers of an array; firstk makes arrays of floats only."""
+    return cast(types.Float, array.dtype)
 
 
 class Vector(types.Type):
@@ -76,23 +75,23 @@ def _larger(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _pointer(
-    context: BaseContext, builder: ir.IRBuilder, array: FloatArray, value: ir.Value, index: ir.Value
+    context: BaseContext, builder: ir.IRBuilder, array: types.Array, value: ir.Value, index: ir.Value
 ) -> ir.Value:
     data = make_array(array)(context, builder, value).data
-    return builder.bitcast(builder.gep(data, [index]), _vector_of(array.dtype).as_pointer())
+    return builder.bitcast(builder.gep(data, [index]), _vector_of(_float_of(array)).as_pointer())
 
 
 @intrinsic
-def load(typing: TypingContext, array: FloatArray, index: types.Type) -> Intrinsic:
+def load(typing: TypingContext, array: types.Array, index: types.Type) -> Intrinsic:
     """Return the `LANES` numbers of `array` from `index` on."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
-        return builder.load(_pointer(context, builder, array, *args), align=array.dtype.bitwidth // 8)
+        return builder.load(_pointer(context, builder, array, *args), align=_float_of(array).bitwidth // 8)
 
-    return Vector(array.dtype)(array, types.intp), code
+    return Vector(_float_of(array))(array, types.intp), code
 
 
-def _entry(context: BaseContext, builder: ir.IRBuilder, array: FloatArray, args: Values) -> ir.Value:
+def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array, args: Values) -> ir.Value:
     """Address of an entry of a contiguous matrix."""
     matrix = make_array(array)(context, builder, args[0])
     width = builder.extract_value(matrix.shape, 1)
@@ -100,19 +99,19 @@ def _entry(context: BaseContext, builder: ir.IRBuilder, array: FloatArray, args:
 
 
 @intrinsic
-def load_wide(typing: TypingContext, array: FloatArray, row: types.Type, index: types.Type) -> Intrinsic:
+def load_wide(typing: TypingContext, array: types.Array, row: types.Type, index: types.Type) -> Intrinsic:
     """Return the `LANES` float32 of row `row` of a contiguous matrix from `index` on, as float64."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         entry = _entry(context, builder, array, args)
-        narrow = builder.load(builder.bitcast(entry, _vector_of(array.dtype).as_pointer()), align=4)
+        narrow = builder.load(builder.bitcast(entry, _vector_of(_float_of(array)).as_pointer()), align=4)
         return builder.fpext(narrow, _vector_of(types.float64))
 
     return Vector(types.float64)(array, types.intp, types.intp), code
 
 
 @intrinsic
-def prefetch(typing: TypingContext, array: FloatArray, row: types.Type, index: types.Type) -> Intrinsic:
+def prefetch(typing: TypingContext, array: types.Array, row: types.Type, index: types.Type) -> Intrinsic:
     """Ask for the cache line of one number of a contiguous matrix, and do not wait for it."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -127,12 +126,12 @@ def prefetch(typing: TypingContext, array: FloatArray, row: types.Type, index: t
 
 
 @intrinsic
-def store(typing: TypingContext, array: FloatArray, index: types.Type, vector: types.Type) -> Intrinsic:
+def store(typing: TypingContext, array: types.Array, index: types.Type, vector: types.Type) -> Intrinsic:
     """Write `vector` to `array` from `index` on."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         pointer = _pointer(context, builder, array, args[0], args[1])
-        builder.store(args[2], pointer, align=array.dtype.bitwidth // 8)
+        builder.store(args[2], pointer, align=_float_of(array).bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, vector), code
