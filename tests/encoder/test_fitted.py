@@ -312,7 +312,7 @@ def test_a_saved_model_is_json_safetensors_and_a_card_and_nothing_else(fitted, t
     ]
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     assert (config["format"], config["objective"], config["d"], config["p"]) == ("firstk-encoder", "fisher", 5, P)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]  # no draft is left beside it
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]  # no temporary file is left
 
 
 def test_saving_replaces_an_older_model(fitted, tmp_path):

@@ -1,4 +1,4 @@
-"""One table of bad input: each case is refused, by an error of the right kind, with a sentence that says why.
+"""One table of bad input: each case raises an error of the right kind, with a message that says why.
 
 An error is firstk's own (a ValueError too) or one of scikit-learn's: ValueError and NotFittedError. Anything else, such
 as a LinAlgError, an IndexError or a KeyError out of the inside, fails the case.
@@ -343,9 +343,9 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%")
-def test_bad_input_is_refused_with_a_sentence(case):
-    act, sentence = CASES[case]
-    with pytest.raises((ValueError, FirstkError, NotFittedError), match=sentence) as caught:
+def test_bad_input_raises_an_error_with_a_message(case):
+    act, message = CASES[case]
+    with pytest.raises((ValueError, FirstkError, NotFittedError), match=message) as caught:
         act()
     kind = caught.type
     assert issubclass(kind, (FirstkError, NotFittedError)) or kind is ValueError, kind
@@ -457,7 +457,7 @@ def model(tmp_path):
 
 
 def rewrite(model, change_arrays=None, change_config=None):
-    """Change a model and make its checksums right again, so that only the change itself can be refused."""
+    """Change a model and make its checksums right again, so that only the change itself is wrong."""
     arrays = dict(load((model / "model.safetensors").read_bytes()))
     config = json.loads((model / "config.json").read_text())
     if change_arrays:
@@ -553,10 +553,10 @@ CORRUPT = {
 
 
 @pytest.mark.parametrize("case", CORRUPT)
-def test_corrupt_models_are_refused_with_a_sentence(model, case):
-    spoil, sentence = CORRUPT[case]
+def test_corrupt_models_raise_an_error_with_a_message(model, case):
+    spoil, message = CORRUPT[case]
     spoil(model)
-    with pytest.raises(CorruptModelError, match=sentence) as caught:
+    with pytest.raises(CorruptModelError, match=message) as caught:
         PrefixEncoder.load(model)
     assert str(model) in str(caught.value)
 
@@ -569,10 +569,10 @@ def test_the_untouched_rewrite_loads(model):
 
 
 @pytest.mark.parametrize("case", ["truncated", "NaN array", "missing array", "version of the future"])
-def test_the_frozen_encoder_refuses_them_too(model, case):
-    spoil, sentence = CORRUPT[case]
+def test_the_frozen_encoder_raises_too(model, case):
+    spoil, message = CORRUPT[case]
     spoil(model)
-    with pytest.raises(CorruptModelError, match=sentence):
+    with pytest.raises(CorruptModelError, match=message):
         FittedEncoder.load(model)
 
 
@@ -594,7 +594,7 @@ def foreign_folder(tmp_path, files):
     ],
     ids=["files", "another library's model", "a config of unknown kind", "a model and notes"],
 )
-def test_saving_over_a_foreign_folder_is_refused_and_harms_nothing(tmp_path, files):
+def test_saving_over_a_foreign_folder_raises_and_harms_nothing(tmp_path, files):
     folder = foreign_folder(tmp_path, files)
     with pytest.raises(
         InvalidInputError, match=r"holds something that is not a firstk model. Choose an empty or new one"
@@ -603,7 +603,7 @@ def test_saving_over_a_foreign_folder_is_refused_and_harms_nothing(tmp_path, fil
     assert {file.name: file.read_text() for file in folder.iterdir()} == files
 
 
-def test_saving_over_a_file_is_refused(tmp_path):
+def test_saving_over_a_file_raises(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InvalidInputError, match=r"A model is a folder, and .* is a file. Choose another name"):
         fitted().save(tmp_path / "file")
@@ -623,7 +623,7 @@ def test_labels_that_are_not_plain_cannot_be_saved(tmp_path):
     try:
         enc.fit(X, labels)
     except ValueError:
-        return  # refusing them at once is as good
+        return  # an error at once is as good
     with pytest.raises(InvalidInputError, match="Only labels that are strings, numbers or booleans can be saved"):
         enc.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()

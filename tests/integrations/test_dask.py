@@ -180,7 +180,7 @@ def test_bad_input_gets_a_sentence(call, message):
         call()
 
 
-def test_training_that_needs_rows_is_refused_before_anything_is_read():
+def test_training_that_needs_rows_raises_before_anything_is_read():
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     read = []
     lazy = lazily(X, CUTS["even"]).map_blocks(lambda block: read.append(1) or block, meta=np.empty((0, 0)))

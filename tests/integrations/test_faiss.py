@@ -220,19 +220,19 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_calls_get_sentences(case, encoders):
-    arguments, sentence = BAD[case]
-    with pytest.raises(InvalidInputError, match=sentence):
+    arguments, message = BAD[case]
+    with pytest.raises(InvalidInputError, match=message):
         encoders["neighbors"].to_faiss(**arguments)
 
 
-def test_networks_are_refused_with_the_way_out():
+def test_networks_raise_with_the_way_out():
     layers = TrainedMLP((np.ones((3, 4)),), (np.zeros(3),), True)
     encoder = FittedEncoder(np.eye(3), np.ones(3), np.zeros(4), np.zeros(4), network=layers)
     with pytest.raises(InvalidInputError, match="Encode first"):
         exports.to_faiss(encoder)
 
 
-def test_damaged_and_foreign_files_are_refused(digits, encoders, tmp_path):
+def test_damaged_and_foreign_files_raise(digits, encoders, tmp_path):
     path = exports.save(encoders["neighbors"].to_faiss(9, documents=digits.X_train[:300]), tmp_path / "index.faiss")
     whole = path.read_bytes()
     for length in (0, 3, 100, len(whole) // 2, len(whole) - 60):

@@ -50,7 +50,7 @@ def test_a_row_with_the_same_id_is_replaced(encoder, digits, tmp_path):
     assert (ids[0], scores[0]) == (9, pytest.approx(1, abs=1e-5))
 
 
-def test_codes_of_another_width_are_refused_by_the_table(encoder, digits, tmp_path):
+def test_codes_of_another_width_raise_in_the_table(encoder, digits, tmp_path):
     table = lancedb.connect(tmp_path).create_table("digits", rows(encoder, digits.X_train[:10], np.arange(10)))
     wrong = pa.table({"id": [11], "short": column(np.ones((1, 5))), "full": column(np.ones((1, FULL)))})
     with pytest.raises((RuntimeError, ValueError, OSError, TypeError)):

@@ -136,7 +136,7 @@ def test_k_and_side_have_defaults_and_the_batch_is_free(tmp_path):
     assert run.run(None, {"vectors": np.empty((0, 6), np.float32), "k": np.array(2)})[0].shape == (0, 2)
 
 
-def test_the_bare_graph_refuses_a_wrong_k_or_width(tmp_path):
+def test_the_bare_graph_raises_for_a_wrong_k_or_width(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=False)
     run = session(exports.export(encoder, tmp_path / "encoder.onnx"))
     X = np.ones((2, 6), np.float32)
@@ -193,7 +193,7 @@ def test_metadata_say_what_it_is_and_the_checker_passes(digits, tmp_path):
     assert exports.load(path).config["objective"] == "fisher"
 
 
-def test_a_custom_network_is_refused_with_the_way_out(tmp_path):
+def test_a_custom_network_raises_with_the_way_out(tmp_path):
     torch = pytest.importorskip("torch", reason="needs the extra 'torch'")
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 3
@@ -205,7 +205,7 @@ def test_a_custom_network_is_refused_with_the_way_out(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_weights_beyond_float32_are_refused(tmp_path):
+def test_weights_beyond_float32_raise(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 3, 2, normalized=False)
     encoder.components[0, 0] = 1e200
     with pytest.raises(InvalidInputError, match=r"'components'.*float32"):
@@ -228,7 +228,7 @@ def test_bad_calls_get_sentences(tmp_path):
         exports.export("model", tmp_path / "encoder.onnx")
 
 
-def test_damaged_and_foreign_files_are_refused(tmp_path):
+def test_damaged_and_foreign_files_raise(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=True)
     path = exports.export(encoder, tmp_path / "encoder.onnx")
     whole = path.read_bytes()

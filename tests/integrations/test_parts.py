@@ -97,7 +97,7 @@ def test_bad_parts_get_a_sentence():
         measure(PrefixEncoder(), [np.full((3, 2), np.nan)])
 
 
-def test_training_on_rows_is_refused():
+def test_training_on_rows_raises():
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     with pytest.raises(IllegalCombinationError, match=r"integrations\.distributed"):
         measure(PrefixEncoder(objective="classification"), [(X, Y)])

@@ -171,9 +171,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_calls_get_sentences_and_change_nothing(case, collection):
-    call, sentence = BAD[case]
-    with pytest.raises(InvalidInputError, match=sentence):
+def test_bad_calls_raise_and_change_nothing(case, collection):
+    call, message = BAD[case]
+    with pytest.raises(InvalidInputError, match=message):
         call(collection)
     assert collection.client.count("digits").count == 0
 
@@ -184,7 +184,7 @@ def test_row_numbers_are_for_empty_collections(collection, digits):
         collection.upload(digits.X_train[3:6])
 
 
-def test_collections_that_do_not_fit_are_refused(client, collection, encoder, digits):
+def test_collections_that_do_not_fit_raise(client, collection, encoder, digits):
     with pytest.raises(InvalidInputError, match=r"already.*replace=True"):
         PrefixCollection.create(client, "digits", encoder, short=8)
     assert PrefixCollection.create(client, "digits", encoder, short=9, replace=True).short == 9
@@ -200,7 +200,7 @@ def test_collections_that_do_not_fit_are_refused(client, collection, encoder, di
             PrefixCollection.create(client, "new", encoder, short=short, full=32)
 
 
-def test_a_server_that_is_not_there_is_a_sentence(encoder):
+def test_a_server_that_is_not_there_raises(encoder):
     client = qdrant_client.QdrantClient("http://127.0.0.1:9", check_compatibility=False, timeout=2)
     with pytest.raises(InvalidInputError, match="Qdrant did not do"):
         PrefixCollection.open(client, "digits", encoder)

@@ -133,7 +133,7 @@ def test_a_perceptron_becomes_layers(tiny_model, sentences, tmp_path):
     np.testing.assert_allclose(loaded.encode(texts), enc.transform(X), atol=1e-5)
 
 
-def test_refusals(tiny_model, sentences):
+def test_errors(tiny_model, sentences):
     model, texts = tiny_model(), sentences(80)
     enc = PrefixEncoder(6).fit(model.encode(texts))
     with pytest.raises(InvalidInputError, match=r"'k' parameter of append_encoder must be an int in \[1, 6\]"):
@@ -151,7 +151,7 @@ def test_refusals(tiny_model, sentences):
         append_encoder(model, enc)
 
 
-def test_a_network_of_ones_own_is_refused(tiny_model, sentences):
+def test_a_network_of_ones_own_raises(tiny_model, sentences):
     from torch import nn
 
     model, texts = tiny_model(), sentences(40)

@@ -70,7 +70,7 @@ def test_labels_choose_the_objective(tiny_model, sentences, label_of, metric):
     assert found.model.get_embedding_dimension() == found.k
 
 
-def test_refusals(tiny_model, sentences):
+def test_errors(tiny_model, sentences):
     model, texts = tiny_model(), sentences(20)
     fit = firstk.fit_sentence_transformer
     with pytest.raises(InvalidInputError, match="'model' parameter"):

@@ -195,7 +195,7 @@ def test_the_model_is_left_as_it_is(model):
     assert given.calculate_loss == calculate
 
 
-def test_refusals_name_what_is_supported(model):
+def test_errors_name_what_is_supported(model):
     ranking = stock.MultipleNegativesRankingLoss(model)
     with pytest.raises(IllegalCombinationError, match=r"around AnglELoss is not possible: .* Instead: Multiple"):
         FullPrefixLoss(model, stock.AnglELoss(model))

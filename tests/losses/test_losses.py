@@ -94,7 +94,7 @@ def test_under_torch_compile(name):
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("cosine", "cosent")])
-def test_second_derivatives_are_refused_not_wrong(name):
+def test_second_derivatives_raise_and_are_not_wrong(name):
     module, (first, *rest), *_ = CASES[name]
     first = first.clone().requires_grad_()
     if name == "reconstruction":
@@ -177,7 +177,7 @@ def test_free_heads_are_mrl():
     (lambda: FullPrefixInfoNCE(similarity="l1"), InvalidInputError, "'similarity' parameter of FullPrefixInfoNCE"),
     (lambda: FullPrefixCrossEntropy([1.0, 2.0])(Z, HEAD, LABELS), InvalidInputError, "each of the 5 prefixes"),
 ])  # fmt: skip
-def test_refusals(build, error, says):
+def test_errors(build, error, says):
     with pytest.raises(error, match=says):
         build()
 

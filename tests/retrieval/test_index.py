@@ -1,4 +1,4 @@
-"""An index over its life: rows come and go, it is saved and read, and bad requests get a sentence."""
+"""An index over its life: rows come and go, it is saved and read, and bad requests raise errors."""
 
 import os
 
@@ -168,8 +168,8 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_bad_requests_get_a_sentence(name):
-    run, sentence = CASES[name]
-    with pytest.raises(InvalidInputError, match=sentence):
+    run, message = CASES[name]
+    with pytest.raises(InvalidInputError, match=message):
         run()
     assert len(INDEX) == 300
     assert INDEX.ids.tolist() == list(range(300))
@@ -201,11 +201,11 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_damaged_files_are_refused(tmp_path, name):
-    damage, sentence = DAMAGE[name]
+def test_damaged_files_raise(tmp_path, name):
+    damage, message = DAMAGE[name]
     path = INDEX.save(tmp_path / "index")
     damage(path)
-    with pytest.raises(CorruptModelError, match=sentence):
+    with pytest.raises(CorruptModelError, match=message):
         FunnelIndex.load(path)
 
 
@@ -262,7 +262,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("name", UNFIT)
-def test_parts_that_do_not_fit_are_refused(tmp_path, name):
+def test_parts_that_do_not_fit_raise(tmp_path, name):
     path = INDEX.save(tmp_path / "index")
     UNFIT[name](path)
     with pytest.raises(CorruptModelError, match="damaged firstk index"):

@@ -3,7 +3,7 @@
 Statistics are merged over ranks, so closed forms and training on moments need nothing else. Training on rows takes the
 same batches as one process with all the rows would, and adds up gradients; losses that compare rows with one another
 gather codes first. So the run does not depend on the number of ranks, but for rounding, and may go on from a checkpoint
-with another number.
+with another number. Needs the extra "torch".
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from firstk._base.checks import require
+
+require("torch", "torch", "firstk.integrations.distributed")
+
+# ruff: noqa: E402 - the extra is named before torch is imported
 import torch
 import torch.distributed as dist
 from torch import Tensor

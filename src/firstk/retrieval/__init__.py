@@ -3,8 +3,7 @@
 Metrics of retrieval live in `metrics`, indexes of other programs in `integrations`. See docs/retrieval.md.
 """
 
-from firstk.retrieval.index import FunnelIndex
-from firstk.retrieval.results import SearchResult
+from firstk.retrieval.index import FunnelIndex, SearchResult
 from firstk.retrieval.schedule import OrderWarning, Schedule, Stage
 
 __all__ = ["FunnelIndex", "OrderWarning", "Schedule", "SearchResult", "Stage"]

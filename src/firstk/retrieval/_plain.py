@@ -42,8 +42,8 @@ def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, 
     N = nearness(scan)
     worst = np.partition(N, n - size, axis=1)[:, n - size, None]
     beyond, equal = worst < N, worst == N
-    room = size - beyond.sum(axis=1, keepdims=True)
-    chosen = beyond | (equal & (equal.cumsum(axis=1) <= room))
+    free = size - beyond.sum(axis=1, keepdims=True)
+    chosen = beyond | (equal & (equal.cumsum(axis=1) <= free))
     return np.nonzero(chosen)[1].reshape(m, size), np.full(m, scan.spent)
 
 

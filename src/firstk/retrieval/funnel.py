@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class BlockResult:
     """Neighbors of a block of queries: rows and costs, nearest first, and the multiply-adds of each query."""
 
     rows: np.ndarray
@@ -25,7 +25,7 @@ class Found:
     spent: np.ndarray
 
 
-def search_block(layout: Layout, operations: ModuleType, Q: np.ndarray, n: int, exact: bool) -> Found:
+def search_block(layout: Layout, operations: ModuleType, Q: np.ndarray, n: int, exact: bool) -> BlockResult:
     """Find the n nearest rows of each query: by the schedule, or provably with `exact`.
 
     Exact: the funnel's n-th cost is an upper bound of the true one. A second scan collects every row whose lower
@@ -47,7 +47,7 @@ def search_block(layout: Layout, operations: ModuleType, Q: np.ndarray, n: int, 
         alive = np.isfinite(costs)
         survivors.append((pairs[0][alive], pairs[1][alive], costs[alive]))
     query, row, cost = (np.concatenate(parts) for parts in zip(*survivors, strict=True))
-    return Found(*_nearest(query, row, cost, len(queries), n), spent)
+    return BlockResult(*_nearest(query, row, cost, len(queries), n), spent)
 
 
 def _sees_everything(layout: Layout, n: int) -> bool:
@@ -56,7 +56,7 @@ def _sees_everything(layout: Layout, n: int) -> bool:
     return all(size == rows for size in layout.schedule.sizes(rows, n))
 
 
-def _by_schedule(layout: Layout, operations: ModuleType, queries: Queries, n: int) -> Found:
+def _by_schedule(layout: Layout, operations: ModuleType, queries: Queries, n: int) -> BlockResult:
     """Shortlist on the first stage, narrow on the others, finish what is left."""
     m = len(queries)
     sizes = layout.schedule.sizes(len(layout.codes), n)
@@ -70,10 +70,12 @@ def _by_schedule(layout: Layout, operations: ModuleType, queries: Queries, n: in
         spent += more
         costs, at = flat.reshape(rows.shape), edge
         rows, costs = _best(rows, costs, _estimates(layout, queries, rows, costs, edge), size)
-    return _finish(layout, operations, queries, Found(rows, costs, spent), at, n)
+    return _finish(layout, operations, queries, BlockResult(rows, costs, spent), at, n)
 
 
-def _finish(layout: Layout, operations: ModuleType, queries: Queries, found: Found, at: int, n: int) -> Found:
+def _finish(
+    layout: Layout, operations: ModuleType, queries: Queries, found: BlockResult, at: int, n: int
+) -> BlockResult:
     """Add all coordinates that are missing: to the n most likely rows first, whose costs then limit the others."""
     m, last = len(queries), len(layout.edges) - 1
     estimates = _estimates(layout, queries, found.rows, found.costs, at)
@@ -89,7 +91,7 @@ def _finish(layout: Layout, operations: ModuleType, queries: Queries, found: Fou
     alive = np.isfinite(rest)
     query = np.concatenate([likely[0], others[0][alive]])
     row = np.concatenate([likely[1], others[1][alive]])
-    return Found(*_nearest(query, row, np.concatenate([done, rest[alive]]), m, n), spent + more)
+    return BlockResult(*_nearest(query, row, np.concatenate([done, rest[alive]]), m, n), spent + more)
 
 
 def _slackened(layout: Layout, queries: Queries, costs: np.ndarray) -> np.ndarray:

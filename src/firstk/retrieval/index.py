@@ -1,4 +1,4 @@
-"""FunnelIndex: an index with a schedule that is chosen for a recall.
+"""FunnelIndex: an index with a schedule that is chosen for a recall; SearchResult: what a search returns.
 
 It adds, removes, searches, saves and loads; the operations of a search are in `funnel`, `_plain` and `_compiled`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -26,11 +27,10 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import _plain
 from firstk.retrieval._file import pack_encoder, read_index, unpack_encoder, write_index
-from firstk.retrieval.funnel import Found, search_block
+from firstk.retrieval.funnel import BlockResult, search_block
 from firstk.retrieval.layout import Layout, build_layout
 from firstk.retrieval.planning import choose_schedule
 from firstk.retrieval.prefixes import FIRST_STAGES
-from firstk.retrieval.results import SearchResult
 from firstk.retrieval.schedule import Schedule, check_request, check_schedule, given_schedule
 from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, known_ids, new_ids
 
@@ -44,6 +44,41 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "compiled", "numpy")
 # Rows from which the compiled operations are worth loading.
 _LARGE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Neighbors of each query, nearest first, and the work they took.
+
+    Attributes
+    ----------
+    ids : ndarray of int64, shape (m, n_neighbors)
+    scores : ndarray of float32, shape (m, n_neighbors)
+        Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer).
+    multiply_adds : ndarray of int64, shape (m,)
+        Work of each query: the scan of the first stage, every coordinate that was added afterwards, the bounds
+        that were looked at, and the query's own norms.
+    brute_force : int
+        Work of one query without a funnel: rows times width.
+    encoding : int
+        Work of encoding one query, where the index holds an encoder and was given vectors; not part of the above,
+        because a search without a funnel over codes would pay it too.
+    """
+
+    ids: np.ndarray
+    scores: np.ndarray
+    multiply_adds: np.ndarray
+    brute_force: int
+    encoding: int = 0
+
+    @property
+    def fraction(self) -> float:
+        """Multiply-adds used, as a share of those of brute force."""
+        return float(self.multiply_adds.mean()) / self.brute_force
+
+    def __repr__(self) -> str:
+        m, n = self.ids.shape
+        return f"SearchResult({n} neighbors of {m} queries, {self.fraction:.1%} of brute force's multiply-adds)"
 
 
 class FunnelIndex:
@@ -333,7 +368,9 @@ def _threads(threads: int | None, owner: str) -> int:
     return int(threads)
 
 
-def _over_blocks(work: Callable[[np.ndarray], Found], blocks: list[np.ndarray], threads: int) -> list[Found]:
+def _over_blocks(
+    work: Callable[[np.ndarray], BlockResult], blocks: list[np.ndarray], threads: int
+) -> list[BlockResult]:
     if threads == 1 or len(blocks) == 1:
         return [work(block) for block in blocks]
     # BLAS must not start further threads.

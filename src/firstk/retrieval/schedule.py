@@ -16,7 +16,7 @@ from firstk.exceptions import InvalidInputError
 
 
 class OrderWarning(UserWarning):
-    """The order of the coordinates does not help the search: prefixes say no more than any other coordinates."""
+    """The order of the coordinates does not help the search: prefixes carry no more than any other coordinates."""
 
 
 class Stage(NamedTuple):
@@ -57,7 +57,7 @@ class Schedule:
     measured_recall: Share | None = None
 
     def sizes(self, rows: int, n_neighbors: int) -> list[int]:
-        """Shortlist sizes for a store of `rows` rows: the same shares of it, and room for the neighbors."""
+        """Shortlist sizes for a store of `rows` rows: the same shares of it, and at least the neighbors."""
         grown = [-(-stage.size * rows // self.rows) for stage in self.stages]
         return [min(rows, max(size, n_neighbors)) for size in grown]
 
@@ -101,7 +101,7 @@ def check_schedule(schedule: Schedule, d: int) -> None:
 def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: float) -> Schedule:
     """Return the schedule that reads every coordinate of every row.
 
-    A scan in float32 leaves room for its rounding. Other forms of prefixes are not scanned: all rows are finished.
+    A scan in float32 has a margin for its rounding. Other forms of prefixes are not scanned: all rows are finished.
     """
     size = min(rows, 2 * n_neighbors) if first_stage == "float32" else rows
     return Schedule((Stage(d, size),), rows, n_neighbors, exact_k=d, **facts)

@@ -1,0 +1,198 @@
+"""Every integration keeps the same contract, by a loop over the modules of `firstk.integrations`.
+
+Its docstring names its extra; its package is imported when it is used and not before; without the package an error
+names the extra and how to install it; and the codes that it gives are those of the encoder.
+"""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from firstk import PrefixEncoder, integrations
+from fixtures.sentence_model import WORDS, small_sentence_model
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+MODULES = sorted(found.name for found in pkgutil.iter_modules(integrations.__path__) if found.name[0] != "_")
+K = 3
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What is tested of an integration.
+
+    Attributes
+    ----------
+    package : str or None
+        The optional package; None where there is none.
+    extra : str or None
+        The extra that installs it.
+    use : str
+        Code that needs the package; the import alone, where the integration is made of the package's classes.
+    """
+
+    package: str | None
+    extra: str | None
+    use: str
+
+    @property
+    def lazy(self) -> bool:
+        return not self.use.startswith("import ")
+
+
+CONTRACTS = {
+    "dask": Contract("dask", "dask", "integration.encode(encoder.encoder_, X, 2, 'document', 'a test')"),
+    "distributed": Contract("torch", "torch", "import firstk.integrations.distributed"),
+    "faiss": Contract("faiss", "search", "integration.to_faiss(encoder)"),
+    "onnx": Contract("onnx", "onnx", "integration.export(encoder, 'encoder.onnx')"),
+    "parts": Contract(None, None, "integration.measure(encoder, [X])"),
+    "qdrant": Contract(
+        "qdrant_client", "search", "integration.PrefixCollection.create(None, 'name', encoder, short=2)"
+    ),
+    "sentence_transformers": Contract(
+        "sentence_transformers", "text", "import firstk.integrations.sentence_transformers"
+    ),
+}
+OPTIONAL = [name for name in MODULES if CONTRACTS[name].package is not None]
+
+
+HIDE = """
+import sys
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}")
+sys.meta_path.insert(0, Hide())
+"""
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_integration_has_a_contract():
+    assert sorted(CONTRACTS) == MODULES == sorted(CODES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_docstring_names_the_extra(name):
+    path = Path(integrations.__path__[0]) / name
+    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+    text = " ".join((ast.get_docstring(ast.parse(source)) or "").split())
+    extra = CONTRACTS[name].extra
+    if extra is None:
+        assert "Needs no extra" in text
+    else:
+        assert f'Needs the extra "{extra}"' in text
+        package = CONTRACTS[name].package.replace("_", "-")
+        assert any(package.split("-")[0] in wanted for wanted in EXTRAS[extra]), "the extra installs the package"
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_the_package_is_imported_when_it_is_used(name):
+    contract = CONTRACTS[name]
+    module = f"import firstk.integrations.{name}" if contract.lazy else "import firstk.integrations"
+    assert run(
+        f"import sys\nfrom firstk import PrefixEncoder\n{module}\nprint({contract.package!r} in sys.modules)"
+    ).split() == ["False"]
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_without_the_package_an_error_names_the_extra_and_the_way_out(name):
+    contract = CONTRACTS[name]
+    said = run(
+        HIDE.format(package=contract.package)
+        + "import numpy as np\nfrom firstk import PrefixEncoder\nfrom firstk.exceptions import MissingExtraError\n"
+        "X = np.random.default_rng(0).normal(size=(30, 5))\nencoder = PrefixEncoder(4).fit(X)\n"
+        + (f"import firstk.integrations.{name} as integration\n" if contract.lazy else "")
+        + f"try:\n    {contract.use}\nexcept MissingExtraError as error: print(error)\n"
+    )
+    assert f"'{contract.package}', which is not installed" in said
+    assert f"pip install 'firstk[{contract.extra}]'" in said
+
+
+# -- codes -----------------------------------------------------------------------------------------------------------
+
+
+def of_dask(encoder, X, folder):
+    arrays = pytest.importorskip("dask.array")
+    return encoder.transform(arrays.from_array(X, chunks=(17, -1)), K).compute()
+
+
+def of_distributed(encoder, X, folder):
+    """Fit in a group of one process."""
+    dist = pytest.importorskip("torch.distributed")
+    from firstk.integrations import distributed
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=0, world_size=1)
+    try:
+        return distributed.fit(clone(encoder), X).transform(X, K)
+    finally:
+        dist.destroy_process_group()
+
+
+def of_faiss(encoder, X, folder):
+    faiss = pytest.importorskip("faiss")
+    index = encoder.to_faiss(K, documents=X)
+    return faiss.downcast_index(index.index).reconstruct_n(0, len(X))
+
+
+def of_onnx(encoder, X, folder):
+    pytest.importorskip("onnxruntime")
+    from firstk.integrations import onnx
+
+    return onnx.load(onnx.export(encoder, folder / "encoder.onnx")).encode(X, K)
+
+
+def of_parts(encoder, X, folder):
+    from firstk.integrations import parts
+
+    new = clone(encoder)
+    return parts.finish(new, [parts.measure(new, [X[:20]]), parts.measure(new, [X[20:]])]).transform(X, K)
+
+
+def of_qdrant(encoder, X, folder):
+    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+    from firstk.integrations.qdrant import PrefixCollection
+
+    PrefixCollection.create(client, "codes", encoder, short=K).upload(X)
+    points = client.retrieve("codes", list(range(len(X))), with_vectors=True)
+    return np.array([point.vector["short"] for point in sorted(points, key=lambda point: point.id)])
+
+
+def of_sentence_transformers(encoder, X, folder):
+    """Encode texts with a model that ends in the encoder; `X` are the vectors of the model without it."""
+    from firstk.integrations.sentence_transformers import append_encoder
+
+    model = append_encoder(small_sentence_model(folder), encoder, K, normalize=encoder.encoder_.normalized)
+    return model.encode(TEXTS)
+
+
+CODES = {name.removeprefix("of_"): value for name, value in list(globals().items()) if name.startswith("of_")}
+TEXTS = [f"{first} {second}" for first in WORDS[:12] for second in WORDS[12:18]]
+
+
+@pytest.mark.parametrize("objective", ["reconstruction", "similarity"])
+@pytest.mark.parametrize("name", MODULES)
+def test_codes_are_those_of_the_encoder(name, objective, tmp_path):
+    """Plain codes and codes of unit norm."""
+    if name == "sentence_transformers":
+        pytest.importorskip("sentence_transformers")
+        X = small_sentence_model(tmp_path).encode(TEXTS)
+    else:
+        X = (np.random.default_rng(0).normal(size=(60, 8)) * np.arange(8, 0, -1) + 1).astype(np.float32)
+    encoder = PrefixEncoder(5, objective=objective).fit(X)
+    codes = CODES[name](encoder, X, tmp_path)
+    np.testing.assert_allclose(codes, encoder.transform(X, K), rtol=1e-4, atol=1e-5 * np.abs(X).max())
