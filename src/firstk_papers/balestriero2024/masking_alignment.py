@@ -22,7 +22,7 @@ SMALL_K, LARGE_K = 4, 64
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """Return a cell for each set and patch, with every rate, and one of Gaussian noises; `raw` sets about the origin too."""
+    """Return a cell for each set and patch, with every rate, and one of Gaussian noises; `raw` sets twice."""
     families = [[{"patch": patch, "dropped": rate} for rate in settings["dropped"]] for patch in settings["patches"]]
     gaussian = [{"sigma": sigma} for sigma in settings["sigmas"]]
     return [
