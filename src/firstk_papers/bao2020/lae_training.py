@@ -20,7 +20,7 @@ from firstk import Moments, NestedDropout, NonuniformL2, Rotation, UniformL2, Va
 from firstk.exceptions import RankWarning
 from firstk.metrics import axis_distance, subspace_distance
 from firstk_papers.bao2020.lae_spectra import Spectrum, rows_of, spectrum_of
-from firstk_papers.frame.instances import Diagonal, prefix_weights, step_view
+from firstk_papers.frame.hooks import Diagonal, prefix_weights, step_view
 from firstk_papers.frame.panels import rounded
 from firstk_papers.frame.types import JsonDict, JsonObject
 

@@ -12,6 +12,7 @@ from scipy.linalg import expm
 from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Rotation
 from firstk_papers.bao2020.rotation_flow import rotation_field
+from firstk_papers.frame.hooks import step_view
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
@@ -24,7 +25,6 @@ from firstk_papers.frame.instances import (
     of_check,
     orthogonal,
     relative,
-    step_view,
     values,
     worst,
 )

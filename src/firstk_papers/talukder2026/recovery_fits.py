@@ -28,7 +28,7 @@ from firstk import (
 from firstk.data import split, two_blocks
 from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
 from firstk_papers.datasets.images import images
-from firstk_papers.frame.instances import prefix_weights
+from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.panels import rounded
 from firstk_papers.frame.types import JsonDict, JsonObject
 

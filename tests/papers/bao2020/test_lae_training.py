@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 from firstk_papers.bao2020 import lae_training
 from firstk_papers.bao2020.lae_spectra import spectrum_of, synthetic
 from firstk_papers.bao2020.lae_training import Watch, first_below, looks, ordering_of, trained
-from firstk_papers.frame.instances import Diagonal
+from firstk_papers.frame.hooks import Diagonal
 
 DATA = {"name": "synthetic", "rows": 60, "p": 7, "low": 0.5, "high": 4.0, "seed": 3}
 LAM = [0.1, 0.3, 0.6]
