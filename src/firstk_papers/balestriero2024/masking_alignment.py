@@ -1,4 +1,4 @@
-"""What denoising does to alignment (figure 6, theorem 3, equation (9)): masking by patches, Gaussian noise beside.
+"""What denoising does to alignment (figure 6, theorem 3, equation (9)): masking by patches, and Gaussian noise.
 
 One cell is one noise on one set. The code of theorem 3 is solved from moments; its readout is fitted on clean rows,
 as equation (9) has it.

@@ -164,15 +164,15 @@ class Claim:
 
 
 def widened(spread: list[float]) -> tuple[float, float]:
-    """Return a spread with the room that another run is given.
+    """Return a spread with the margin that another run is allowed.
 
     Examples
     --------
     >>> widened([1.0, 2.0])
     (0.5, 2.5)
     """
-    room = WIDENED * (spread[1] - spread[0])
-    return spread[0] - room, spread[1] + room
+    margin = WIDENED * (spread[1] - spread[0])
+    return spread[0] - margin, spread[1] + margin
 
 
 @dataclass(frozen=True)
@@ -196,5 +196,5 @@ class ClaimResult:
 
     @property
     def outcome(self) -> bool | Literal["depends"] | None:
-        """What may be said of the claim: held, not held, not measured, or that it depends on the run."""
+        """The outcome of the claim: held, not held, not measured, or that it depends on the run."""
         return "depends" if self.depends and self.held is not None else self.held

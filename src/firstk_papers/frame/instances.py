@@ -66,7 +66,7 @@ def measuring(
     checks : mapping of str to callable
         Functions of the cell, the instance, and the generator that goes on where the instance was drawn.
     given : callable
-        What the checks take of the instance; all of it unless told.
+        What the checks take of the instance; by default all of it.
     """
 
     def measure(cell: JsonObject) -> JsonDict:

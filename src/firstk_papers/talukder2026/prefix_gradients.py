@@ -1,4 +1,4 @@
-"""The gradient comparison of section 2.1: what each loss pulls on, and whether the task has a say in the order."""
+"""The gradient comparison of section 2.1: what each loss pulls on, and whether the order depends on the task."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Reference:
     spectrum : ndarray of shape (d + 1,)
         Eigenvalues; the last one is that of the first axis left out, 0 past the rank.
     shrinkage : float or None
-        Of Sw, where eps stands in input space.
+        Of Sw, where eps is in input space.
     """
 
     axes: np.ndarray
@@ -178,7 +178,7 @@ def solver_of(cell: JsonObject, losses: Losses) -> Gradient:
     if cell["method"] == "ours":
         every = {"trace_every": max(1, cell["length"] // TRACE)} if "length" in cell else {}
         return Gradient(watch=losses, epochs=cell.get("length", "auto"), **every)
-    # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay beside it does.
+    # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay does.
     prefixes = {"full_prefix": cell["d"], "sparse_prefix": len(cell.get("prefixes", ()))}.get(cell["method"], 1)
     return Gradient(
         optimizer="adam",
