@@ -26,7 +26,7 @@ _RULES: dict[str, tuple[str, Callable[[float, Sequence[float]], bool]]] = {
     "is": ("{}", lambda value, bounds: value is bounds[0]),
 }
 WIDENED = 0.5  # of a recorded spread, on each side: how far another run may lie outside before it counts as a change
-WORDS = {True: "held", False: "did not hold", None: "not evaluated"}
+WORDS = {True: "held", False: "did not hold", None: "not measured"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Claim:
         Whose claim it is.
     expect : dict
         The outcome that was seen, by tier: True, False, or where it depends on the run
-        ``{"depends": [lowest, highest], "runs": "3 kernels x 3 seeds"}``; a tier that is not named was not evaluated.
+        ``{"depends": [lowest, highest], "runs": "3 kernels x 3 seeds"}``; a tier that is not named was not measured.
     reading : str
         Our own comment on it.
     """
