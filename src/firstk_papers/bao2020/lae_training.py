@@ -188,7 +188,7 @@ def _moment_steps(
     """Return what gives the one step of an epoch on the second moment: its loss, and what the hooks see."""
     import torch
 
-    St = spectrum.values if diagonal else (spectrum.axes.T * spectrum.values) @ spectrum.axes
+    St = spectrum.values if diagonal else spectrum.second_moment()
     moment, weights = (torch.tensor(part, dtype=B.dtype) for part in (St, cum))
     gram, total = Diagonal(moment) if diagonal else moment, float(spectrum.values.sum())
     both, view = torch.minimum(weights[:, None], weights), step_view(B, A, gram, extras=extras)
