@@ -8,7 +8,7 @@ where all are positive, because 0.03 and 0.08 are both far above 1e-6. The extre
 with six or more a mean that is three standard deviations away counts as well.
 
 Kernels are chosen by environment variables that libraries read when they are imported, so that each run is a process
-of its own. Finished cells are kept in ``--folder``: a stopped run goes on where it was.
+of its own. Finished cells are stored in ``--folder``: a stopped run resumes where it was.
 
     python -m benchmarks.claim_margins                                  # three kernels, three seeds: nine runs
     python -m benchmarks.claim_margins --star                           # each kernel, and each seed natively: five runs
@@ -27,10 +27,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
-from firstk_papers.frame.claims import Claim
+from firstk_papers.frame.claims import Claim, Measure
 from firstk_papers.frame.specs import TIERS, Spec, catalogue, choose
+from firstk_papers.frame.types import JsonDict, JsonObject
 
 # Numpy's products are OpenBLAS's; torch's are MKL's and its own; losses are compiled by numba.
 KERNELS: dict[str, dict[str, str]] = {
@@ -56,8 +56,8 @@ class Margin:
     id: str
     claim: Claim
     timed: bool
-    recorded: Any
-    values: dict[str, Any]
+    recorded: bool | JsonDict | None
+    values: dict[str, Measure]
     outcomes: dict[str, bool | None]
 
     @property
@@ -107,7 +107,7 @@ class Margin:
         differs = isinstance(self.recorded, bool) and set(self.outcomes.values()) != {self.recorded}
         return "differs" if differs else "safe"
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonDict:
         """Return what is written to the file."""
         found = {"id": self.id, "threshold": self.claim.threshold_text, "recorded": self.recorded, "state": self.state}
         return found | {
@@ -119,7 +119,7 @@ class Margin:
 def shifted(spec: Spec, shift: int) -> Spec:
     """Return a spec with other seeds: its seed, and each of its lists of seeds."""
 
-    def moved(settings: Mapping[str, Any]) -> dict[str, Any]:
+    def moved(settings: JsonObject) -> JsonDict:
         found = dict(settings)
         if isinstance(found.get("seeds"), list):
             found["seeds"] = [seed + STEP * shift for seed in found["seeds"]]

@@ -23,6 +23,13 @@ def hessian_extremes(spectrum: np.ndarray, lam: np.ndarray) -> tuple[float, floa
 
     Perturb b_i by e_i and a_i by f_i along u_j. With t_i^2 = 1 - lambda_i / s_i (s the spectrum), second-order terms
     couple (e_ij, f_ij, e_ji, f_ji) only: 4 x 4 blocks for i < j, 2 x 2 blocks for i = j.
+
+    Parameters
+    ----------
+    spectrum : ndarray of shape (d,)
+        The d largest eigenvalues of the second moment, descending.
+    lam : ndarray of shape (d,)
+        Penalties lambda_1 < ... < lambda_d, each below its eigenvalue.
     """
     s, t = np.asarray(spectrum, dtype=float), np.sqrt(np.maximum(1 - np.asarray(lam) / spectrum, 0.0))
     values = []
@@ -56,7 +63,18 @@ def _pair_block(si: float, sj: float, ti: float, tj: float, li: float, lj: float
 
 
 def condition_number(spectrum: np.ndarray, lam: np.ndarray) -> float:
-    """Return the condition number of the Hessian at the optimum; infinity where it is singular."""
+    """Return the condition number of the Hessian at the optimum; infinity where it is singular.
+
+    How many times slower plain gradient steps are along the worst direction than along the best; parameters as in
+    `hessian_extremes`.
+
+    Examples
+    --------
+    >>> spectrum, even = np.array([3.0, 2.0, 1.0]), np.array([0.1, 0.3, 0.5])
+    >>> best = best_conditioned(spectrum)
+    >>> bool(condition_number(spectrum, best) < condition_number(spectrum, even))
+    True
+    """
     low, high = hessian_extremes(spectrum, lam)
     return high / low if low > 1e-12 * high else float("inf")
 

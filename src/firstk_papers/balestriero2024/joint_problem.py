@@ -22,7 +22,7 @@ class Joint:
     Y: np.ndarray
 
     def total(self, lam: float) -> float:
-        """Return the loss of a code that says nothing: |Y|^2 + lambda |X|^2."""
+        """Return the loss of a code of zeros: |Y|^2 + lambda |X|^2."""
         return float(np.sum(self.Y**2) + lam * np.sum(self.X**2))
 
 
@@ -35,7 +35,7 @@ class Optimum:
     Z: np.ndarray  # (K, p)
 
     def loss(self, joint: Joint, lam: float) -> float:
-        """Return (3) as it stands, over rows."""
+        """Return (3) as written, over rows."""
         code = joint.X @ self.V
         return float(np.sum((code @ self.W - joint.Y) ** 2) + lam * np.sum((code @ self.Z - joint.X) ** 2))
 

@@ -65,7 +65,7 @@ def measure(cell: JsonObject) -> JsonDict:
 
 
 class _Watch:
-    """Looks at a network now and then, and keeps what it sees."""
+    """Measures a network at chosen steps, and records the results."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ def _probe(cell: JsonObject, found: JsonObject) -> Series:
 
 
 def _spectra(cell: JsonObject, found: JsonObject) -> Chart:
-    """Draw the loss along each axis, at some times, beside the variance of the data there (the paper's black line)."""
+    """Draw the loss along each axis, at some times, against the variance of the data there (the paper's black line)."""
     x = _middles(found)
     picked = np.unique(np.linspace(1, len(found["steps"]) - 1, SHOWN).round().astype(int))
     series = [Series("the data", x, rounded(found["spectrum"]), ours=True)]

@@ -1,4 +1,4 @@
-"""What denoising does to alignment (figure 6, theorem 3, equation (9)): masking by patches, Gaussian noise beside.
+"""What denoising does to alignment (figure 6, theorem 3, equation (9)): masking by patches, and Gaussian noise.
 
 One cell is one noise on one set. The code of theorem 3 is solved from moments; its readout is fitted on clean rows,
 as equation (9) has it.
@@ -22,7 +22,7 @@ SMALL_K, LARGE_K = 4, 64
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """Return a cell for each set and patch, with every rate, and one of Gaussian noises."""
+    """Return a cell for each set and patch, with every rate, and one of Gaussian noises; `raw` sets twice."""
     families = [[{"patch": patch, "dropped": rate} for rate in settings["dropped"]] for patch in settings["patches"]]
     gaussian = [{"sigma": sigma} for sigma in settings["sigmas"]]
     return [

@@ -27,7 +27,7 @@ def cells(settings: JsonObject) -> list[JsonDict]:
 
 
 def measure(cell: JsonObject) -> JsonDict:
-    """Return alignment(k) in all forms, about the mean and about the origin, and held-out R^2 beside it."""
+    """Return alignment(k) in all forms, about the mean and about the origin, and held-out R^2."""
     rows = task(cell)
     moments = rows.moments()
     axes, raw = principal_axes(moments), raw_axes(moments)

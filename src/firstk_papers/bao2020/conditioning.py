@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from firstk.orderings import NestedDropout, NonuniformL2, condition_number, hessian_extremes
+from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.instances import (
     extremes,
     floats,
@@ -22,7 +23,6 @@ from firstk_papers.frame.instances import (
     line,
     measuring,
     of_check,
-    prefix_weights,
     values,
     worst,
 )

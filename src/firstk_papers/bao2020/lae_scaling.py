@@ -27,7 +27,7 @@ def cells(settings: JsonObject) -> list[JsonDict]:
             kind = run["optimizer"] if on_moments(recipe) else "rows"
             most = settings.get("most_epochs_of", {}).get(run["model"], settings["most_epochs"])
             recipe["epochs"] = min(_most(run.get("epochs", settings[f"epochs_{kind}"]), k), most)
-            if recipe["epochs"]:  # none: this width is left out, and said to be
+            if recipe["epochs"]:  # none: this width is left out, and reported so
                 found.append(recipe | {"revision": REVISION})
     return found
 

@@ -1,8 +1,8 @@
-"""Data of the linear-autoencoder experiments as spectra and axes, and rows that have exactly those moments.
+"""Data of the linear-autoencoder experiments, as rows or as spectra and axes.
 
-A full batch of a linear autoencoder sees nothing of the data but their second moment, so a few rows with that moment
-stand for all; plain gradient steps, with momentum or not, are the same in every rotation of the inputs, so that
-moment may be diagonal. Adam's steps are not, and run in the coordinates of the data.
+A full batch of a linear autoencoder sees nothing of the data but their second moment; plain gradient steps, with
+momentum or not, are the same in every rotation of the inputs, so that the moment may be diagonal. Adam's steps are not,
+and run in the coordinates of the data.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ class Spectrum:
     values: np.ndarray
     axes: np.ndarray
 
-    def rows(self, own_coordinates: bool) -> np.ndarray:
-        """Return 2p rows of mean zero with this second moment: +-sqrt(p sigma_j^2) u_j, or along coordinate axes."""
-        p = len(self.values)
-        half = np.sqrt(p * self.values)[:, None] * (self.axes if own_coordinates else np.eye(p))
-        return np.vstack([half, -half])
+    def second_moment(self) -> np.ndarray:
+        """Return the second moment in the coordinates of the data."""
+        return (self.axes.T * self.values) @ self.axes
 
     def noise(self, k: int) -> float:
         """Return the best noise variance of a linear model of k factors: the mean of the eigenvalues past k."""

@@ -20,7 +20,7 @@ from firstk import Moments, NestedDropout, NonuniformL2, Rotation, UniformL2, Va
 from firstk.exceptions import RankWarning
 from firstk.metrics import axis_distance, subspace_distance
 from firstk_papers.bao2020.lae_spectra import Spectrum, rows_of, spectrum_of
-from firstk_papers.frame.instances import Diagonal, prefix_weights, step_view
+from firstk_papers.frame.hooks import Diagonal, prefix_weights, step_view
 from firstk_papers.frame.panels import rounded
 from firstk_papers.frame.types import JsonDict, JsonObject
 
@@ -188,7 +188,7 @@ def _moment_steps(
     """Return what gives the one step of an epoch on the second moment: its loss, and what the hooks see."""
     import torch
 
-    St = spectrum.values if diagonal else (spectrum.axes.T * spectrum.values) @ spectrum.axes
+    St = spectrum.values if diagonal else spectrum.second_moment()
     moment, weights = (torch.tensor(part, dtype=B.dtype) for part in (St, cum))
     gram, total = Diagonal(moment) if diagonal else moment, float(spectrum.values.sum())
     both, view = torch.minimum(weights[:, None], weights), step_view(B, A, gram, extras=extras)

@@ -7,6 +7,7 @@ import torch
 
 from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Variational
+from firstk_papers.frame.hooks import step_view
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
@@ -17,7 +18,6 @@ from firstk_papers.frame.instances import (
     measuring,
     of_check,
     relative,
-    step_view,
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings

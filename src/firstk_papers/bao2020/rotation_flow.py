@@ -15,6 +15,7 @@ from scipy.linalg import expm
 
 from firstk.metrics import axis_distance, paired_cosines
 from firstk.orderings import Rotation
+from firstk_papers.frame.hooks import step_view
 from firstk_papers.frame.instances import (
     biggest,
     extremes,
@@ -26,7 +27,6 @@ from firstk_papers.frame.instances import (
     of_check,
     orthogonal,
     relative,
-    step_view,
     values,
     worst,
 )

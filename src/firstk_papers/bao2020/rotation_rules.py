@@ -12,6 +12,7 @@ from scipy.linalg import expm
 from firstk.losses import FullPrefixReconstruction
 from firstk.orderings import Rotation
 from firstk_papers.bao2020.rotation_flow import rotation_field
+from firstk_papers.frame.hooks import step_view
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
@@ -24,7 +25,6 @@ from firstk_papers.frame.instances import (
     of_check,
     orthogonal,
     relative,
-    step_view,
     values,
     worst,
 )
@@ -58,7 +58,7 @@ def hebbian(W: np.ndarray, St: np.ndarray) -> np.ndarray:
 
 
 def augmented(W: np.ndarray, St: np.ndarray) -> np.ndarray:
-    """Return the rotation-augmented update as section 6.1 writes it: one term beside the Hebbian rule."""
+    """Return the rotation-augmented update as section 6.1 writes it: the Hebbian rule and one more term."""
     S = W @ St @ W.T
     return hebbian(W, St) - (S - np.diag(np.diag(S))) @ W / 2
 
@@ -108,7 +108,7 @@ def _conserved(cell: JsonObject, data: Problem, rng: np.random.Generator) -> Jso
     fitted = np.polyfit(np.log(sizes), np.log(changes), 1)[0]
     W = B
     descent = step(W, W.T, data.St, None)
-    own = hebbian(W, data.St) - descent[0] / 2  # beside the gradient of the loss at 1/2n
+    own = hebbian(W, data.St) - descent[0] / 2  # without the gradient of the loss at 1/2n
     drift = -float(np.sum((descent[0] + descent[1].T) * own))
     both = float(np.linalg.norm(descent[0] + descent[1].T) * np.linalg.norm(own))
     return {

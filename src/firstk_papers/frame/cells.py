@@ -38,7 +38,7 @@ class StudyError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """One cell of one study, and the experiment that asked for it first; what it gives does not depend on that."""
+    """One cell of one study, and the experiment that needs it first; its result does not depend on that."""
 
     study: str
     cell: JsonDict
@@ -113,7 +113,7 @@ def attempt(job: Job) -> tuple[JsonObject, float] | str:
     try:
         return part_of(job.study, "measure")(job.cell), time.perf_counter() - begun
     except (MissingDataError, MissingExtraError) as error:
-        # The cell has no part in it, and a study is given no folder and no leave to download.
+        # It does not depend on the cell, and a study has neither a folder nor a permission to download.
         return error.at_command_line
     except FirstkError as error:
         return f"{error.at_command_line} This was {job.shown}."
@@ -128,7 +128,7 @@ def one_thread() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker silently; the parent prints a message.
     threadpool_limits(1)
-    # What is loaded later (torch, numba) asks the environment.
+    # What is loaded later (torch, numba) reads the environment.
     os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")
 
 

@@ -26,7 +26,7 @@ _RULES: dict[str, tuple[str, Callable[[float, Sequence[float]], bool]]] = {
     "is": ("{}", lambda value, bounds: value is bounds[0]),
 }
 WIDENED = 0.5  # of a recorded spread, on each side: how far another run may lie outside before it counts as a change
-WORDS = {True: "held", False: "did not hold", None: "not evaluated"}
+WORDS = {True: "held", False: "did not hold", None: "not measured"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Claim:
         Whose claim it is.
     expect : dict
         The outcome that was seen, by tier: True, False, or where it depends on the run
-        ``{"depends": [lowest, highest], "runs": "3 kernels x 3 seeds"}``; a tier that is not named was not evaluated.
+        ``{"depends": [lowest, highest], "runs": "3 kernels x 3 seeds"}``; a tier that is not named was not measured.
     reading : str
         Our own comment on it.
     """
@@ -164,15 +164,15 @@ class Claim:
 
 
 def widened(spread: list[float]) -> tuple[float, float]:
-    """Return a spread with the room that another run is given.
+    """Return a spread with the margin that another run is allowed.
 
     Examples
     --------
     >>> widened([1.0, 2.0])
     (0.5, 2.5)
     """
-    room = WIDENED * (spread[1] - spread[0])
-    return spread[0] - room, spread[1] + room
+    margin = WIDENED * (spread[1] - spread[0])
+    return spread[0] - margin, spread[1] + margin
 
 
 @dataclass(frozen=True)
@@ -196,5 +196,5 @@ class ClaimResult:
 
     @property
     def outcome(self) -> bool | Literal["depends"] | None:
-        """What may be said of the claim: held, not held, not measured, or that it depends on the run."""
+        """The outcome of the claim: held, not held, not measured, or that it depends on the run."""
         return "depends" if self.depends and self.held is not None else self.held

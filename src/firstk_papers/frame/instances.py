@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from firstk.contracts import Ordering, View
 from firstk_papers.frame.panels import Series, rounded
 from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from torch import Tensor
 
 Data = TypeVar("Data")
 
@@ -69,7 +66,7 @@ def measuring(
     checks : mapping of str to callable
         Functions of the cell, the instance, and the generator that goes on where the instance was drawn.
     given : callable
-        What the checks take of the instance; all of it unless told.
+        What the checks take of the instance; by default all of it.
     """
 
     def measure(cell: JsonObject) -> JsonDict:
@@ -92,50 +89,6 @@ def increasing(d: int, below: float, rng: np.random.Generator) -> np.ndarray:
     """
     steps = rng.uniform(0.5, 1.5, d + 1)
     return below * np.cumsum(steps)[:-1] / steps.sum()
-
-
-def step_view(
-    B: Tensor,
-    A: Tensor,
-    St: Tensor | Diagonal | None,
-    *,
-    code: Tensor | None = None,
-    extras: Mapping[str, Tensor] | None = None,
-) -> View:
-    """Return what an ordering's hooks see, for tensors B (d, p), A (p, d) and the scatter St."""
-    encoder = SimpleNamespace(C=B, weight=B)
-    return View(SimpleNamespace(encoder=encoder, decoder=A, extras=extras or {}), code, St, None)
-
-
-class Diagonal:
-    """A diagonal matrix where a full one is expected: products from the right scale columns, exactly and cheaply."""
-
-    def __init__(self, values: Tensor):
-        self.values = values
-
-    def __rmatmul__(self, other: Tensor) -> Tensor:
-        return other * self.values
-
-    def cpu(self) -> Diagonal:
-        """Return a copy that numpy can read."""
-        return Diagonal(self.values.cpu())
-
-    def numpy(self) -> np.ndarray:
-        """Return the full matrix."""
-        return np.diag(self.values.numpy())
-
-
-class Weights(NamedTuple):
-    """Weights of the prefixes 1..d: `omega`, which sum to 1, and `cum`, the sums from k to d."""
-
-    omega: np.ndarray
-    cum: np.ndarray
-
-
-def prefix_weights(ordering: Ordering, d: int) -> Weights:
-    """Return the weights that an ordering gives the prefixes; uniform ones where it leaves them to the objective."""
-    weights = ordering.measure(d, "uniform")
-    return Weights(weights.omega, weights.cum)
 
 
 def of_check(results: Results, check: str) -> Results:

@@ -132,7 +132,7 @@ class Findings:
     Attributes
     ----------
     measures : dict
-        Named numbers or truths that claims refer to; None where this tier cannot tell.
+        Named numbers or truths that claims refer to; None where this tier does not measure it.
     panels : tuple of panels
         Drawn together as the figure of the experiment.
     notes : tuple of str

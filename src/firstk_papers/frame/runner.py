@@ -130,7 +130,7 @@ def run(
     figures : bool
         Draw them, too: about as long as the cells of the smoke tier take.
     progress : callable
-        Given the number of cells to do, returns what is told each one that is done.
+        Given the number of cells to do, returns a callback for each one that is done.
     """
     for place in (folder, folder / FOLDER):
         check_folder(place)  # before the work, not after it
@@ -185,7 +185,7 @@ def write(result: Result, folder: Path) -> None:
 
 
 def draw_all(records: list[Path], workers: int) -> None:
-    """Draw the figure of each record beside it, in `workers` processes; a single one is drawn here."""
+    """Draw the figure of each record next to it, in `workers` processes; a single one is drawn here."""
     if workers == 1 or len(records) < 2:
         for record in records:
             draw_record(record)

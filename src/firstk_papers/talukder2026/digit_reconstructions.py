@@ -85,7 +85,7 @@ def _classifier(rows: int) -> PrefixEncoder:
 
 
 def told(read: np.ndarray, y: np.ndarray, digits: Sequence[int]) -> float:
-    """Return how well some digits are told: the share of a digit's images read as it, less that of other images.
+    """Return how well some digits are recognized: the share of a digit's images read as it, less that of other images.
 
     1 is perfect and 0 is chance. A grey blur resembles the mean image, which is read as one and the same digit
     whatever it was: its hits alone would pass for recognition.

@@ -12,6 +12,7 @@ from scipy.linalg import eigh
 from firstk import FullPrefix, MonotoneL1, NonuniformL2, PrefixEncoder
 from firstk.losses import FullPrefixFisher, FullPrefixReconstruction
 from firstk.metrics import max_cosines, paired_cosines
+from firstk_papers.frame.hooks import prefix_weights, step_view
 from firstk_papers.frame.instances import (
     biggest,
     extremes,
@@ -21,9 +22,7 @@ from firstk_papers.frame.instances import (
     least,
     line,
     of_check,
-    prefix_weights,
     relative,
-    step_view,
     values,
     worst,
 )

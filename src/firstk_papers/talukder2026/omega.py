@@ -13,7 +13,7 @@ import numpy as np
 from firstk import Classification, Fisher, FullPrefix, Gradient, PrefixEncoder
 from firstk.data import load_banking77
 from firstk.metrics import paired_cosines
-from firstk_papers.frame.instances import prefix_weights
+from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
 from firstk_papers.frame.types import JsonDict, JsonObject, Results
 from firstk_papers.talukder2026.recovery import cell_of, table_1

@@ -1,4 +1,4 @@
-"""The gradient comparison of section 2.1: what each loss pulls on, and whether the task has a say in the order."""
+"""The gradient comparison of section 2.1: what each loss pulls on, and whether the order depends on the task."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from firstk import FullPrefix, MonotoneL1, NonuniformL2
 from firstk.losses import FullPrefixReconstruction
 from firstk_papers.bao2020.landscape import point
+from firstk_papers.frame.hooks import prefix_weights, step_view
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
@@ -20,9 +21,7 @@ from firstk_papers.frame.instances import (
     measuring,
     of_check,
     orthogonal,
-    prefix_weights,
     relative,
-    step_view,
     values,
 )
 from firstk_papers.frame.panels import Chart, Findings, Table, rounded

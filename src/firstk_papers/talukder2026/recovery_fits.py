@@ -28,7 +28,7 @@ from firstk import (
 from firstk.data import split, two_blocks
 from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
 from firstk_papers.datasets.images import images
-from firstk_papers.frame.instances import prefix_weights
+from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.panels import rounded
 from firstk_papers.frame.types import JsonDict, JsonObject
 
@@ -81,7 +81,7 @@ class Reference:
     spectrum : ndarray of shape (d + 1,)
         Eigenvalues; the last one is that of the first axis left out, 0 past the rank.
     shrinkage : float or None
-        Of Sw, where eps stands in input space.
+        Of Sw, where eps is in input space.
     """
 
     axes: np.ndarray
@@ -178,7 +178,7 @@ def solver_of(cell: JsonObject, losses: Losses) -> Gradient:
     if cell["method"] == "ours":
         every = {"trace_every": max(1, cell["length"] // TRACE)} if "length" in cell else {}
         return Gradient(watch=losses, epochs=cell.get("length", "auto"), **every)
-    # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay beside it does.
+    # The library divides omega by its sum. Adam does not see the size of a loss, but weight decay does.
     prefixes = {"full_prefix": cell["d"], "sparse_prefix": len(cell.get("prefixes", ()))}.get(cell["method"], 1)
     return Gradient(
         optimizer="adam",

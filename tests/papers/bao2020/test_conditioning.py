@@ -5,7 +5,7 @@ import pytest
 
 from firstk.orderings import NestedDropout
 from firstk_papers.bao2020 import conditioning
-from firstk_papers.frame.instances import prefix_weights
+from firstk_papers.frame.hooks import prefix_weights
 
 torch = pytest.importorskip("torch")
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from firstk_papers.bao2020 import landscape
-from firstk_papers.frame.instances import increasing, instance_cells, measuring, problem, step_view
+from firstk_papers.frame.hooks import step_view
+from firstk_papers.frame.instances import increasing, instance_cells, measuring, problem
 
 torch = pytest.importorskip("torch")
 
