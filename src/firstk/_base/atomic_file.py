@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from firstk.exceptions import InvalidInputError
 
@@ -106,7 +105,7 @@ def check_folder(folder: Path) -> None:
             pass
 
 
-def _check_replaceable(path: Any, target: Path, what: str, kinds: Collection[str]) -> None:
+def _check_replaceable(path: str | os.PathLike[str], target: Path, what: str, kinds: Collection[str]) -> None:
     """Refuse to destroy a saved model, or a file of another kind."""
     config = target.parent / _MODEL_FILE
     if config.is_file() and _MODEL_MARK in config.read_bytes():
@@ -154,7 +153,7 @@ def _free_name(target: Path, ending: str) -> Path:
     return target.parent / f"{_stem(target)}{os.getpid()}-{secrets.token_hex(8)}{ending}"
 
 
-def _new(target: Path, make: Callable[[Path], Any]) -> Path:
+def _new(target: Path, make: Callable[[Path], object]) -> Path:
     """Make a temporary file or folder that was not there before."""
     for _ in range(_ATTEMPTS):
         temporary = _free_name(target, _PARTIAL)
@@ -267,7 +266,7 @@ def _exchange(a: Path, b: Path) -> bool:
 
 
 @cache
-def _renameat2() -> Any:
+def _renameat2() -> Callable[..., int] | None:
     """Return Linux's own rename, or None elsewhere."""
     import ctypes
     import sys

@@ -11,12 +11,13 @@ import importlib.util
 import numbers
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk.exceptions import InvalidInputError, MissingExtraError
 
@@ -24,7 +25,7 @@ from firstk.exceptions import InvalidInputError, MissingExtraError
 _SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
 
-def bad_parameter(name: str, owner: str, allowed: str, got: Any) -> InvalidInputError:
+def bad_parameter(name: str, owner: str, allowed: str, got: object) -> InvalidInputError:
     """Build the error for a parameter outside its range.
 
     Examples
@@ -35,19 +36,19 @@ def bad_parameter(name: str, owner: str, allowed: str, got: Any) -> InvalidInput
     return InvalidInputError(f"The '{name}' parameter of {owner} must be {allowed}. Got {got!r} instead.")
 
 
-def is_int(value: Any) -> bool:
+def is_int(value: object) -> TypeGuard[int]:
     """Tell whether `value` is an integer; booleans are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def is_real(value: Any) -> bool:
+def is_real(value: object) -> TypeGuard[float]:
     """Tell whether `value` is a finite real number; booleans are not."""
     return (
         isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
     )
 
 
-def check_prefix(k: Any, d: int, owner: str) -> int:
+def check_prefix(k: object, d: int, owner: str) -> int:
     """Return prefix length `k` as an int in [1, d]; None means the whole code."""
     if k is None:
         return d
@@ -56,7 +57,7 @@ def check_prefix(k: Any, d: int, owner: str) -> int:
     return int(k)
 
 
-def check_choice(value: Any, choices: Collection[str], name: str, owner: str) -> str:
+def check_choice(value: object, choices: Collection[str], name: str, owner: str) -> str:
     """Return `value` if it is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise bad_parameter(name, owner, "one of " + ", ".join(repr(c) for c in sorted(choices)), value)
@@ -76,15 +77,14 @@ def resolve_member(value: Any, members: Mapping[str, Any], name: str, example: s
     return value
 
 
-def check_fraction(value: Any, name: str, owner: str, *, open_left: bool = False) -> float:
+def check_fraction(value: object, name: str, owner: str, *, open_left: bool = False) -> float:
     """Return `value` as a float in [0, 1], or in (0, 1] with `open_left`."""
-    low_ok = is_real(value) and (value > 0 if open_left else value >= 0)
-    if not low_ok or value > 1:
+    if not is_real(value) or not 0 <= value <= 1 or (open_left and value == 0):
         raise bad_parameter(name, owner, f"a number in {'(' if open_left else '['}0, 1]", value)
     return float(value)
 
 
-def check_non_negative(value: Any, name: str, owner: str) -> float:
+def check_non_negative(value: object, name: str, owner: str) -> float:
     """Return `value` as a finite float that is not negative."""
     if not is_real(value) or value < 0:
         raise bad_parameter(name, owner, "a finite number that is not negative", value)
@@ -150,7 +150,7 @@ def some_rows(rows: Sequence[int] | np.ndarray) -> str:
     return ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
 
 
-def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> None:
+def check_same_length(a: Sized, b: Sized, name_a: str, name_b: str, owner: str) -> None:
     """Refuse two arguments whose numbers of rows differ."""
     if len(a) != len(b):
         raise InvalidInputError(
@@ -183,7 +183,7 @@ def explaining_small_numbers(X: Any, owner: str = "fit") -> Iterator[None]:
         raise
 
 
-def check_no_nul(values: Any, owner: str) -> None:
+def check_no_nul(values: Iterable[object], owner: str) -> None:
     """Raise InvalidInputError for text that ends in a NUL character, which numpy drops: two labels would become one."""
     for i, value in enumerate(values):
         if isinstance(value, str) and value.endswith("\0"):
@@ -193,7 +193,7 @@ def check_no_nul(values: Any, owner: str) -> None:
             )
 
 
-def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
+def check_weights(weights: ArrayLike | None, n: int, owner: str) -> np.ndarray | None:
     """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
     if weights is None:
         return None

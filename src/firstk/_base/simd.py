@@ -9,16 +9,24 @@ strides: arrays are one-dimensional and contiguous, and padded to a multiple of 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import extending
 from numba.core import cgutils, types
+from numba.core.base import BaseContext
+from numba.core.datamodel import DataModelManager
+from numba.core.typing import Context, Signature
 from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
 LANES = 16
+# Values of arguments in the code that is made, and what numba asks of an intrinsic: its types, and what makes its code.
+Values = Sequence[ir.Value]
+Intrinsic = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
+# Compiled code calls an intrinsic with numbers, and not with their types as it is written.
 intrinsic: Any = extending.intrinsic
 _INT32 = ir.IntType(32)
 
@@ -37,7 +45,7 @@ def _vector_of(dtype: types.Float) -> ir.VectorType:
 
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Vector):
+    def __init__(self, dmm: DataModelManager, fe_type: Vector):
         super().__init__(dmm, fe_type, _vector_of(fe_type.dtype))
 
 
@@ -49,7 +57,7 @@ def _constant(vector: ir.VectorType, value: float | int) -> ir.Constant:
     return ir.Constant(vector, [value] * vector.count)
 
 
-def _fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
+def _fma(builder: ir.IRBuilder, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
     # fmuladd, not fma: on a machine without the instruction it becomes a product and a sum, not a call.
     kind = x.type
     name = f"llvm.fmuladd.v{LANES}f{32 if kind.element == ir.FloatType() else 64}"
@@ -57,26 +65,28 @@ def _fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [x, y, z])
 
 
-def _larger(builder: Any, x: Any, y: Any) -> Any:
+def _larger(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     return builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
 
-def _pointer(context: Any, builder: Any, array: Any, value: Any, index: Any) -> Any:
+def _pointer(
+    context: BaseContext, builder: ir.IRBuilder, array: types.Array[types.Float], value: ir.Value, index: ir.Value
+) -> ir.Value:
     data = make_array(array)(context, builder, value).data
     return builder.bitcast(builder.gep(data, [index]), _vector_of(array.dtype).as_pointer())
 
 
 @intrinsic
-def load(typing: Any, array: Any, index: Any) -> Any:
+def load(typing: Context, array: types.Array[types.Float], index: types.Integer) -> Intrinsic:
     """Return the `LANES` numbers of `array` from `index` on."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.load(_pointer(context, builder, array, *args), align=array.dtype.bitwidth // 8)
 
     return Vector(array.dtype)(array, types.intp), code
 
 
-def _entry(context: Any, builder: Any, array: Any, args: Any) -> Any:
+def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array[types.Float], args: Values) -> ir.Value:
     """Address of an entry of a contiguous matrix."""
     matrix = make_array(array)(context, builder, args[0])
     width = builder.extract_value(matrix.shape, 1)
@@ -84,10 +94,10 @@ def _entry(context: Any, builder: Any, array: Any, args: Any) -> Any:
 
 
 @intrinsic
-def load_wide(typing: Any, array: Any, row: Any, index: Any) -> Any:
+def load_wide(typing: Context, array: types.Array[types.Float], row: types.Integer, index: types.Integer) -> Intrinsic:
     """Return the `LANES` float32 of row `row` of a contiguous matrix from `index` on, as float64."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         entry = _entry(context, builder, array, args)
         narrow = builder.load(builder.bitcast(entry, _vector_of(array.dtype).as_pointer()), align=4)
         return builder.fpext(narrow, _vector_of(types.float64))
@@ -96,10 +106,10 @@ def load_wide(typing: Any, array: Any, row: Any, index: Any) -> Any:
 
 
 @intrinsic
-def prefetch(typing: Any, array: Any, row: Any, index: Any) -> Any:
+def prefetch(typing: Context, array: types.Array[types.Float], row: types.Integer, index: types.Integer) -> Intrinsic:
     """Ask for the cache line of one number of a contiguous matrix, and do not wait for it."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
@@ -111,10 +121,10 @@ def prefetch(typing: Any, array: Any, row: Any, index: Any) -> Any:
 
 
 @intrinsic
-def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
+def store(typing: Context, array: types.Array[types.Float], index: types.Integer, vector: Vector) -> Intrinsic:
     """Write `vector` to `array` from `index` on."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         pointer = _pointer(context, builder, array, args[0], args[1])
         builder.store(args[2], pointer, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
@@ -123,10 +133,10 @@ def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
 
 
 @intrinsic
-def splat(typing: Any, x: Any) -> Any:
+def splat(typing: Context, x: types.Float) -> Intrinsic:
     """Return a vector with `x` in every lane."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind = _vector_of(x)
         undefined = ir.Constant(kind, ir.Undefined)
         one = builder.insert_element(undefined, args[0], ir.Constant(_INT32, 0))
@@ -137,40 +147,40 @@ def splat(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
-def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
+def fma(typing: Context, x: Vector, y: Vector, z: Vector) -> Intrinsic:
     """Return x y + z."""
     return x(x, x, x), lambda context, builder, signature, args: _fma(builder, *args)
 
 
 @intrinsic
-def add(typing: Any, x: Any, y: Any) -> Any:
+def add(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return x + y."""
     return x(x, x), lambda context, builder, signature, args: builder.fadd(*args)
 
 
 @intrinsic
-def sub(typing: Any, x: Any, y: Any) -> Any:
+def sub(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return x - y."""
     return x(x, x), lambda context, builder, signature, args: builder.fsub(*args)
 
 
 @intrinsic
-def mul(typing: Any, x: Any, y: Any) -> Any:
+def mul(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return x y."""
     return x(x, x), lambda context, builder, signature, args: builder.fmul(*args)
 
 
 @intrinsic
-def larger(typing: Any, x: Any, y: Any) -> Any:
+def larger(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return the larger of x and y in each lane."""
     return x(x, x), lambda context, builder, signature, args: _larger(builder, *args)
 
 
 @intrinsic
-def above(typing: Any, x: Any, y: Any) -> Any:
+def above(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return which lanes of x exceed those of y, as bits: lane i is bit i."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         lanes = builder.fcmp_ordered(">", *args)
         return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), _INT32)
 
@@ -178,16 +188,16 @@ def above(typing: Any, x: Any, y: Any) -> Any:
 
 
 @intrinsic
-def lowest_bit(typing: Any, bits: Any) -> Any:
+def lowest_bit(typing: Context, bits: types.Integer) -> Intrinsic:
     """Return the place of the lowest bit that is set; at least one must be."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.zext(builder.cttz(args[0], ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
 
     return types.int64(types.uint32), code
 
 
-def _fold(builder: Any, vector: Any, combine: Any) -> Any:
+def _fold(builder: ir.IRBuilder, vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
     """Combine the lanes by halves, so that the depth is log2(LANES)."""
     while vector.type.count > 1:
         half = vector.type.count // 2
@@ -199,13 +209,13 @@ def _fold(builder: Any, vector: Any, combine: Any) -> Any:
 
 
 @intrinsic
-def sum_lanes(typing: Any, x: Any) -> Any:
+def sum_lanes(typing: Context, x: Vector) -> Intrinsic:
     """Return the sum of the lanes."""
     return x.dtype(x), lambda context, builder, signature, args: _fold(builder, args[0], builder.fadd)
 
 
 @intrinsic
-def max_lanes(typing: Any, x: Any) -> Any:
+def max_lanes(typing: Context, x: Vector) -> Intrinsic:
     """Return the largest lane."""
     return x.dtype(x), lambda context, builder, signature, args: _fold(
         builder, args[0], lambda low, high: _larger(builder, low, high)
@@ -224,7 +234,7 @@ _EXP2 = {32: (_POWERS_32, 1.5 * 2.0**23, -125.0, 23), 64: (_POWERS_64, 1.5 * 2.0
 
 
 @intrinsic
-def exp2(typing: Any, x: Any) -> Any:
+def exp2(typing: Context, x: Vector) -> Intrinsic:
     """Return 2^x, and 2^-125 (float64: 2^-1021) for everything below that; NaN stays NaN.
 
     2^x = 2^r 2^f with r the nearest integer. Adding 1.5 * 2^23 rounds x to r and leaves r in the low bits,
@@ -232,7 +242,7 @@ def exp2(typing: Any, x: Any) -> Any:
     """
     (*rest, last), magic, lowest, shift = _EXP2[x.dtype.bitwidth]
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind, integers = _vector_of(x.dtype), _integers(x.dtype)
         low, high = _constant(kind, lowest), _constant(kind, magic)
         t = builder.select(builder.fcmp_ordered("<", args[0], low), low, args[0])
@@ -252,14 +262,14 @@ _LOG2 = {32: (5, 23), 64: (11, 52)}
 
 
 @intrinsic
-def log2(typing: Any, x: Any) -> Any:
+def log2(typing: Context, x: Vector) -> Intrinsic:
     """Return log2(x) for positive, finite, normal x.
 
     x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2 m = 2/ln 2 artanh r, r = (m - 1)/(m + 1), |r| < 0.172.
     """
     terms, bits = _LOG2[x.dtype.bitwidth]
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         kind, integers = _vector_of(x.dtype), _integers(x.dtype)
         one = _constant(kind, 1.0)
         # The bits of sqrt(1/2) split every binade at sqrt(2) instead of at 2.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
@@ -223,7 +224,7 @@ class Format:
     survey: Callable[[Path, Sequence[str]], tuple[int, frozenset[str]]] | None = None
 
 
-def float_type(dtype: Any) -> np.dtype:
+def float_type(dtype: DTypeLike) -> np.dtype:
     """Return the float type in which numbers of `dtype` are read: their own if they are floats."""
     dtype = np.dtype(dtype)
     if dtype.kind == "f" and dtype.itemsize in (2, 4, 8):
@@ -231,7 +232,7 @@ def float_type(dtype: Any) -> np.dtype:
     return np.dtype(np.float32 if dtype.name in _SMALL_INTEGERS else np.float64)
 
 
-def unreadable(path: Any, why: str, way_out: str = "Write it again, or give another file") -> InvalidInputError:
+def unreadable(path: object, why: str, way_out: str = "Write it again, or give another file") -> InvalidInputError:
     """Build the error for a file that is there and cannot be used."""
     return InvalidInputError(f"Cannot read vectors from '{path}': {why}. {way_out}.")
 
@@ -245,7 +246,7 @@ def no_room(form: str, holds: str, name: str) -> InvalidInputError:
 
 
 @contextmanager
-def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> Iterator[None]:
+def reading(path: object, name: str, broken: tuple[type[BaseException], ...]) -> Iterator[None]:
     """Turn what a library says about a damaged file into a sentence."""
     try:
         yield
@@ -258,7 +259,7 @@ def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> It
 
 
 @contextmanager
-def reading_unchanged(path: Any, stamp: Stamp | None) -> Iterator[None]:
+def reading_unchanged(path: Path, stamp: Stamp | None) -> Iterator[None]:
     """Raise InvalidInputError if a file is not what it was when its stamp was taken; None: no file."""
     if stamp is None:
         yield
@@ -275,7 +276,9 @@ def reading_unchanged(path: Any, stamp: Stamp | None) -> Iterator[None]:
     stamp.check(path)
 
 
-def ragged(path: Any, width: int, rows: Any, lengths: Any) -> InvalidInputError:
+def ragged(
+    path: object, width: int, rows: Sequence[int] | np.ndarray, lengths: Sequence[int] | np.ndarray
+) -> InvalidInputError:
     """Build the error for vectors of different lengths."""
     has = "has" if len(rows) == 1 else "have"
     return unreadable(

@@ -14,7 +14,17 @@ import numpy as np
 
 from firstk._base import tensors as _tensors
 from firstk._base.atomic_file import atomic_folder, current, restore, write_new
-from firstk.encoder.storage.manifest import CARD, CONFIG, TENSORS, Manifest, check_extra_name, checksum, claims, parse
+from firstk.encoder.storage.manifest import (
+    CARD,
+    CONFIG,
+    TENSORS,
+    Config,
+    Manifest,
+    check_extra_name,
+    checksum,
+    claims,
+    parse,
+)
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 _Read = TypeVar("_Read")
@@ -75,10 +85,10 @@ def model_files(
     return trusted | {CARD: card.encode("utf-8", "replace"), CONFIG: manifest.payload()}
 
 
-def _encoded(name: str, text: Any) -> bytes:
+def _encoded(name: str, text: object) -> bytes:
     try:
-        return text.encode("utf-8")
-    except (AttributeError, UnicodeEncodeError):
+        return str.encode(text, "utf-8")  # type: ignore[arg-type]
+    except (TypeError, UnicodeEncodeError):
         raise InvalidInputError(
             f"The extra file '{name}' of a model must be a str. Got {type(text).__name__}."
         ) from None
@@ -128,12 +138,12 @@ def _holds_only_a_model(folder: Path) -> bool:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_model(path: str | Path) -> tuple[Config, dict[str, np.ndarray]]:
     """Read a model folder, or raise an error message that says why it is none."""
     return _steadily(path, lambda folder: _model(lambda name: _bytes_of(folder / name), folder))
 
 
-def parse_model(files: Mapping[str, bytes], where: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[str, np.ndarray]]:
     """Do what `read_model` does with files that are in memory; an error message calls their place `where`."""
     return _model(files.get, Path(where))
 
@@ -172,7 +182,7 @@ def _steadily(path: str | Path, read: Callable[[Path], _Read]) -> _Read:
     return read(current(Path(path)))
 
 
-def _identity(folder: Path) -> tuple[Any, ...]:
+def _identity(folder: Path) -> tuple[object, ...]:
     try:
         found = folder.stat()
     except (OSError, ValueError):
@@ -180,7 +190,7 @@ def _identity(folder: Path) -> tuple[Any, ...]:
     return folder, found.st_dev, found.st_ino, found.st_ctime_ns
 
 
-def _model(get: Callable[[str], bytes | None], folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _model(get: Callable[[str], bytes | None], folder: Path) -> tuple[Config, dict[str, np.ndarray]]:
     manifest = _manifest(get, folder)
     payload = _trusted(get(TENSORS), folder, TENSORS, manifest)
     from safetensors import SafetensorError

@@ -32,7 +32,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_facts(config: Mapping[str, Any], path: Any) -> None:
+def check_facts(config: Mapping[str, Any], path: object) -> None:
     """Refuse facts that are missing, of a wrong type, or that contradict one another."""
     damaged = f"'{path}' is a damaged firstk model"
     for name, kinds in (_REQUIRED | _OPTIONAL).items():
