@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROWS, PAIRS = ("X", "y", "weight"), ("left", "right", "scores")
 
 
-def checked(objective: Objective, batch: Any) -> dict[str, Any] | None:
+def checked(objective: Objective, batch: object) -> dict[str, Any] | None:
     """Return a batch as the objective takes it; None where it has no rows, or all of them have weight zero.
 
     Parameters
@@ -55,7 +55,7 @@ def checked(objective: Objective, batch: Any) -> dict[str, Any] | None:
     return rows
 
 
-def named(batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+def named(batch: object, names: tuple[str, ...]) -> Mapping[str, Any]:
     """Return a batch as a mapping from names to columns."""
     if isinstance(batch, Mapping):
         if not set(names[:1]) <= set(batch) <= set(names):

@@ -41,7 +41,7 @@ class Batch:
     """
 
     vectors: np.ndarray
-    columns: Mapping[str, Any]
+    columns: Mapping[str, np.ndarray]
     rows: np.ndarray
     dropped: int = 0
 
@@ -132,7 +132,7 @@ class Carried(Mapping[str, np.ndarray]):
         """Return the rows `kept`."""
 
 
-def exactly(columns: Mapping[str, Any], name: str) -> np.ndarray:
+def exactly(columns: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """Return a column as it is stored, for a writer."""
     return columns.exact(name) if isinstance(columns, Carried) else np.asarray(columns[name])
 
@@ -173,7 +173,7 @@ class Reader(Protocol):
     def count(self) -> int:
         """Return the number of rows."""
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time, in order, in bounded memory.
 
         A missing number is NaN. Rows of the wrong length are refused here, as only a reader sees them.
@@ -183,7 +183,7 @@ class Reader(Protocol):
 class Writer(Protocol):
     """One file that is being written, under a name that nobody else reads."""
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows."""
 
     def close(self) -> None:

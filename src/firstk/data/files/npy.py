@@ -101,7 +101,7 @@ class NpyReader:
         """Return the number of rows."""
         return len(self._array)
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield at most `size` rows at a time."""
         for start in range(0, len(self._array), size):
             yield self._array[start : start + size].astype(self.facts.dtype, copy=False), {}
@@ -116,7 +116,7 @@ class NpyWriter:
         self._file: BinaryIO = path.open("wb")
         self._file.write(b" " * _HEADER)
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows."""
         self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data)
         self._rows += len(vectors)

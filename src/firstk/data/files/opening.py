@@ -68,7 +68,7 @@ class Shard:
         with reading_unchanged(self.path, self.stamp):
             return self.format.survey(self.path, columns)
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         with reading_unchanged(self.path, self.stamp):
             blocks = self.open().blocks(size, columns)
@@ -171,7 +171,7 @@ class VectorTable:
                     yield self._checked(vectors, held, at)
                 at += len(vectors)
 
-    def _checked(self, vectors: np.ndarray, columns: Mapping[str, Any], start: int) -> Batch:
+    def _checked(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray], start: int) -> Batch:
         """Return a batch without NaN: refused with the numbers of its rows, or without those rows."""
         if vectors.shape[1] != self.facts.width:  # a block in which every vector is missing
             vectors = np.full((len(vectors), self.facts.width), np.nan, self.dtype)
@@ -244,7 +244,7 @@ def open_vectors(
     return VectorTable(str(path), [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
 
 
-def find_files(path: Any) -> list[Path]:
+def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
     place = Path(path).expanduser()
     if place.is_dir():
@@ -265,7 +265,7 @@ def find_files(path: Any) -> list[Path]:
     return sorted(found, key=_natural)
 
 
-def _natural(path: Path) -> list[Any]:
+def _natural(path: Path) -> list[tuple[int, str]]:
     """Sort shard-2 before shard-10."""
     parts = re.split(r"(\d+)", str(path))
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
@@ -299,7 +299,7 @@ def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~np.isfinite(vectors).all(axis=1))
 
 
-def _kept(columns: Mapping[str, Any], kept: np.ndarray) -> Mapping[str, Any]:
+def _kept(columns: Mapping[str, np.ndarray], kept: np.ndarray) -> Mapping[str, np.ndarray]:
     if isinstance(columns, Carried):
         return columns.take(kept)
     return {name: part[kept] for name, part in columns.items()}

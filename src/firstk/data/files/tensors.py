@@ -84,7 +84,7 @@ class TensorReader:
         """Return the number of rows."""
         return self._rows
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield at most `size` rows at a time."""
         if not self._rows:
             return
@@ -155,7 +155,7 @@ class TensorWriter:
         self._file: BinaryIO = path.open("wb")
         self._file.write(b" " * (8 + self._room))
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; the other columns wait in memory."""
         self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data)
         self._rows += len(vectors)

@@ -141,7 +141,7 @@ class TextReader:
         with reading(self.path, "text", _BROKEN):
             return max(0, sum(1 for _ in self._lines()) - 1)
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         step = max(1, min(size, _CELLS // len(self._names)))
         with reading(self.path, "text", _BROKEN):
@@ -364,7 +364,7 @@ class TextWriter:
         coordinates = [f"{layout.vectors}_{j:0{digits}d}" for j in range(layout.width)]
         self._rows.writerow([*coordinates, *layout.columns])
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; a number has the fewest digits that give it back."""
         # A float16 or float32 turned into a float of Python would show digits that it does not have.
         cells = vectors.astype(str) if vectors.dtype.itemsize < 8 else vectors

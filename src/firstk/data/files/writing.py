@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_no_nul, check_same_length
@@ -18,9 +18,9 @@ from firstk.exceptions import InvalidInputError
 
 
 def write_vectors(
-    path: Any,
-    vectors: Any,
-    columns: Mapping[str, Any] | None = None,
+    path: str | Path,
+    vectors: ArrayLike,
+    columns: Mapping[str, np.ndarray | Sequence[object]] | None = None,
     *,
     name: str = PLAIN_NAME,
     metadata: Mapping[str, str] | None = None,
@@ -55,7 +55,7 @@ def write_vectors(
 
 
 @contextmanager
-def creating(path: Any, layout: Layout) -> Iterator[Writer]:
+def creating(path: str | Path, layout: Layout) -> Iterator[Writer]:
     """Give a writer, and put the file in place when the block ends well; otherwise leave nothing."""
     target, form = Path(path).expanduser(), format_of(path)
     check_columns(form, target, layout)
@@ -69,7 +69,7 @@ def creating(path: Any, layout: Layout) -> Iterator[Writer]:
             raise
 
 
-def check_columns(form: Format, path: Any, layout: Layout) -> None:
+def check_columns(form: Format, path: object, layout: Layout) -> None:
     """Refuse names that clash, and columns that the format has no room for."""
     if layout.vectors in layout.columns:
         raise InvalidInputError(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
@@ -86,7 +86,7 @@ def check_columns(form: Format, path: Any, layout: Layout) -> None:
         )
 
 
-def fitting_columns(form: Format, columns: Sequence[str], sample: Mapping[str, Any]) -> tuple[str, ...]:
+def fitting_columns(form: Format, columns: Sequence[str], sample: Mapping[str, np.ndarray]) -> tuple[str, ...]:
     """Return the columns that a format can hold, judged by a sample of each."""
     if form.holds == "anything":
         return tuple(columns)
