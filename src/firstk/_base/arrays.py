@@ -20,7 +20,7 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.input_file import check_regular
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
-# Version 1 had no checksum, and is refused.
+# Version 1 had no checksum, and is not read.
 FORMAT = "firstk arrays 2"
 _LAST_CHARACTER = 0x10FFFF
 

@@ -1,7 +1,7 @@
-"""Argument checks, and the exceptions that own their sentences.
+"""Checks of arguments, and the error messages that they raise.
 
-Every refusal has one shape: what was wrong, the number, the way out. The sentences live here, so that
-the same mistake reads the same wherever it is made.
+Every message has three parts: what was wrong, the number, the way out. They are written here, so that the same mistake
+reads the same wherever it is made.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_non_negative(value: object, name: str, owner: str) -> float:
     return float(value)
 
 
-def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
+def check_matrix(X: ArrayLike, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
     """Return `X` as a finite two-dimensional float array, never copying float32 or float64.
 
     Parameters
@@ -99,7 +99,7 @@ def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = Non
     X : array-like of shape (n, p)
         float32 and float64 are kept, every other number becomes float64 (float16: float32).
     owner, name : str
-        What the sentence of an error calls the caller and the argument.
+        What an error message calls the caller and the argument.
     width : int, optional
         The number of columns that is required.
     """
@@ -131,7 +131,7 @@ def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = Non
 
 
 def check_finite(X: np.ndarray, owner: str, name: str = "X") -> None:
-    """Refuse NaN and infinities, naming the first rows that hold them."""
+    """Raise InvalidInputError for NaN and infinities, with the first rows that hold them."""
     # One sum is finite when all entries are (and do not overflow): the slow search runs only on suspicion.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum(dtype=X.dtype if X.dtype == np.float32 else np.float64)):
@@ -151,7 +151,7 @@ def some_rows(rows: Sequence[int] | np.ndarray) -> str:
 
 
 def check_same_length(a: Sized, b: Sized, name_a: str, name_b: str, owner: str) -> None:
-    """Refuse two arguments whose numbers of rows differ."""
+    """Check that two arguments have as many rows."""
     if len(a) != len(b):
         raise InvalidInputError(
             f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."

@@ -94,7 +94,7 @@ def strict_json(text: str | bytes) -> Any:
     Raises
     ------
     ValueError
-        That says in a few words what is wrong.
+        With a few words on what is wrong.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How many bits a coordinate of a stored code gets: float32, float16, int8 or one.
 
-Cutting a code and rounding it are two ways to pay less for the same vector, so they are judged together. Rounding
+Cutting a code and rounding it are two ways to pay less for the same vector, so they are evaluated together. Rounding
 acts on each coordinate alone: a stored code can still be cut, at any k (one bit a coordinate: at whole bytes).
 """
 
@@ -46,7 +46,7 @@ class Precision(Protocol):
     def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes as float32."""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return what `restore` needs, as plain Python objects: ``read_precision`` takes it back."""
 
 
@@ -72,20 +72,20 @@ class Floating:
         return self
 
     def quantise(self, Z: ArrayLike) -> np.ndarray:
-        """Return codes in this type; numbers beyond its range are refused."""
+        """Return codes in this type; raise InvalidInputError for numbers beyond its range."""
         Z = check_matrix(Z, f"{self.name}.quantise", "Z")
         _largest(Z, self.name)
         return Z.astype(self.name)
 
     def clipped(self, Z: ArrayLike) -> int:
-        """Return 0: what has no room is refused."""
+        """Return 0: numbers beyond the range raise an error."""
         return 0
 
     def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes as float32."""
         return _checked_stored(stored, self.name, self.name).astype(np.float32)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the name: there is nothing else to know."""
         return {"precision": self.name}
 
@@ -133,7 +133,7 @@ class Int8:
         scale = np.float32(_fitted(self.scale, self.name))
         return _checked_stored(stored, self.name, "int8").astype(np.float32) * scale
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the scale."""
         return {"precision": self.name, "scale": _fitted(self.scale, self.name)}
 
@@ -185,7 +185,7 @@ class Binary:
         bits = np.unpackbits(stored, axis=1, count=len(mean)).view(bool)
         return np.where(bits, (mean + scale).astype(np.float32), (mean - scale).astype(np.float32))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the means and the scale."""
         return {"precision": self.name, "mean": _fitted(self.mean, self.name).tolist(), "scale": self.scale}
 
@@ -204,7 +204,7 @@ def resolve_precision(name: object, owner: str) -> Precision:
 
 
 def read_precision(record: object) -> Precision:
-    """Return the fitted precision that ``record()`` describes; anything else is refused with a sentence."""
+    """Return the fitted precision that ``record()`` describes; raise InvalidInputError for anything else."""
     known = {"float32": set[str](), "float16": set[str](), "int8": {"scale"}, "binary": {"mean", "scale"}}
     values = dict(record) if isinstance(record, Mapping) else {}
     name = values.pop("precision", None)
@@ -234,7 +234,7 @@ def _fitted(value: Any, name: str) -> Any:
 
 
 def _largest(Z: np.ndarray, name: str) -> float:
-    """Return the largest absolute entry; refuse one beyond what a float type holds (codes are restored as float32)."""
+    """Return the largest absolute entry; raise if a float type cannot hold it (codes are restored as float32)."""
     largest, limit = float(np.abs(Z).max()), float(np.finfo(name).max)
     if largest > limit:
         wider = ", or use float32" if name == "float16" and largest <= np.finfo(np.float32).max else ""
@@ -251,7 +251,7 @@ def _checked_k(k: object) -> int:
 
 
 def _checked_stored(stored: ArrayLike, name: str, dtype: str, width: int | None = None) -> np.ndarray:
-    """Refuse what this precision cannot have stored."""
+    """Raise InvalidInputError for what this precision cannot have stored."""
     stored = np.asarray(stored)
     if stored.dtype != np.dtype(dtype) or stored.ndim != 2 or (width is not None and stored.shape[1] != width):
         wanted = f"(n, {width})" if width is not None else "(n, k)"

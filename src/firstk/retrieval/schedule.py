@@ -16,7 +16,7 @@ from firstk.exceptions import InvalidInputError
 
 
 class OrderWarning(UserWarning):
-    """The order of the coordinates does not help the search: prefixes say no more than any other coordinates."""
+    """The order of the coordinates does not help the search: prefixes find no more than any other coordinates would."""
 
 
 class Stage(NamedTuple):
@@ -108,7 +108,7 @@ def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: An
 
 
 def check_request(n_neighbors: Any, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
-    """Return how many neighbors to look for; refuse what the store or the schedule cannot give."""
+    """Return how many neighbors to look for; raise InvalidInputError if the store or the schedule cannot give them."""
     if rows == 0:
         raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
     n = schedule.n_neighbors if n_neighbors is None else n_neighbors

@@ -1,8 +1,8 @@
-"""Columns that stand in a file of their own, beside the vectors: labels, targets, pairs.
+"""Columns in a file of their own: labels, targets, pairs.
 
 Such a file need not hold vectors. It has any of the formats, or is plain text with an entry a line (``.txt``). Columns
 are held in memory, but for those of npy files, whose rows are read as they are asked for. A file that changes between
-two columns is refused, as their entries would not belong together.
+two columns raises an error, as their entries would not belong together.
 """
 
 from __future__ import annotations

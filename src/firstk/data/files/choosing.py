@@ -39,7 +39,7 @@ def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     Parameters
     ----------
     path : path
-        For the sentences.
+        For error messages.
     kinds : mapping of str to str
         Of each column: "vector" (lists of floats), "list" (lists of whole numbers, which may be tokens), "number" or
         "other".
@@ -79,7 +79,7 @@ def several(path: object, found: Sequence[str]) -> InvalidInputError:
 
 
 def check_rows(path: object, shapes: Mapping[str, tuple[int, ...]], vectors: str, rows: int) -> None:
-    """Refuse labels that are not as many as the vectors."""
+    """Check that there are as many labels as vectors."""
     for name, shape in shapes.items():
         if shape[:1] != (rows,):
             raise unreadable(

@@ -1,7 +1,7 @@
-"""What a format of vectors must be able to do: the whole of `firstk.data.files` on one page.
+"""The contract of a file format: all of `firstk.data.files` on one page.
 
 A file of vectors is a table in which one column is a vector. A format opens such a file for reading in blocks, and
-creates one for writing in blocks; everything else (shards, NaN, whole files or none) is done once for all formats.
+creates one for writing in blocks; everything else (shards, NaN, atomic writes) is done once for all formats.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Layout:
     columns : tuple of str
         Names of the other columns.
     metadata : mapping of str to str
-        Facts that travel in the file, where the format has a place for them.
+        Facts that are stored in the file, where the format has a place for them.
     """
 
     vectors: str
@@ -118,7 +118,7 @@ class Loaded(Mapping[str, Any]):
 
 
 class Carried(Mapping[str, np.ndarray]):
-    """Columns of some rows that may be looked at, and passed on to another file: the second must change nothing.
+    """Columns of some rows that may be computed with, or written to another file, which must change nothing.
 
     ``columns[name]`` is what a command computes with, such as numbers in place of text.
     """
@@ -154,7 +154,7 @@ class Facts:
     columns : tuple of str
         Names of the other columns.
     metadata : mapping of str to str
-        What firstk wrote beside the rows.
+        What firstk stored with the rows.
     """
 
     vectors: str
@@ -176,7 +176,7 @@ class Reader(Protocol):
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time, in order, in bounded memory.
 
-        A missing number is NaN. Rows of the wrong length are refused here, as only a reader sees them.
+        A missing number is NaN. Rows of the wrong length raise an error here, as only a reader sees them.
         """
 
 
@@ -205,7 +205,7 @@ class Format:
     holds : str
         Which other columns fit beside the vectors: "anything", "arrays", "numbers" or "nothing".
     notes : bool
-        Whether there is room for metadata.
+        Whether the format stores metadata.
     read : callable (path, wanted) -> Reader
     create : callable (path, layout) -> Writer
     load : callable (path) -> Loaded
@@ -233,7 +233,7 @@ def float_type(dtype: DTypeLike) -> np.dtype:
 
 
 def unreadable(path: object, why: str, way_out: str = "Write it again, or give another file") -> InvalidInputError:
-    """Build the error for a file that is there and cannot be used."""
+    """Build the error for a file that exists and cannot be used."""
     return InvalidInputError(f"Cannot read vectors from '{path}': {why}. {way_out}.")
 
 
@@ -247,7 +247,7 @@ def no_room(form: str, holds: str, name: str) -> InvalidInputError:
 
 @contextmanager
 def reading(path: object, name: str, broken: tuple[type[BaseException], ...]) -> Iterator[None]:
-    """Turn what a library says about a damaged file into a sentence."""
+    """Turn the error of a library about a damaged file into InvalidInputError."""
     try:
         yield
     except (FirstkError, KeyboardInterrupt):

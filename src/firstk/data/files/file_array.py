@@ -27,7 +27,7 @@ class FileArray:
     ----------
     path : Path
     stamp : Stamp
-        Of the file when its header was read, by ``os.fstat``; a file that has another one by now is refused.
+        Of the file when its header was read, by ``os.fstat``; reading raises an error if the file changed since.
     offset : int
         Place of the first number.
     dtype : numpy dtype

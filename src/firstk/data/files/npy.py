@@ -19,12 +19,12 @@ from firstk.data.files.file_array import FileArray
 
 BROKEN = (OSError, ValueError, EOFError, TypeError)
 _VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# Room for the header, so that the number of rows can be filled in at the end.
+# Bytes reserved for the header, so that the number of rows can be filled in at the end.
 _HEADER = 128
 
 
 def check_vectors(path: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Refuse an array that is no matrix of numbers."""
+    """Check that an array is a matrix of numbers."""
     if dtype.kind not in "fiu" or dtype.itemsize > 8:
         raise unreadable(path, f"{name} holds {dtype}, not numbers of at most 64 bits", "Convert it to floats")
     if len(shape) != 2 or shape[1] == 0:
@@ -134,7 +134,7 @@ class NpyWriter:
 
 
 def _header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
-    """Return a header of format version 1.0 that takes exactly the room that was left for it."""
+    """Return a header of format version 1.0 of exactly the length that was reserved for it."""
     facts = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}"
     room = _HEADER - 10
     return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + facts.ljust(room - 1).encode("latin1") + b"\n"

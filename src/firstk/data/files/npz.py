@@ -1,4 +1,4 @@
-"""npz: arrays of as many rows, of which one matrix is the vectors; read as streams, so that packing costs no room."""
+"""npz: arrays of as many rows, of which one matrix is the vectors; streamed, so that compression costs no memory."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ NAN = ("refuse", "drop")
 class Shard:
     """One file of a table, opened anew for every pass: thousands of shards must not need thousands of open files.
 
-    A file that changed since its stamp was taken is refused, in every pass and after every block.
+    A file that changed since its stamp was taken raises an error, in every pass and after every block.
     """
 
     path: Any
@@ -53,7 +53,7 @@ class Shard:
         return self.format.read(self.path, self.wanted)
 
     def facts(self) -> Facts:
-        """Return what the file says before its rows."""
+        """Return what is known of the file before its rows are read."""
         with reading_unchanged(self.path, self.stamp):
             return self.open().facts
 
@@ -98,7 +98,7 @@ class VectorTable:
     columns : tuple of str
         Names of the other columns.
     metadata : mapping of str to str
-        What firstk wrote beside the rows.
+        What firstk stored with the rows.
     """
 
     def __init__(self, path: str, shards: Sequence[Shard], nan: str):
@@ -172,7 +172,7 @@ class VectorTable:
                 at += len(vectors)
 
     def _checked(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray], start: int) -> Batch:
-        """Return a batch without NaN: refused with the numbers of its rows, or without those rows."""
+        """Return a batch without NaN: raise an error with the numbers of such rows, or drop them."""
         if vectors.shape[1] != self.facts.width:  # a block in which every vector is missing
             vectors = np.full((len(vectors), self.facts.width), np.nan, self.dtype)
         rows, bad = np.arange(start, start + len(vectors)), rows_with_nan(vectors)
@@ -272,7 +272,7 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 
 def _check_alike(path: str, first: Facts, other: Facts, shard: Shard) -> None:
-    """Refuse a shard that does not continue the others; one without rows has no width to compare."""
+    """Check that a shard continues the others; one without rows has no width to compare."""
     if other.vectors != first.vectors or (other.width and other.width != first.width):
         raise unreadable(
             path,

@@ -32,7 +32,7 @@ def must_be_restored(precision: Precision) -> bool:
 
 
 class Restoring:
-    """Turn stored codes into numbers, as the metadata of their file says; numbers are left as they are."""
+    """Turn stored codes into numbers, as the metadata of their file tells; numbers are left as they are."""
 
     def __init__(self, path: Any, metadata: Mapping[str, str], width: int, dtype: np.dtype):
         self.width, self.dtype, self._precision = width, dtype, None

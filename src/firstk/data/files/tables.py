@@ -25,12 +25,12 @@ METADATA = b"firstk"
 
 
 def arrow(purpose: str) -> ModuleType:
-    """Import pyarrow, or say which extra brings it."""
+    """Import pyarrow; raise MissingExtraError where it is not installed."""
     return require("pyarrow", "tables", purpose)
 
 
 class Columns(Carried):
-    """Columns of a record batch: arrays of numpy when they are looked at, Arrow as it was when they are passed on."""
+    """Columns of a record batch: arrays of numpy to compute with, Arrow unchanged to write to another file."""
 
     def __init__(self, arrays: Mapping[str, pyarrow.Array]):
         self.arrays = dict(arrays)
@@ -59,7 +59,7 @@ class TableView:
     Parameters
     ----------
     path : path
-        For the sentences.
+        For error messages.
     schema : pyarrow.Schema
     wanted : Wanted
     peek : callable (columns) -> iterable of record batches
@@ -108,7 +108,7 @@ class TableView:
             self._check_lengths(np.diff(np.asarray(lists.offsets)), ~missing, start)
         if not self.width:
             return np.full((len(lists), 0), np.nan, self.dtype)
-        # flatten leaves out the lists that are missing, whatever lies below them.
+        # flatten leaves out the lists that are missing, whatever values they have.
         values = _numbers(lists.flatten(), self.dtype).reshape(-1, self.width)
         if not missing.any():
             return values

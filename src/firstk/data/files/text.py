@@ -95,7 +95,7 @@ class TextReader:
             )
 
     def _check_stray_text(self, first: list[list[str]], wanted: Wanted) -> None:
-        """Refuse text in a column of numbers: it would silently be no coordinate."""
+        """Raise InvalidInputError for text in a column of numbers: it would silently be no coordinate."""
         for j, name in enumerate(self._names):
             text = [i for i, row in enumerate(first) if not _is_missing(row[j]) and not _is_number(row[j])]
             if name not in wanted.beside and text and len(text) <= _STRAY * len(first):
@@ -106,7 +106,7 @@ class TextReader:
                 )
 
     def _lines(self) -> Iterator[list[str]]:
-        """Yield the cells of each line; a line with too few or too many is refused with its row number."""
+        """Yield the cells of each line; raise InvalidInputError for a line with too few or too many."""
         # utf-8-sig: spreadsheets put a mark before the first name.
         with self.path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(self._checked(file), delimiter=self._delimiter)
@@ -191,7 +191,7 @@ class TextReader:
         return rows, frozenset(name for name, cells in found.items() if cells.are_text or name in self._text)
 
     def _column(self, name: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return a column as whole numbers, as numbers, or as it stands."""
+        """Return a column as whole numbers, as numbers, or as text."""
         if self._kinds[name] != "number":
             return cells
         missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
@@ -204,7 +204,7 @@ class TextReader:
 
 
 class _Cells:
-    """What the cells of a column are, seen one by one; missing ones say nothing.
+    """What the cells of a column are, seen one by one; missing ones are passed over.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class _Cells:
 
 
 class TextColumns(Carried):
-    """Cells of some rows, read as numbers when they are looked at."""
+    """Cells of some rows, converted to numbers on access."""
 
     def __init__(self, cells: Mapping[str, np.ndarray], rows: np.ndarray, read: Callable[..., np.ndarray]):
         self._cells, self._rows, self._read = dict(cells), rows, read
@@ -248,7 +248,7 @@ class TextColumns(Carried):
         return self._read(name, self._cells[name], self._rows)
 
     def exact(self, name: str) -> np.ndarray:
-        """Return the cells as they stand."""
+        """Return the cells as text."""
         return self._cells[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -291,7 +291,7 @@ def load(path: Path, delimiter: str) -> Loaded:
 
 
 def _kind(cells: list[str]) -> str:
-    """Tell what a column holds from its first cells; missing ones say nothing."""
+    """Tell what a column holds from its first cells; missing ones are passed over."""
     present = [cell for cell in cells if not _is_missing(cell)]
     if present and all(_is_number(cell) for cell in present):
         return "number"
@@ -337,7 +337,7 @@ def _list_of(cell: str) -> np.ndarray:
 
 
 def _floats(path: Path, cells: np.ndarray, name: str, rows: np.ndarray) -> np.ndarray:
-    """Return cells as numbers, NaN where one is missing; text is refused with its row number."""
+    """Return cells as numbers, NaN where one is missing; raise InvalidInputError for text."""
     if _is_plain("".join(cells.tolist())):
         with suppress(ValueError):
             return cells.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Write vectors to a file, whole or not at all: one matrix at once, or batch by batch."""
+"""Atomic writes of files of vectors: one matrix at once, or batch by batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_vectors(
     name: str = PLAIN_NAME,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a matrix and the columns beside it to a file, whole or not at all.
+    """Write a matrix and other columns to a file, in one atomic step.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def write_vectors(
     name : str
         Of the vector column.
     metadata : mapping of str to str, optional
-        Facts that travel in the file.
+        Facts that are stored in the file.
     """
     vectors, columns = np.asarray(vectors), dict(columns or {})
     if vectors.ndim != 2 or 0 in vectors.shape or vectors.dtype.kind not in "fiu":
@@ -70,7 +70,7 @@ def creating(path: str | Path, layout: Layout) -> Iterator[Writer]:
 
 
 def check_columns(form: Format, path: object, layout: Layout) -> None:
-    """Refuse names that clash, and columns that the format has no room for."""
+    """Raise InvalidInputError for names that clash, and for columns that the format cannot store."""
     if layout.vectors in layout.columns:
         raise InvalidInputError(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
     if layout.metadata and not form.notes:
@@ -87,7 +87,7 @@ def check_columns(form: Format, path: object, layout: Layout) -> None:
 
 
 def fitting_columns(form: Format, columns: Sequence[str], sample: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-    """Return the columns that a format can hold, judged by a sample of each."""
+    """Return the columns that a format can hold, by a sample of each."""
     if form.holds == "anything":
         return tuple(columns)
     kinds = {"nothing": "", "numbers": "fiub", "arrays": "fiubUSmM"}[form.holds]

@@ -42,7 +42,7 @@ def write_model(
 ) -> Path:
     """Write a model folder in one atomic step.
 
-    An existing model is replaced; a folder that holds anything else is left alone and refused.
+    An existing model is replaced; a folder that holds anything else is left alone, and raises an error.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def write_model(
     try:
         with atomic_folder(target) as folder:
             for name, payload in files.items():
-                write_new(folder / name, payload)  # the old model goes only when the new one is on the disk
+                write_new(folder / name, payload)  # the old model is replaced only when the new one is on the disk
     except OSError as error:
         raise InvalidInputError(
             f"Cannot write a model to '{target}': {error.strerror}. Nothing was changed; choose another folder."
@@ -95,7 +95,7 @@ def _encoded(name: str, text: object) -> bytes:
 
 
 def check_target(target: Path) -> None:
-    """Refuse a place where a model cannot be saved without loss of something else."""
+    """Check that a model can be saved here without loss of something else."""
     if _surrounds_us(target):
         raise InvalidInputError(
             f"A model is a folder that is replaced when it is saved again, and '{target}' is the current folder "
@@ -129,7 +129,7 @@ def _holds_only_a_model(folder: Path) -> bool:
     own = {CONFIG, TENSORS, CARD}
     try:
         own |= set(_manifest(lambda name: _bytes_of(folder / name), folder).files)
-    except FirstkError:  # a damaged model may be replaced, but what it lists beside its own is not believed
+    except FirstkError:  # a damaged model may be replaced, but the extra files that it lists are not trusted
         if not claims(_bytes_of(folder / CONFIG) or b""):
             return False
     return {file.name for file in folder.iterdir()} <= own
@@ -139,7 +139,7 @@ def _holds_only_a_model(folder: Path) -> bool:
 
 
 def read_model(path: str | Path) -> tuple[Config, dict[str, np.ndarray]]:
-    """Read a model folder, or raise an error message that says why it is none."""
+    """Read a model folder; raise CorruptModelError if it is damaged or none."""
     return _steadily(path, lambda folder: _model(lambda name: _bytes_of(folder / name), folder))
 
 

@@ -1,4 +1,4 @@
-"""The edge to the Hugging Face Hub: a repository's name becomes a local folder, a local folder becomes a repository.
+"""Download from and upload to the Hugging Face Hub.
 
 Only the files that a model is made of are fetched, and they are read as any folder is: checked, never unpickled.
 """
@@ -59,7 +59,7 @@ def upload(folder: Path, repo_id: str, *, private: bool | None, token: str | boo
 
 
 def _asked(call: Callable[..., _Answer], where: str, **options: object) -> _Answer:
-    """Ask the hub; what goes wrong there becomes a sentence with the way out."""
+    """Call the hub; turn whatever fails there into an error message with a way out."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:

@@ -22,7 +22,7 @@ Config = dict[str, Any]
 FORMAT = "firstk-encoder"
 FORMAT_VERSION = 2
 CONFIG, TENSORS, CARD = "config.json", "model.safetensors", "README.md"
-# What config.json says about the folder; everything else in it is about the encoder.
+# Facts about the folder; everything else in it is about the encoder.
 _HEADER = ("format", "format_version", "files", "digest")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -30,7 +30,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What config.json says.
+    """The content of config.json.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Manifest:
 
 
 def check_extra_name(name: object) -> None:
-    """Refuse a name that is no plain file name, or that the model needs itself."""
+    """Check that a name is a plain file name, and none that the model needs itself."""
     if not _plain_name(name) or name.lower() in {own.lower() for own in (CONFIG, TENSORS, CARD)}:
         raise InvalidInputError(
             f"An extra file of a model has a plain name of letters, digits, '.', '_' and '-', and not one of "
@@ -74,7 +74,7 @@ def checksum(payload: bytes) -> str:
 
 
 def parse(payload: bytes, folder: str | Path) -> Manifest:
-    """Read the bytes of config.json; anything but what firstk wrote is refused with a sentence."""
+    """Read the bytes of config.json; raise CorruptModelError for anything but what firstk wrote."""
     where = f"'{folder}' is no firstk model"
     found = _read_json(payload, folder)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -101,7 +101,7 @@ def parse(payload: bytes, folder: str | Path) -> Manifest:
 
 
 def claims(payload: bytes) -> bool:
-    """Tell whether a config.json, whole or damaged, calls itself firstk's."""
+    """Tell whether a config.json, intact or damaged, calls itself firstk's."""
     try:
         found = json.loads(payload)
     except (ValueError, RecursionError):
@@ -147,7 +147,7 @@ def _from_version_1(found: Config, folder: str | Path) -> Config:
     return found | {"files": {TENSORS: found.pop("sha256", None)}}
 
 
-# Names that followed scikit-learn and torch after models had been saved, and where in a config they can stand.
+# Names that followed scikit-learn and torch after models had been saved, and where in a config they can occur.
 _SETTINGS = ("objective", "settings", "solver_settings", "auto", "parameters")
 _KEYS = {"optimiser": "optimizer", "normalise": "normalize", "neighbours": "neighbor_weight"}
 _VALUES = {"neighbours": "neighbors"}
