@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from firstk._base import tensors as _tensors
+from firstk._base import tensors
 from firstk._base.atomic_file import atomic_folder, current, restore, write_new
 from firstk.encoder.storage.manifest import (
     CARD,
@@ -77,7 +77,7 @@ def model_files(
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
     """Return what the files of a model folder hold, by name; see `write_model`."""
-    trusted = {TENSORS: _tensors.to_bytes(arrays)}
+    trusted = {TENSORS: tensors.to_bytes(arrays)}
     for name, text in (extra or {}).items():
         check_extra_name(name)
         trusted[name] = _encoded(name, text)
