@@ -33,7 +33,8 @@ OWNER = "diagnose"
 HELD_SHARE, MOST_HELD = 0.25, 2048
 # Rows kept to look for neighbors among, and numbers in them: fewer rows of wide vectors.
 MOST_REFERENCES, MOST_NUMBERS = 8192, 1 << 24
-BLOCK_ROWS = 16384
+# Rows that a core works on at a time: few, as hashes and norms are computed in float64.
+BLOCK_ROWS = 4096
 # More classes than this, and more than a tenth of the rows, are names of rows and not classes.
 MOST_CLASSES = 2000
 # From this many rows on, labels of which this share occur once are names too.
