@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import numbers
 import os
 import sys
@@ -42,10 +43,13 @@ def is_int(value: object) -> TypeGuard[int]:
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Tell whether `value` is a finite real number; booleans are not."""
-    return (
-        isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
-    )
+    """Tell whether `value` is a finite real number that a float can hold; booleans are not."""
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def check_prefix(k: object, d: int, owner: str) -> int:

@@ -64,7 +64,7 @@ class Chunks:
 
     after: Callable[[int], Iterator[Chunk]]
     pairs: bool = False
-    job: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, object] = field(default_factory=dict)
     files: Callable[[], list[tuple[int, Chunks]]] | None = None
 
     @classmethod
@@ -251,7 +251,7 @@ def accumulate(
     *,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
-    job: Mapping[str, Any] | None = None,
+    job: Mapping[str, object] | None = None,
     progress: Callable[[int], object] = lambda rows: None,
     first: int = 0,
 ) -> Accumulated[S]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.
 _HEADER = 128
 
 
-def check_vectors(path: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+def check_vectors(path: object, name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Check that an array is a matrix of numbers."""
     if dtype.kind not in "fiu" or dtype.itemsize > 8:
         raise unreadable(path, f"{name} holds {dtype}, not numbers of at most 64 bits", "Convert it to floats")

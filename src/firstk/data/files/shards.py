@@ -39,13 +39,13 @@ class ShardLog:
     """
 
     target: Path
-    job: Mapping[str, Any]
-    learned: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, object]
+    learned: Mapping[str, object] = field(default_factory=dict)
     done: dict[str, dict[str, Any]] = field(default_factory=dict)
     complete: bool = False
 
     @classmethod
-    def begin(cls, target: Path, job: Mapping[str, Any], *, resume: bool) -> ShardLog:
+    def begin(cls, target: Path, job: Mapping[str, object], *, resume: bool) -> ShardLog:
         """Start a folder, or go on with one; raise InvalidInputError for one of another job, or one in the way."""
         log = cls(target, job)
         for folder, complete in ((log.target, True), (log.temporary, False)):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -262,7 +262,7 @@ class TextColumns(Carried):
         return TextColumns({name: cells[kept] for name, cells in self._cells.items()}, self._rows[kept], self._read)
 
 
-def _holed(cells: np.ndarray, missing: np.ndarray, dtype: Any = str) -> np.ndarray:
+def _holed(cells: np.ndarray, missing: np.ndarray, dtype: type = str) -> np.ndarray:
     """Return cells as text or whole numbers, None where one is missing."""
     found = cells[~missing].astype(dtype)
     if not missing.any():
@@ -382,7 +382,7 @@ class TextWriter:
             self._file.close()
 
 
-def _texts(column: np.ndarray) -> list[Any]:
+def _texts(column: np.ndarray) -> list[object]:
     """Return a column as cells; lists as JSON, which the reader takes."""
     if column.ndim == 2:
         return [json.dumps(row) for row in column.tolist()]

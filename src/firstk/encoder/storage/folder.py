@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ _ATTEMPTS = 100
 
 def write_model(
     path: str | Path,
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     arrays: Mapping[str, np.ndarray],
     *,
     card: str = "",
@@ -70,7 +70,7 @@ def write_model(
 
 
 def model_files(
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     arrays: Mapping[str, np.ndarray],
     *,
     card: str = "",
