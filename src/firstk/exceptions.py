@@ -11,7 +11,7 @@ class FirstkError(Exception):
 
     @property
     def at_command_line(self) -> str:
-        """The sentence where arguments of Python cannot be given: its way out is one that is there."""
+        """The message for the command line, with a way out that exists there."""
         return str(self)
 
 
@@ -41,18 +41,18 @@ class MissingDataError(FirstkError, FileNotFoundError):
 
     Parameters
     ----------
-    sentence : str
+    message : str
     at_command_line : str, optional
-        What the command line says in its place.
+        The message at the command line, in place of it.
     """
 
-    def __init__(self, sentence: str, at_command_line: str | None = None):
-        super().__init__(sentence)
-        self._at_command_line = at_command_line or sentence
+    def __init__(self, message: str, at_command_line: str | None = None):
+        super().__init__(message)
+        self._at_command_line = at_command_line or message
 
     @property
     def at_command_line(self) -> str:
-        """The sentence where arguments of Python cannot be given."""
+        """The message for the command line."""
         return self._at_command_line
 
 

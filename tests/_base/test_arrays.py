@@ -15,8 +15,8 @@ from safetensors import safe_open
 from safetensors.numpy import load, save
 
 from firstk import FunnelIndex, PrefixEncoder
-from firstk._base import arrays as _arrays
-from firstk._base import tensors as _tensors
+from firstk._base import arrays as array_files
+from firstk._base import tensors
 from firstk.contracts import Pencil
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations import parts
@@ -29,7 +29,7 @@ from firstk.solvers.closed_form import ClosedForm
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) * [4.0, 3.0, 2.0, 1.0]
 Y = np.array(["a", "bc"])[np.arange(60) % 2]
-PAYLOAD = _arrays.to_bytes({"x": X[:2], "names": Y[:3], "none": np.zeros((0, 3)), "one": np.array(7)}, {"rows": 2})
+PAYLOAD = array_files.to_bytes({"x": X[:2], "names": Y[:3], "none": np.zeros((0, 3)), "one": np.array(7)}, {"rows": 2})
 
 
 # -- the checksum ------------------------------------------------------------------------------------------------------
@@ -41,19 +41,19 @@ def test_any_flipped_bit_is_noticed():
             spoilt = bytearray(PAYLOAD)
             spoilt[at] ^= 1 << bit
             with pytest.raises(CorruptModelError, match="These bytes cannot be read"):
-                _arrays.from_bytes(bytes(spoilt))
+                array_files.from_bytes(bytes(spoilt))
 
 
 def test_any_length_is_noticed():
     for size in range(len(PAYLOAD)):
         with pytest.raises(CorruptModelError, match="cannot be read"):
-            _arrays.from_bytes(PAYLOAD[:size])
+            array_files.from_bytes(PAYLOAD[:size])
     with pytest.raises(CorruptModelError, match="does not match its checksum"):
-        _arrays.from_bytes(PAYLOAD + b"\0")
+        array_files.from_bytes(PAYLOAD + b"\0")
 
 
 def test_what_is_stored_comes_back():
-    arrays, facts = _arrays.from_bytes(PAYLOAD)
+    arrays, facts = array_files.from_bytes(PAYLOAD)
     assert facts == {"rows": 2}
     assert {name: (part.dtype.str, part.shape) for name, part in arrays.items()} == {
         "x": ("<f8", (2, 4)), "names": ("<U2", (3,)), "none": ("<f8", (0, 3)), "one": ("<i8", ()),
@@ -73,7 +73,7 @@ def test_the_checksum_is_the_sha256_of_everything_else():
 def test_every_array_is_aligned_to_its_type():
     size = int.from_bytes(PAYLOAD[:8], "little")
     assert size % 8 == 0
-    narrow_first = _arrays.to_bytes({"a": np.zeros(3, np.int8), "b": np.zeros(1, np.float32), "c": np.zeros(2)})
+    narrow_first = array_files.to_bytes({"a": np.zeros(3, np.int8), "b": np.zeros(1, np.float32), "c": np.zeros(2)})
     for name, part in load(narrow_first).items():
         size = int.from_bytes(narrow_first[:8], "little")
         begins = json.loads(narrow_first[8 : 8 + size])[name]["data_offsets"][0]
@@ -82,23 +82,23 @@ def test_every_array_is_aligned_to_its_type():
 
 def forged(part, **said):
     """Return bytes with a checksum that is right around something that `to_bytes` does not write."""
-    header = {"format": _arrays.FORMAT, "text": json.dumps({"a": "U"}), "facts": "{}"} | said
-    return b"".join(_tensors.sealed({"a": np.array(part, dtype=np.uint32)}, header))
+    header = {"format": array_files.FORMAT, "text": json.dumps({"a": "U"}), "facts": "{}"} | said
+    return b"".join(tensors.sealed({"a": np.array(part, dtype=np.uint32)}, header))
 
 
 def test_text_is_characters_up_to_the_last_one():
     last = np.array([chr(0x10FFFF), "a"])
-    np.testing.assert_array_equal(_arrays.from_bytes(_arrays.to_bytes({"a": last}))[0]["a"], last)
-    assert _arrays.from_bytes(forged([[97]]))[0]["a"].tolist() == ["a"]
+    np.testing.assert_array_equal(array_files.from_bytes(array_files.to_bytes({"a": last}))[0]["a"], last)
+    assert array_files.from_bytes(forged([[97]]))[0]["a"].tolist() == ["a"]
     with pytest.raises(CorruptModelError, match="its text is not valid Unicode"):
-        _arrays.from_bytes(forged([[0x110000]]))
+        array_files.from_bytes(forged([[0x110000]]))
 
 
 def test_another_format_is_refused_by_name():
     with pytest.raises(
         CorruptModelError, match="its format is 'firstk arrays 9', and this firstk reads 'firstk arrays 2'"
     ):
-        _arrays.from_bytes(forged([[97]], format="firstk arrays 9"))
+        array_files.from_bytes(forged([[97]], format="firstk arrays 9"))
 
 
 def safetensors_metadata(payload):
@@ -218,9 +218,9 @@ def test_statistics_that_make_no_sense_are_refused(name, objective):
     given = (X, Y) if objective == "fisher" else (X,)
     state = PrefixEncoder(objective=objective).fit(*given)._statistics.to_arrays()
     NONSENSE[name](state)
-    payload = _arrays.to_bytes(state, {"objective": objective})
+    payload = array_files.to_bytes(state, {"objective": objective})
     with pytest.raises(CorruptModelError):
-        Statistics.from_arrays(_arrays.from_bytes(payload)[0])
+        Statistics.from_arrays(array_files.from_bytes(payload)[0])
     with pytest.raises(CorruptModelError, match=r"Part 0.*Measure the partition again"):
         parts.finish(PrefixEncoder(objective=objective), [payload])
 
@@ -268,7 +268,7 @@ def test_training_checkpoints_of_nonsense_are_refused(tmp_path, tree):
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     from firstk.solvers.gradient import checkpoint as _checkpoint
 
-    _arrays.write(tmp_path / _checkpoint.FILE, {"a": X}, {"job": _checkpoint.job("mine"), "state": tree})
+    array_files.write(tmp_path / _checkpoint.FILE, {"a": X}, {"job": _checkpoint.job("mine"), "state": tree})
     with pytest.raises(CorruptModelError, match="Remove it to start again"):
         _checkpoint.read(tmp_path, "mine")
 
@@ -405,6 +405,6 @@ def test_the_same_content_has_the_same_bytes_in_every_process(tmp_path):
 
 
 def test_the_order_in_which_arrays_and_facts_are_given_does_not_matter():
-    one = _arrays.to_bytes({"a": X, "b": Y, "c": X[0]}, {"x": 1, "y": {"p": 1, "q": 2}})
-    other = _arrays.to_bytes({"c": X[0], "b": Y, "a": X}, {"y": {"q": 2, "p": 1}, "x": 1})
+    one = array_files.to_bytes({"a": X, "b": Y, "c": X[0]}, {"x": 1, "y": {"p": 1, "q": 2}})
+    other = array_files.to_bytes({"c": X[0], "b": Y, "a": X}, {"y": {"q": 2, "p": 1}, "x": 1})
     assert hashlib.sha256(one).digest() == hashlib.sha256(other).digest()

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstk._base import arrays as _arrays
-from firstk._base import atomic_file as _whole_file
+from firstk._base import arrays as array_files
+from firstk._base import atomic_file as atomic_files
 from firstk._base.atomic_file import atomic_file
 from firstk.encoder.storage.folder import read_model, write_model
 from firstk.exceptions import InvalidInputError
@@ -38,16 +38,16 @@ def test_a_checkpoint_follows_no_planted_link(tmp_path):
     victim.write_text("precious")
     for name in (".run.checkpoint.draft", ".run.checkpoint.tmp"):
         (tmp_path / name).symlink_to(victim)
-    _arrays.write(target, SMALL)
+    array_files.write(target, SMALL)
     assert victim.read_text() == "precious"
-    np.testing.assert_array_equal(_arrays.read(target)[0]["a"], SMALL["a"])
+    np.testing.assert_array_equal(array_files.read(target)[0]["a"], SMALL["a"])
 
 
 def test_a_temporary_file_is_never_one_that_is_there(tmp_path, monkeypatch):
     """Even where its name was guessed: a link is not followed, and what it points to is not overwritten."""
     victim, seen = tmp_path / "victim", []
     victim.write_text("precious")
-    monkeypatch.setattr(_whole_file.secrets, "token_hex", lambda size: "0")
+    monkeypatch.setattr(atomic_files.secrets, "token_hex", lambda size: "0")
     with atomic_file(tmp_path / "out.bin", "A file") as temporary:
         seen.append(temporary)
     seen[0].symlink_to(victim)
@@ -77,8 +77,8 @@ def steps_of(monkeypatch, write):
 
 def test_what_is_written_is_on_the_disk_before_it_has_its_name_and_then_the_name_is(tmp_path, monkeypatch):
     target = tmp_path / "run.checkpoint"
-    assert steps_of(monkeypatch, lambda: _arrays.write(target, SMALL)) == ["file", "renamed", "folder"]
-    np.testing.assert_array_equal(_arrays.read(target)[0]["a"], SMALL["a"])
+    assert steps_of(monkeypatch, lambda: array_files.write(target, SMALL)) == ["file", "renamed", "folder"]
+    np.testing.assert_array_equal(array_files.read(target)[0]["a"], SMALL["a"])
 
 
 def test_the_files_of_a_model_are_on_the_disk_before_it_has_its_name_and_then_the_name_is(tmp_path, monkeypatch):
@@ -89,12 +89,12 @@ def test_the_files_of_a_model_are_on_the_disk_before_it_has_its_name_and_then_th
 def test_two_runs_may_share_the_path_of_a_checkpoint(tmp_path):
     target, wrong = tmp_path / "run.checkpoint", []
     contents = [{"a": np.full(50_000, value)} for value in (1.0, 2.0)]
-    _arrays.write(target, contents[0])
+    array_files.write(target, contents[0])
 
     def write(arrays):
         try:
             for _ in range(25):
-                _arrays.write(target, arrays)
+                array_files.write(target, arrays)
         except Exception as error:
             wrong.append(error)
 
@@ -102,7 +102,7 @@ def test_two_runs_may_share_the_path_of_a_checkpoint(tmp_path):
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):
-        found = _arrays.read(target)[0]["a"]
+        found = array_files.read(target)[0]["a"]
         assert found.min() == found.max()
     assert wrong == []
     assert os.listdir(tmp_path) == [target.name]
@@ -110,19 +110,19 @@ def test_two_runs_may_share_the_path_of_a_checkpoint(tmp_path):
 
 def test_a_killed_write_of_a_checkpoint_leaves_the_old_one_and_the_next_removes_what_is_left(tmp_path):
     target = tmp_path / "run.checkpoint"
-    _arrays.write(target, SMALL)
+    array_files.write(target, SMALL)
     killed(
         """
 import os, sys, numpy as np
-from firstk._base import arrays as _arrays
+from firstk._base import arrays as array_files
 os.fsync = lambda handle: os.kill(os.getpid(), 9)
-_arrays.write(sys.argv[1], {"a": np.zeros(9)})
+array_files.write(sys.argv[1], {"a": np.zeros(9)})
 """,
         target,
     )
     assert len(os.listdir(tmp_path)) == 2
-    np.testing.assert_array_equal(_arrays.read(target)[0]["a"], SMALL["a"])
-    _arrays.write(target, SMALL)
+    np.testing.assert_array_equal(array_files.read(target)[0]["a"], SMALL["a"])
+    array_files.write(target, SMALL)
     assert os.listdir(tmp_path) == [target.name]
 
 
@@ -130,10 +130,10 @@ _arrays.write(sys.argv[1], {"a": np.zeros(9)})
 
 SAVE = """
 import os, sys, numpy as np
-from firstk._base import atomic_file as _whole_file
+from firstk._base import atomic_file as atomic_files
 from firstk.encoder.storage import folder as _storage
 if "two renames" in sys.argv:
-    _whole_file._exchange = lambda a, b: False
+    atomic_files._exchange = lambda a, b: False
 def last_breath(call):
     def then_killed(*arguments, **keywords):
         call(*arguments, **keywords)
@@ -187,7 +187,7 @@ def test_where_folders_cannot_be_exchanged_in_one_step_there_are_two_renames(tmp
         return -1
 
     write_model(tmp_path / "model", OLD, SMALL)
-    monkeypatch.setattr(_whole_file, "_renameat2", lambda: refusing)
+    monkeypatch.setattr(atomic_files, "_renameat2", lambda: refusing)
     if outcome is False:
         write_model(tmp_path / "model", NEW, SMALL)
     else:
@@ -201,7 +201,7 @@ def test_the_old_model_is_read_where_it_may_not_be_put_back(tmp_path, monkeypatc
     target = tmp_path / "model"
     write_model(target, OLD, SMALL)
     killed(SAVE, target, "rename", "two renames")
-    monkeypatch.setattr(_whole_file.os, "rename", lambda *_: (_ for _ in ()).throw(PermissionError(13, "denied")))
+    monkeypatch.setattr(atomic_files.os, "rename", lambda *_: (_ for _ in ()).throw(PermissionError(13, "denied")))
     assert read_model(target)[0] == OLD
     assert not target.exists()
 
@@ -210,7 +210,7 @@ def test_an_old_model_that_cannot_be_put_back_stands_in_for_nothing_else(tmp_pat
     """A process that is alive, or on another machine, may be at work between its renames."""
     target = tmp_path / "model"
     write_model(target, OLD, SMALL)
-    aside = tmp_path / f"{_whole_file._stem(target)}{os.getppid()}-0.old"
+    aside = tmp_path / f"{atomic_files._stem(target)}{os.getppid()}-0.old"
     target.rename(aside)
     assert read_model(target)[0] == OLD
     assert aside.is_dir()
@@ -220,7 +220,7 @@ def test_an_old_model_that_cannot_be_put_back_stands_in_for_nothing_else(tmp_pat
 @pytest.mark.parametrize("exchange", [True, False])
 def test_readers_find_the_old_model_or_the_new_while_it_is_replaced(tmp_path, monkeypatch, exchange):
     if not exchange:
-        monkeypatch.setattr(_whole_file, "_exchange", lambda a, b: False)
+        monkeypatch.setattr(atomic_files, "_exchange", lambda a, b: False)
     target, wrong = tmp_path / "model", []
     write_model(target, OLD, SMALL)
 
@@ -241,7 +241,7 @@ def test_readers_find_the_old_model_or_the_new_while_it_is_replaced(tmp_path, mo
 
 def test_two_writers_of_one_model_both_succeed(tmp_path, monkeypatch):
     """In two renames: one may find that the other has just put its own model there."""
-    monkeypatch.setattr(_whole_file, "_exchange", lambda a, b: False)
+    monkeypatch.setattr(atomic_files, "_exchange", lambda a, b: False)
     target, wrong = tmp_path / "model", []
 
     def write():
@@ -275,7 +275,7 @@ def test_modes_respect_the_umask(tmp_path, mask):
     before = os.umask(mask)
     try:
         model = write_model(tmp_path / "model", OLD, SMALL, extra={"notes.txt": ""})
-        _arrays.write(tmp_path / "run.checkpoint", SMALL)
+        array_files.write(tmp_path / "run.checkpoint", SMALL)
     finally:
         os.umask(before)
 

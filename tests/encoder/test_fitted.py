@@ -27,7 +27,7 @@ from firstk import (
     Regression,
     Similarity,
 )
-from firstk._base import atomic_file as _whole_file
+from firstk._base import atomic_file as atomic_files
 from firstk.exceptions import InvalidInputError
 from slow_reference import correlated, frozen, residual
 
@@ -341,7 +341,7 @@ def test_a_failure_while_saving_leaves_the_old_model(fitted, tmp_path, monkeypat
         if moment == "write":
             patch.setattr(os, "fsync", full_disk)
         else:
-            patch.setattr(_whole_file, "_exchange", full_disk if moment == "exchange" else lambda *_: False)
+            patch.setattr(atomic_files, "_exchange", full_disk if moment == "exchange" else lambda *_: False)
             patch.setattr(os, "rename", renamed)
         with pytest.raises(InvalidInputError, match=r"No space left on device. Nothing was changed"):
             fitted["reconstruction"].save(target)

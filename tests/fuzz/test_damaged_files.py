@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from firstk import FunnelIndex, PrefixCurve, PrefixEncoder
-from firstk._base import arrays as _arrays
+from firstk._base import arrays as array_files
 from firstk.encoder.storage.folder import read_extra
 from firstk.encoder.storage.info import model_info
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
@@ -124,7 +124,7 @@ def write_part(home):
 def read_part(home):
     payload = (home / "part").read_bytes()
     enc = parts.finish(PrefixEncoder(2, objective="fisher"), [payload])
-    arrays, facts = _arrays.from_bytes(payload)
+    arrays, facts = array_files.from_bytes(payload)
     return enc.components_.tobytes(), enc.spectrum_.tobytes(), contents(arrays), facts
 
 
@@ -178,8 +178,8 @@ def forge_arrays(file, change, rng):
     """Change the facts, the header or the numbers of a sealed file, and seal it again."""
     payload, what = file.read_bytes(), rng.integers(3)
     if what == 0:
-        arrays, facts = _arrays.from_bytes(payload)
-        file.write_bytes(_arrays.to_bytes(arrays, change(facts)))
+        arrays, facts = array_files.from_bytes(payload)
+        file.write_bytes(array_files.to_bytes(arrays, change(facts)))
         return
     header, body = unpacked(payload)
     fixed = header.pop("__metadata__")

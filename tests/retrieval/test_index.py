@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from firstk import FunnelIndex, PrefixEncoder
-from firstk._base import atomic_file as _whole_file
+from firstk._base import atomic_file as atomic_files
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.retrieval import Schedule, _file
 
@@ -78,7 +78,7 @@ def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch
     FunnelIndex.fit(Z).save(path)
     FunnelIndex.fit(Z[:50]).save(path)
     assert len(FunnelIndex.load(path)) == 50
-    monkeypatch.setattr(_whole_file.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left")))
+    monkeypatch.setattr(atomic_files.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(InvalidInputError, match=r"no space left.*Nothing was left half-written"):
         FunnelIndex.fit(Z).save(path)
     assert len(FunnelIndex.load(path)) == 50

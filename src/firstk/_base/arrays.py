@@ -20,12 +20,12 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.input_file import check_regular
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
-# Version 1 had no checksum, and is refused.
+# Version 1 had no checksum, and is not read.
 FORMAT = "firstk arrays 2"
 _LAST_CHARACTER = 0x10FFFF
 
 
-def to_bytes(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any] | None = None) -> bytes:
+def to_bytes(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object] | None = None) -> bytes:
     """Return arrays, of at least one dimension if they are text, and facts that JSON can hold, as bytes.
 
     Examples
@@ -94,7 +94,7 @@ def _restored(part: np.ndarray, kind: str | None) -> np.ndarray:
 
 
 def write(
-    path: str | Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any] | None = None, what: str = "A file"
+    path: str | Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object] | None = None, what: str = "A file"
 ) -> None:
     """Write a file in one atomic step; an error message calls it `what`."""
     payload = to_bytes(arrays, facts)

@@ -17,14 +17,13 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from firstk.exceptions import InvalidInputError
 
-# Endings of temporary names: what is being written, and an old folder that makes room for a new one.
+# Endings of temporary names: what is being written, and an old folder that is being replaced.
 _PARTIAL, _OLD = ".partial", ".old"
 _ATTEMPTS = 20
-# By which the folder of a saved model is known, whole or damaged.
+# By which the folder of a saved model is known, complete or damaged.
 _MODEL_FILE, _MODEL_MARK = "config.json", b'"firstk-encoder"'
 
 
@@ -40,13 +39,13 @@ def atomic_file(
         The file to write; its folder is made where it is missing, an existing file is replaced. A file of a saved
         model is not, and nothing is put beside it.
     what : str
-        What the sentence of an error calls the file, such as "An ONNX model".
+        What an error message calls the file, such as "An ONNX model".
     kinds : collection of str
         Endings of files that may be replaced; any if empty.
     durable : bool
-        Wait until the new file is on the disk before the old one goes: for what a power cut must not cost.
+        Wait until the new file is on the disk before the old one is replaced: for files that a power cut must not cost.
     """
-    with saying(path):
+    with explained_os_errors(path):
         target = Path(path).resolve()  # a link stays a link: what it points to is replaced
         if target.is_dir():
             raise InvalidInputError(f"{what} is a file, and '{path}' is a folder. Name a file in it.")
@@ -63,7 +62,7 @@ def atomic_file(
             if durable:
                 _sync_folder(target.parent)
         finally:
-            with contextlib.suppress(OSError):  # what kept the file from being written is said already
+            with contextlib.suppress(OSError):  # why the file could not be written is in the error already
                 temporary.unlink(missing_ok=True)
 
 
@@ -71,7 +70,7 @@ def atomic_file(
 def atomic_folder(target: Path) -> Iterator[Path]:
     """Yield an empty temporary folder to fill; it replaces `target` when the block ends well, and is removed otherwise.
 
-    An old folder and all that is in it goes: the caller has checked that it may. Errors of the file system pass.
+    An old folder is deleted with all that is in it: the caller has checked that it may be. OSError passes.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     restore(target)
@@ -95,8 +94,8 @@ def write_new(path: Path, payload: bytes) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Make a folder and refuse one that takes no files: asked before long work, because it is hours late after it."""
-    with saying(folder):  # around the question, too: what lies behind a locked folder cannot even be asked
+    """Make a folder and check that files can be written into it, before long work rather than hours after its start."""
+    with explained_os_errors(folder):  # around the check, too: a locked folder does not even tell what is in it
         there = next((part for part in (folder, *folder.parents) if part.exists() and not part.is_dir()), None)
         if there is not None:
             raise InvalidInputError(f"Cannot write into '{folder}': '{there}' is a file. Choose another place.")
@@ -106,8 +105,8 @@ def check_folder(folder: Path) -> None:
             pass
 
 
-def _check_replaceable(path: Any, target: Path, what: str, kinds: Collection[str]) -> None:
-    """Refuse to destroy a saved model, or a file of another kind."""
+def _check_replaceable(path: str | os.PathLike[str], target: Path, what: str, kinds: Collection[str]) -> None:
+    """Raise InvalidInputError if a saved model, or a file of another kind, would be overwritten."""
     config = target.parent / _MODEL_FILE
     if config.is_file() and _MODEL_MARK in config.read_bytes():
         raise InvalidInputError(
@@ -121,8 +120,8 @@ def _check_replaceable(path: Any, target: Path, what: str, kinds: Collection[str
 
 
 @contextlib.contextmanager
-def saying(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn a full disk, a missing permission and the like into a sentence."""
+def explained_os_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn a full disk, a missing permission and the like into an error message with a way out."""
     try:
         yield
     except OSError as error:
@@ -154,7 +153,7 @@ def _free_name(target: Path, ending: str) -> Path:
     return target.parent / f"{_stem(target)}{os.getpid()}-{secrets.token_hex(8)}{ending}"
 
 
-def _new(target: Path, make: Callable[[Path], Any]) -> Path:
+def _new(target: Path, make: Callable[[Path], object]) -> Path:
     """Make a temporary file or folder that was not there before."""
     for _ in range(_ATTEMPTS):
         temporary = _free_name(target, _PARTIAL)
@@ -182,7 +181,7 @@ def _left_behind(target: Path, ending: str) -> Iterator[tuple[Path, bool]]:
 
 
 def _sweep(target: Path) -> None:
-    """Remove temporary files and folders of `target`, and what stands beside them, whose process is gone."""
+    """Remove temporary files and folders of `target` whose process is gone, and files beside them."""
     with contextlib.suppress(OSError):
         endings = (_PARTIAL, _OLD) if os.path.lexists(target) else (_PARTIAL,)  # an old folder may be all there is
         for path in [path for ending in endings for path, alive in _left_behind(target, ending) if not alive]:
@@ -267,7 +266,7 @@ def _exchange(a: Path, b: Path) -> bool:
 
 
 @cache
-def _renameat2() -> Any:
+def _renameat2() -> Callable[..., int] | None:
     """Return Linux's own rename, or None elsewhere."""
     import ctypes
     import sys

@@ -1,22 +1,24 @@
-"""Argument checks, and the exceptions that own their sentences.
+"""Checks of arguments, and the error messages that they raise.
 
-Every refusal has one shape: what was wrong, the number, the way out. The sentences live here, so that
-the same mistake reads the same wherever it is made.
+Every message has three parts: what was wrong, the number, the way out. They are written here, so that the same mistake
+reads the same wherever it is made.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import numbers
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk.exceptions import InvalidInputError, MissingExtraError
 
@@ -24,7 +26,7 @@ from firstk.exceptions import InvalidInputError, MissingExtraError
 _SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
 
-def bad_parameter(name: str, owner: str, allowed: str, got: Any) -> InvalidInputError:
+def bad_parameter(name: str, owner: str, allowed: str, got: object) -> InvalidInputError:
     """Build the error for a parameter outside its range.
 
     Examples
@@ -35,19 +37,22 @@ def bad_parameter(name: str, owner: str, allowed: str, got: Any) -> InvalidInput
     return InvalidInputError(f"The '{name}' parameter of {owner} must be {allowed}. Got {got!r} instead.")
 
 
-def is_int(value: Any) -> bool:
+def is_int(value: object) -> TypeGuard[int]:
     """Tell whether `value` is an integer; booleans are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def is_real(value: Any) -> bool:
-    """Tell whether `value` is a finite real number; booleans are not."""
-    return (
-        isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
-    )
+def is_real(value: object) -> TypeGuard[float]:
+    """Tell whether `value` is a finite real number that a float can hold; booleans are not."""
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
-def check_prefix(k: Any, d: int, owner: str) -> int:
+def check_prefix(k: object, d: int, owner: str) -> int:
     """Return prefix length `k` as an int in [1, d]; None means the whole code."""
     if k is None:
         return d
@@ -56,7 +61,7 @@ def check_prefix(k: Any, d: int, owner: str) -> int:
     return int(k)
 
 
-def check_choice(value: Any, choices: Collection[str], name: str, owner: str) -> str:
+def check_choice(value: object, choices: Collection[str], name: str, owner: str) -> str:
     """Return `value` if it is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise bad_parameter(name, owner, "one of " + ", ".join(repr(c) for c in sorted(choices)), value)
@@ -76,22 +81,21 @@ def resolve_member(value: Any, members: Mapping[str, Any], name: str, example: s
     return value
 
 
-def check_fraction(value: Any, name: str, owner: str, *, open_left: bool = False) -> float:
+def check_fraction(value: object, name: str, owner: str, *, open_left: bool = False) -> float:
     """Return `value` as a float in [0, 1], or in (0, 1] with `open_left`."""
-    low_ok = is_real(value) and (value > 0 if open_left else value >= 0)
-    if not low_ok or value > 1:
+    if not is_real(value) or not 0 <= value <= 1 or (open_left and value == 0):
         raise bad_parameter(name, owner, f"a number in {'(' if open_left else '['}0, 1]", value)
     return float(value)
 
 
-def check_non_negative(value: Any, name: str, owner: str) -> float:
+def check_non_negative(value: object, name: str, owner: str) -> float:
     """Return `value` as a finite float that is not negative."""
     if not is_real(value) or value < 0:
         raise bad_parameter(name, owner, "a finite number that is not negative", value)
     return float(value)
 
 
-def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
+def check_matrix(X: ArrayLike, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
     """Return `X` as a finite two-dimensional float array, never copying float32 or float64.
 
     Parameters
@@ -99,7 +103,7 @@ def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = Non
     X : array-like of shape (n, p)
         float32 and float64 are kept, every other number becomes float64 (float16: float32).
     owner, name : str
-        What the sentence of an error calls the caller and the argument.
+        What an error message calls the caller and the argument.
     width : int, optional
         The number of columns that is required.
     """
@@ -131,7 +135,7 @@ def check_matrix(X: Any, owner: str, name: str = "X", *, width: int | None = Non
 
 
 def check_finite(X: np.ndarray, owner: str, name: str = "X") -> None:
-    """Refuse NaN and infinities, naming the first rows that hold them."""
+    """Raise InvalidInputError for NaN and infinities, with the first rows that hold them."""
     # One sum is finite when all entries are (and do not overflow): the slow search runs only on suspicion.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum(dtype=X.dtype if X.dtype == np.float32 else np.float64)):
@@ -150,8 +154,8 @@ def some_rows(rows: Sequence[int] | np.ndarray) -> str:
     return ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
 
 
-def check_same_length(a: Any, b: Any, name_a: str, name_b: str, owner: str) -> None:
-    """Refuse two arguments whose numbers of rows differ."""
+def check_same_length(a: Sized, b: Sized, name_a: str, name_b: str, owner: str) -> None:
+    """Check that two arguments have as many rows."""
     if len(a) != len(b):
         raise InvalidInputError(
             f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
@@ -183,7 +187,7 @@ def explaining_small_numbers(X: Any, owner: str = "fit") -> Iterator[None]:
         raise
 
 
-def check_no_nul(values: Any, owner: str) -> None:
+def check_no_nul(values: Iterable[object], owner: str) -> None:
     """Raise InvalidInputError for text that ends in a NUL character, which numpy drops: two labels would become one."""
     for i, value in enumerate(values):
         if isinstance(value, str) and value.endswith("\0"):
@@ -193,7 +197,7 @@ def check_no_nul(values: Any, owner: str) -> None:
             )
 
 
-def check_weights(weights: Any, n: int, owner: str) -> np.ndarray | None:
+def check_weights(weights: ArrayLike | None, n: int, owner: str) -> np.ndarray | None:
     """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
     if weights is None:
         return None

@@ -1,4 +1,4 @@
-"""Work that goes on at the same time: reading ahead, and the same function on several cores, in order.
+"""Threads and signals: prefetch of items, a map over several cores that keeps the order, and work that can be stopped.
 
 Order and pieces are those of the stream, whatever the number of threads: results are taken in the order in which their
 pieces came, so that sums of them have the same bytes on one core and on many.
@@ -7,10 +7,12 @@ pieces came, so that sums of them have the same bytes on one core and on many.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -61,3 +63,31 @@ def ordered_map(work: Callable[[Item], Result], items: Iterable[Item], workers: 
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@contextmanager
+def interruptible(*signals: signal.Signals) -> Iterator[threading.Event]:
+    """Turn the first of these signals (SIGINT, if none is named) into a flag; a second one does what it always did.
+
+    Only the main thread hears signals; elsewhere the flag stays down.
+    """
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    before = {each: signal.getsignal(each) for each in signals or (signal.SIGINT,)}
+
+    def give_back() -> None:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    def note(*_: object) -> None:
+        flag.set()
+        give_back()
+
+    for each in before:
+        signal.signal(each, note)
+    try:
+        yield flag
+    finally:
+        give_back()

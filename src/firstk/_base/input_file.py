@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import Any
 
 from firstk.exceptions import InvalidInputError
 
@@ -32,7 +31,7 @@ class Stamp:
     modified: int
 
     @classmethod
-    def of(cls, path: Any) -> Stamp:
+    def of(cls, path: str | os.PathLike[str]) -> Stamp:
         """Return the stamp of a regular file; raise InvalidInputError for anything else."""
         try:
             facts = os.stat(path)
@@ -44,7 +43,7 @@ class Stamp:
         return cls.from_facts(path, facts)
 
     @classmethod
-    def from_facts(cls, path: Any, facts: os.stat_result) -> Stamp:
+    def from_facts(cls, path: str | os.PathLike[str], facts: os.stat_result) -> Stamp:
         """Return the stamp that results of ``os.stat`` or ``os.fstat`` make."""
         if not stat.S_ISREG(facts.st_mode):
             kind = next((name for is_one, name in _KINDS if is_one(facts.st_mode)), "no regular file")
@@ -54,10 +53,10 @@ class Stamp:
             )
         return cls(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Stamp], tuple[int, ...]]:
         return Stamp, (0, 0, self.size, self.modified)  # another machine has other numbers for devices and files
 
-    def check(self, path: Any, now: os.stat_result | None = None) -> None:
+    def check(self, path: str | os.PathLike[str], now: os.stat_result | None = None) -> None:
         """Raise InvalidInputError unless the file is still the one it was; `now` is what ``os.fstat`` says of it."""
         try:
             facts = os.stat(path) if now is None else now
@@ -71,12 +70,12 @@ class Stamp:
             raise _changed(path, "another file took its place, or it was written to")
 
 
-def check_regular(path: Any) -> None:
+def check_regular(path: str | os.PathLike[str]) -> None:
     """Raise InvalidInputError for a pipe, a device, a folder or a socket, on which reading would hang or never end."""
     Stamp.of(path)
 
 
-def _changed(path: Any, how: str) -> InvalidInputError:
+def _changed(path: str | os.PathLike[str], how: str) -> InvalidInputError:
     return InvalidInputError(
         f"'{path}' was changed while it was read: {how}. Rows of two versions must not be mixed: start again, and "
         "leave the file alone until the end."

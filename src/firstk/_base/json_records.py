@@ -94,7 +94,7 @@ def strict_json(text: str | bytes) -> Any:
     Raises
     ------
     ValueError
-        That says in a few words what is wrong.
+        With a few words on what is wrong.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def from_json(
     return from_plain(kind, {name: value for name, value in values.items() if name not in ignore})
 
 
-def from_plain(kind: type[Record], value: Any) -> Record:
+def from_plain(kind: type[Record], value: object) -> Record:
     """Return the record of type `kind` that `to_plain` was given.
 
     Raises
@@ -175,7 +175,7 @@ def from_plain(kind: type[Record], value: Any) -> Record:
     return kind(**{name: _Field(kind.__name__, name).checked(hints[name], item) for name, item in found.items()})
 
 
-def check_fields(record: Any) -> None:
+def check_fields(record: object) -> None:
     """Turn each field of a frozen record into the type that its hint says; to be called in ``__post_init__``.
 
     Raises
@@ -204,7 +204,7 @@ class _Field:
     owner: str
     name: str
 
-    def checked(self, hint: Any, value: Any, allowed: str = "") -> Any:
+    def checked(self, hint: Any, value: object, allowed: str = "") -> Any:
         """Return a value as its hint says; an error message calls what is allowed `allowed`."""
         allowed = allowed or _DESCRIPTIONS.get(hint, getattr(hint, "__name__", str(hint)))
         origin, inner = get_origin(hint), get_args(hint)
@@ -228,7 +228,7 @@ class _Field:
             return from_plain(hint, value)
         if hasattr(hint, "_fields") and isinstance(value, list):  # a named tuple
             return hint(*self._tuple(tuple(_hints(hint).values()), value, allowed))
-        if hint is float and is_real(value if not is_int(value) or abs(value) < 2**1023 else math.inf):
+        if hint is float and is_real(value):
             return float(value)
         if hint is int and is_int(value):
             return int(value)
@@ -237,7 +237,7 @@ class _Field:
             return value
         raise self.wrong(allowed, value)
 
-    def wrong(self, allowed: str, got: Any) -> InvalidInputError:
+    def wrong(self, allowed: str, got: object) -> InvalidInputError:
         """Build the error for a value that is not allowed."""
         return bad_parameter(self.name, self.owner, allowed, got)
 
@@ -252,7 +252,7 @@ class _Field:
         allowed = allowed if inner and inner[0] in (int, float, str) else ""
         return tuple(self.checked(kind, item, allowed) for kind, item in zip(inner, items, strict=True))
 
-    def _one_of(self, kinds: tuple[Any, ...], value: Any) -> Any:
+    def _one_of(self, kinds: tuple[Any, ...], value: object) -> Any:
         """Return a value of one of several types: nothing, a record, or numbers and text."""
         if value is None and NoneType in kinds:
             return None

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk.exceptions import InvalidInputError
@@ -144,7 +145,7 @@ def _named(name: str, d: int) -> PrefixWeights:
     return _normalized(weights)
 
 
-def _from_mapping(omega: Mapping[Any, Any], d: int, owner: str) -> np.ndarray:
+def _from_mapping(omega: Mapping[int, float], d: int, owner: str) -> np.ndarray:
     weights = np.zeros(d)
     for k, weight in omega.items():
         if not is_int(k) or not 1 <= k <= d:
@@ -157,7 +158,7 @@ def _from_mapping(omega: Mapping[Any, Any], d: int, owner: str) -> np.ndarray:
     return weights
 
 
-def _from_array(omega: Any, d: int, owner: str) -> np.ndarray:
+def _from_array(omega: ArrayLike, d: int, owner: str) -> np.ndarray:
     try:
         weights = np.array(omega, dtype=np.float64)
     except (TypeError, ValueError):

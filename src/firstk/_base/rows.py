@@ -7,13 +7,16 @@ product, or multiply each distinct row once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from firstk._base.scratch import scratch_array
+
+# Rows as they are given: anything that numpy takes for an array, or a sparse matrix.
+Rows: TypeAlias = "ArrayLike | sparse.spmatrix | sparse.sparray"
 
 
 def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -23,7 +26,9 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from typing import TypeAlias, TypeGuard
+
+    import numpy as np
     >>> distinct_rows(np.array([[2.0, 1.0], [0.0, 1.0], [2.0, 1.0], [-0.0, 1.0]]))
     (array([0, 1]), array([0, 1, 0, 1]))
     """
@@ -39,9 +44,19 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first[order], place[inverse.ravel()]
 
 
-def as_dense(part: Any) -> np.ndarray:
+def is_sparse(part: object) -> TypeGuard[sparse.csr_matrix]:
+    """Tell whether rows are a sparse matrix of any kind."""
+    return sparse.issparse(part)
+
+
+def sliceable(part: Rows) -> np.ndarray | sparse.csr_matrix:
+    """Return rows as an array, or as a sparse matrix from which rows can be cut."""
+    return part.tocsr() if is_sparse(part) else np.asarray(part)
+
+
+def as_dense(part: Rows) -> np.ndarray:
     """Return rows, which may be sparse, as an array."""
-    return part.toarray() if sparse.issparse(part) else np.asarray(part)
+    return part.toarray() if is_sparse(part) else np.asarray(part)
 
 
 def half_as_single(part: ArrayLike) -> np.ndarray:
@@ -61,7 +76,7 @@ def unit_rows(Z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def projected(
-    columns: Mapping[str, Any], matrix: np.ndarray, centre: np.ndarray | None = None
+    columns: Mapping[str, Rows], matrix: np.ndarray, centre: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """Return ``(X - centre) @ matrix`` for several sets of rows; rows that are equal, in one set or two, stay equal."""
     parts = {name: as_dense(part) for name, part in columns.items()}

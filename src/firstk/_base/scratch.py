@@ -1,4 +1,4 @@
-"""Room for large intermediate arrays, which goes back to the system at once when they go.
+"""Memory for large intermediate arrays, which is returned to the system as soon as they are deleted.
 
 malloc keeps freed blocks for later, in an arena a thread. glibc lets that reach tens of megabytes for each thread of a
 stream, and which blocks fit into which gap is a matter of timing: resident memory then creeps up over a long stream,
@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 import mmap
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 # Below this malloc wastes little, and a map of its own would cost more than it gives back.
 _LARGE = 1 << 20
 
 
-def scratch_array(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return an array of any content, like ``np.empty``, but of pages of its own where it is large."""
     count, dtype = math.prod(shape), np.dtype(dtype)
     if count * dtype.itemsize < _LARGE:

@@ -24,6 +24,10 @@ from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
 LANES = 16
+# Values of arguments in the code that is made, and what numba asks of an intrinsic: its types, and what makes its code.
+Values = Sequence[ir.Value]
+Intrinsic = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
+# Compiled code calls an intrinsic with numbers, and not with their types as it is written.
 intrinsic: Any = extending.intrinsic
 _INT32 = ir.IntType(32)
 Values = Sequence[ir.Value]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_int
 
+RandomState = int | np.random.Generator | np.random.RandomState | None
 
-def generator(random_state: Any, owner: str) -> np.random.Generator:
+
+def generator(random_state: RandomState, owner: str) -> np.random.Generator:
     """Return a numpy Generator; equal ints give equal streams, on every call.
 
     Parameters
@@ -17,7 +17,7 @@ def generator(random_state: Any, owner: str) -> np.random.Generator:
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         None is fresh entropy. A Generator is used as it is, so it moves on; a RandomState gives the seed.
     owner : str
-        What the sentence of an error calls the caller.
+        What an error message calls the caller.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

@@ -1,4 +1,4 @@
-"""Data that is always there: no folder, no network. Examples, the demo and quick tests stand on it."""
+"""Data sets that come with the package: no folder, no network. Examples, the demo and quick tests use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def load_digits() -> ImageSet:
     -------
     ImageSet
         Pixels are divided by 16, their maximum. The set has no official test part: the last 360 rows are it.
-        Rows stay in their order, in which those of a writer stand together, so this part is harder than a
+        Rows stay in their order, in which those of a writer follow one another, so this part is harder than a
         random one (1-NN accuracy 0.956 against 0.98 to 0.99); `X` and `y` are the set as scikit-learn has it.
 
     Notes

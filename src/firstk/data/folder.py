@@ -1,7 +1,7 @@
 """Where data sets lie, and how their files are read: idx and npz.
 
 Files are untrusted input. A reader either returns arrays of the shape it promises or raises `MissingDataError` or
-`InvalidInputError` with a sentence; nothing is unpickled.
+`InvalidInputError`; nothing is unpickled.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _decode(source: Source, pixels: np.ndarray, labels: np.ndarray) -> tuple[np.
 
 
 def _as_bytes(pixels: np.ndarray) -> np.ndarray:
-    """Return pixels as uint8, refusing what a byte cannot hold."""
+    """Return pixels as uint8; raise InvalidInputError for numbers that a byte cannot hold."""
     low, high = pixels.min(), pixels.max()
     if not (low >= 0 and high <= 255):  # NaN fails both
         raise ValueError(f"pixels reach from {low} to {high}")

@@ -1,6 +1,6 @@
 """How many bits a coordinate of a stored code gets: float32, float16, int8 or one.
 
-Cutting a code and rounding it are two ways to pay less for the same vector, so they are judged together. Rounding
+Cutting a code and rounding it are two ways to pay less for the same vector, so they are evaluated together. Rounding
 acts on each coordinate alone: a stored code can still be cut, at any k (one bit a coordinate: at whole bytes).
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int, is_real
 from firstk.exceptions import InvalidInputError
@@ -33,19 +34,19 @@ class Precision(Protocol):
     def bytes_per_vector(self, k: int) -> int:
         """Bytes of a code of k coordinates."""
 
-    def fit(self, Z: Any) -> Precision:
+    def fit(self, Z: ArrayLike) -> Precision:
         """Learn scale and threshold from codes; a sample of them will do."""
 
-    def quantise(self, Z: Any) -> np.ndarray:
+    def quantise(self, Z: ArrayLike) -> np.ndarray:
         """Return codes as they are stored."""
 
-    def clipped(self, Z: Any) -> int:
+    def clipped(self, Z: ArrayLike) -> int:
         """Count the entries that `quantise` would store as something nearer to zero, for want of range."""
 
-    def restore(self, stored: Any) -> np.ndarray:
+    def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes as float32."""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return what `restore` needs, as plain Python objects: ``read_precision`` takes it back."""
 
 
@@ -65,26 +66,26 @@ class Floating:
         """Bytes of a code of k coordinates."""
         return np.dtype(self.name).itemsize * _checked_k(k)
 
-    def fit(self, Z: Any) -> Floating:
+    def fit(self, Z: ArrayLike) -> Floating:
         """Check the codes; there is nothing to learn."""
         check_matrix(Z, f"{self.name}.fit", "Z")
         return self
 
-    def quantise(self, Z: Any) -> np.ndarray:
-        """Return codes in this type; numbers beyond its range are refused."""
+    def quantise(self, Z: ArrayLike) -> np.ndarray:
+        """Return codes in this type; raise InvalidInputError for numbers beyond its range."""
         Z = check_matrix(Z, f"{self.name}.quantise", "Z")
         _largest(Z, self.name)
         return Z.astype(self.name)
 
-    def clipped(self, Z: Any) -> int:
-        """Return 0: what has no room is refused."""
+    def clipped(self, Z: ArrayLike) -> int:
+        """Return 0: numbers beyond the range raise an error."""
         return 0
 
-    def restore(self, stored: Any) -> np.ndarray:
+    def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes as float32."""
         return _checked_stored(stored, self.name, self.name).astype(np.float32)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the name: there is nothing else to know."""
         return {"precision": self.name}
 
@@ -112,27 +113,27 @@ class Int8:
         """Bytes of a code of k coordinates."""
         return _checked_k(k)
 
-    def fit(self, Z: Any) -> Int8:
+    def fit(self, Z: ArrayLike) -> Int8:
         """Take the scale from codes; larger entries that come later are stored as 127."""
         largest = _largest(check_matrix(Z, "int8.fit", "Z"), "float32")
         return Int8((largest or 1.0) / STEPS)
 
-    def quantise(self, Z: Any) -> np.ndarray:
+    def quantise(self, Z: ArrayLike) -> np.ndarray:
         """Return codes as int8."""
         Z = check_matrix(Z, "int8.quantise", "Z")
         steps = np.rint(Z / _fitted(self.scale, self.name))
         return np.clip(steps, -STEPS, STEPS, out=steps).astype(np.int8)
 
-    def clipped(self, Z: Any) -> int:
+    def clipped(self, Z: ArrayLike) -> int:
         """Count the entries that are stored as 127 or -127 and would round to more."""
         return int(np.count_nonzero(np.abs(Z) > (STEPS + 0.5) * _fitted(self.scale, self.name)))
 
-    def restore(self, stored: Any) -> np.ndarray:
+    def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes as float32."""
         scale = np.float32(_fitted(self.scale, self.name))
         return _checked_stored(stored, self.name, "int8").astype(np.float32) * scale
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the scale."""
         return {"precision": self.name, "scale": _fitted(self.scale, self.name)}
 
@@ -161,30 +162,30 @@ class Binary:
         """Bytes of a code of k coordinates: whole ones."""
         return -(-_checked_k(k) // 8)
 
-    def fit(self, Z: Any) -> Binary:
+    def fit(self, Z: ArrayLike) -> Binary:
         """Take the means, and the mean distance from them, from codes."""
         Z = check_matrix(Z, "binary.fit", "Z")
         _largest(Z, "float32")
         mean = Z.mean(axis=0, dtype=np.float64)
         return Binary(mean, float(np.abs(Z - mean).mean()))
 
-    def quantise(self, Z: Any) -> np.ndarray:
+    def quantise(self, Z: ArrayLike) -> np.ndarray:
         """Return codes as packed bits, uint8 of shape (n, ceil(k / 8)); the bits that fill the last byte are 0."""
         mean = _fitted(self.mean, self.name)
         return np.packbits(check_matrix(Z, "binary.quantise", "Z", width=len(mean)) > mean, axis=1)
 
-    def clipped(self, Z: Any) -> int:
+    def clipped(self, Z: ArrayLike) -> int:
         """Return 0: a sign has no range."""
         return 0
 
-    def restore(self, stored: Any) -> np.ndarray:
+    def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes as float32."""
         mean, scale = _fitted(self.mean, self.name), _fitted(self.scale, self.name)
         stored = _checked_stored(stored, self.name, "uint8", width=self.bytes_per_vector(len(mean)))
         bits = np.unpackbits(stored, axis=1, count=len(mean)).view(bool)
         return np.where(bits, (mean + scale).astype(np.float32), (mean - scale).astype(np.float32))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the means and the scale."""
         return {"precision": self.name, "mean": _fitted(self.mean, self.name).tolist(), "scale": self.scale}
 
@@ -197,13 +198,13 @@ PRECISIONS: dict[str, Precision] = {
 }
 
 
-def resolve_precision(name: Any, owner: str) -> Precision:
+def resolve_precision(name: object, owner: str) -> Precision:
     """Return the precision of that name, not fitted yet."""
     return PRECISIONS[check_choice(name, PRECISIONS, "precision", owner)]
 
 
-def read_precision(record: Any) -> Precision:
-    """Return the fitted precision that ``record()`` describes; anything else is refused with a sentence."""
+def read_precision(record: object) -> Precision:
+    """Return the fitted precision that ``record()`` describes; raise InvalidInputError for anything else."""
     known = {"float32": set[str](), "float16": set[str](), "int8": {"scale"}, "binary": {"mean", "scale"}}
     values = dict(record) if isinstance(record, Mapping) else {}
     name = values.pop("precision", None)
@@ -233,7 +234,7 @@ def _fitted(value: Any, name: str) -> Any:
 
 
 def _largest(Z: np.ndarray, name: str) -> float:
-    """Return the largest absolute entry; refuse one beyond what a float type holds (codes are restored as float32)."""
+    """Return the largest absolute entry; raise if a float type cannot hold it (codes are restored as float32)."""
     largest, limit = float(np.abs(Z).max()), float(np.finfo(name).max)
     if largest > limit:
         wider = ", or use float32" if name == "float16" and largest <= np.finfo(np.float32).max else ""
@@ -243,14 +244,14 @@ def _largest(Z: np.ndarray, name: str) -> float:
     return largest
 
 
-def _checked_k(k: Any) -> int:
+def _checked_k(k: object) -> int:
     if not is_int(k) or k < 1:
         raise bad_parameter("k", "bytes_per_vector", "an int of at least 1", k)
     return int(k)
 
 
-def _checked_stored(stored: Any, name: str, dtype: str, width: int | None = None) -> np.ndarray:
-    """Refuse what this precision cannot have stored."""
+def _checked_stored(stored: ArrayLike, name: str, dtype: str, width: int | None = None) -> np.ndarray:
+    """Raise InvalidInputError for what this precision cannot have stored."""
     stored = np.asarray(stored)
     if stored.dtype != np.dtype(dtype) or stored.ndim != 2 or (width is not None and stored.shape[1] != width):
         wanted = f"(n, {width})" if width is not None else "(n, k)"

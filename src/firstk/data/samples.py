@@ -1,4 +1,4 @@
-"""Embedded data sets as files of vectors: what examples and first steps stand on."""
+"""Embedded data sets as files of vectors: the data of examples and first steps."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_matrix, check_same_length, is_real
-from firstk.data._random import generator
+from firstk.data._random import RandomState, generator
 from firstk.exceptions import InvalidInputError
 
 _PARTS = ("train", "val", "test")
@@ -48,11 +48,11 @@ class Split:
 
 
 def split(
-    X: Any,
-    y: Any = None,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     fractions: Sequence[float] = (0.7, 0.1, 0.2),
-    random_state: Any = 0,
+    random_state: RandomState = 0,
     centre: bool = True,
 ) -> Split:
     """Split as Talukder et al. 2026 appendix C.1 does: 70/10/20, stratified, centred on the training part, not scaled.
@@ -103,7 +103,7 @@ def split(
     return Split(X_train, X_val, X_test, y_train, y_val, y_test, mean, train, val, test)
 
 
-def _counts(n: int, fractions: Any) -> tuple[int, int, int]:
+def _counts(n: int, fractions: Sequence[float]) -> tuple[int, int, int]:
     """Return the number of rows of each part."""
     allowed = "three numbers in [0, 1] that sum to 1, the first above 0"
     try:
@@ -125,7 +125,7 @@ def _counts(n: int, fractions: Any) -> tuple[int, int, int]:
     return counts
 
 
-def _check_labels(y: Any, X: np.ndarray, counts: tuple[int, int, int]) -> np.ndarray:
+def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> np.ndarray:
     """Return labels as a vector in which every class can reach every part."""
     y = np.asarray(y)
     if y.ndim != 1:
@@ -157,7 +157,7 @@ def _check_labels(y: Any, X: np.ndarray, counts: tuple[int, int, int]) -> np.nda
 
 
 def _check_all_trained(labels: np.ndarray, train: np.ndarray) -> None:
-    """Refuse a split that rounds a class away from the training part."""
+    """Raise InvalidInputError for a split that rounds a class away from the training part."""
     lost = np.setdiff1d(labels, labels[train])
     if len(lost):
         raise InvalidInputError(

@@ -7,12 +7,11 @@ convention.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_int, is_real
-from firstk.data._random import generator
+from firstk.data._random import RandomState, generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class SyntheticSet:
 
 
 def two_blocks(
-    random_state: Any = 0,
+    random_state: RandomState = 0,
     *,
     n_classes: int = 20,
     per_class: int = 500,
@@ -137,7 +136,7 @@ def two_blocks(
 
 
 def evenly_spaced(
-    random_state: Any = 0, *, n: int = 5000, p: int = 1000, low: float = 1.0, high: float = 100.0
+    random_state: RandomState = 0, *, n: int = 5000, p: int = 1000, low: float = 1.0, high: float = 100.0
 ) -> SyntheticSet:
     """Build the set of Bao et al. 2020 appendix H.2: singular values evenly spaced from `low` to `high`.
 
@@ -206,12 +205,12 @@ def _orthonormal(G: np.ndarray) -> np.ndarray:
     return Q * np.sign(np.diag(R))
 
 
-def _check_count(value: Any, least: int, name: str, owner: str) -> None:
+def _check_count(value: object, least: int, name: str, owner: str) -> None:
     if not is_int(value) or value < least:
         raise bad_parameter(name, owner, f"an int of at least {least}", value)
 
 
-def _check_positive(value: Any, name: str, owner: str, at_most: float | None = None) -> None:
+def _check_positive(value: object, name: str, owner: str, at_most: float | None = None) -> None:
     if not is_real(value) or value <= 0 or (at_most is not None and value > at_most):
         bound = "" if at_most is None else f" and at most {at_most:g}"
         raise bad_parameter(name, owner, f"a finite number above 0{bound}", value)

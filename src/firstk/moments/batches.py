@@ -1,7 +1,7 @@
-"""A batch of a stream: whatever form it arrives in, checked and named as an objective takes it.
+"""Batches of a stream, checked and named as an objective takes them.
 
 Streams, dask partitions and the workers of other engines all hand over batches. They are checked here, where they are
-read, so that a bad one is refused before anything is merged.
+read, so that a bad one raises an error before anything is merged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from firstk._base.checks import check_weights
-from firstk._base.rows import half_as_single
+from firstk._base.rows import Rows, half_as_single, is_sparse, sliceable
 from firstk.data.files.frames import rows_of
 from firstk.exceptions import InvalidInputError
 from firstk.moments.pairs import check_pairs
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROWS, PAIRS = ("X", "y", "weight"), ("left", "right", "scores")
 
 
-def checked(objective: Objective, batch: Any) -> dict[str, Any] | None:
+def checked(objective: Objective, batch: object) -> dict[str, Any] | None:
     """Return a batch as the objective takes it; None where it has no rows, or all of them have weight zero.
 
     Parameters
@@ -55,7 +55,7 @@ def checked(objective: Objective, batch: Any) -> dict[str, Any] | None:
     return rows
 
 
-def named(batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+def named(batch: object, names: tuple[str, ...]) -> Mapping[str, Any]:
     """Return a batch as a mapping from names to columns."""
     if isinstance(batch, Mapping):
         if not set(names[:1]) <= set(batch) <= set(names):
@@ -68,19 +68,17 @@ def named(batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
     return dict(zip(names, parts, strict=False))
 
 
-def as_rows(part: Any) -> Any:
+def as_rows(part: Rows) -> np.ndarray | sparse.csr_matrix:
     """Return vectors as a matrix of float32 or float64, or a sparse one; half precision as single."""
     found = rows_of(part)
-    part = part if found is None else found[0]
-    if sparse.issparse(part):
-        return part.tocsr()
-    part = half_as_single(part)
-    if part.ndim != 2:
-        raise InvalidInputError(f"A batch holds two-dimensional rows. Got shape {part.shape}.")
-    if part.dtype in (np.float32, np.float64):
-        return part
+    rows = sliceable(part if found is None else found[0])
+    if is_sparse(rows):
+        return rows
+    rows = half_as_single(rows)
+    if rows.ndim != 2:
+        raise InvalidInputError(f"A batch holds two-dimensional rows. Got shape {rows.shape}.")
     try:
-        return part.astype(np.float64)
+        return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"Rows are numbers; these hold something else ({error}).") from None
 

@@ -34,11 +34,11 @@ class Checkpoint:
     """
 
     path: str | Path
-    job: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, object] = field(default_factory=dict)
     resume: bool = False
     every: float = 60.0
 
-    def read(self, job: Mapping[str, Any] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    def read(self, job: Mapping[str, object] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """Return the arrays and facts that were written last, of the same job; None where there is no file."""
         if not Path(self.path).exists():
             return None
@@ -61,7 +61,7 @@ class Checkpoint:
         return arrays, facts["state"]
 
     def write(
-        self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any], job: Mapping[str, Any] | None = None
+        self, arrays: Mapping[str, np.ndarray], state: Mapping[str, object], job: Mapping[str, object] | None = None
     ) -> None:
         """Write the file in one atomic step."""
         facts = {"job": _plain(dict(self.job) | dict(job or {})), "state": dict(state)}
@@ -72,6 +72,6 @@ class Checkpoint:
         Path(self.path).unlink(missing_ok=True)
 
 
-def _plain(job: dict[str, Any]) -> dict[str, Any]:
+def _plain(job: Mapping[str, object]) -> dict[str, Any]:
     """Return facts as JSON gives them back."""
     return json.loads(json.dumps(job, default=str))

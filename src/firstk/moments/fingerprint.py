@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from firstk._base.rows import as_dense
+from firstk._base.rows import Rows, as_dense, is_sparse, sliceable
 
 # The finaliser of splitmix64 (Steele, Lea and Flood, 2014): every input bit moves every output bit.
 _MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
@@ -43,7 +42,7 @@ class Fingerprint:
     total: int = 0
 
     @classmethod
-    def of(cls, columns: Mapping[str, Any]) -> Fingerprint:
+    def of(cls, columns: Mapping[str, Rows | None]) -> Fingerprint:
         """Return the fingerprint of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
         parts = {name: _table(part) for name, part in columns.items() if part is not None}
         n = next(iter(parts.values())).shape[0]
@@ -63,7 +62,7 @@ class Fingerprint:
         return f"{self.rows} rows, {self.total:016x}"
 
 
-def row_hashes(block: Mapping[str, Any]) -> np.ndarray:
+def row_hashes(block: Mapping[str, Rows]) -> np.ndarray:
     """Hash each row by the values of its numbers, with its text after them, whatever the columns are called.
 
     Unlike in a fingerprint, numbers of any type are equal where their values are, and so are zeros of both signs.
@@ -95,15 +94,15 @@ def _mixed(hashed: np.ndarray) -> np.ndarray:
     return hashed ^ (hashed >> np.uint64(31))
 
 
-def _table(part: Any) -> Any:
+def _table(part: Rows) -> np.ndarray | sparse.csr_matrix:
     """Return a column whose rows can be cut off: floats as they are, all else as float64."""
-    if sparse.issparse(part):
-        return part.tocsr()
-    part = np.asarray(part)
+    part = sliceable(part)
+    if is_sparse(part):
+        return part
     return part if part.ndim == 2 and part.dtype in (np.float32, np.float64) else _numbers(part)
 
 
-def _word_sums(block: Any, column: int) -> np.ndarray:
+def _word_sums(block: np.ndarray | sparse.csr_matrix, column: int) -> np.ndarray:
     """Sum the words of each row, each times the odd number of its place; float32 columns go two to a word."""
     block = np.ascontiguousarray(as_dense(block))
     per_word = 8 // block.itemsize

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 from scipy.linalg import block_diag
 
 from firstk._base.checks import check_choice
+from firstk._base.rows import Rows
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.scatter import NO_LABEL, Batch, batch_scatter, check_batch
 
@@ -32,7 +34,7 @@ class Moments:
         the scatter is then off by about 1e-7 of its largest eigenvalue (measured in docs/decisions.md). "float64"
         does everything in float64. Rows of float64 are always handled in float64.
     owner : str
-        What the sentence of an error calls the caller.
+        What an error message calls the caller.
 
     Attributes
     ----------
@@ -72,7 +74,14 @@ class Moments:
 
     # -- accumulation ----------------------------------------------------------------------------------------
 
-    def update(self, X: Any, y: Any = None, *, targets: Any = None, sample_weight: Any = None) -> Moments:
+    def update(
+        self,
+        X: Rows,
+        y: ArrayLike | None = None,
+        *,
+        targets: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Moments:
         """Take in a batch of rows; on bad input nothing changes.
 
         Parameters
@@ -106,7 +115,7 @@ class Moments:
         return self._merge_in(copy.deepcopy(other) if not self.rows else other)
 
     @classmethod
-    def from_batches(cls, batches: Iterable[Any], *, precision: str = "auto") -> Moments:
+    def from_batches(cls, batches: Iterable[Rows | tuple[Rows, ArrayLike]], *, precision: str = "auto") -> Moments:
         """Accumulate an iterable of batches: arrays X, or tuples (X, y)."""
         moments = cls(precision)
         for batch in batches:
@@ -276,7 +285,7 @@ class Moments:
         return np.where(self._constant(found), 0.0, found)[: self.p]
 
     def check_digits(self, variances: np.ndarray) -> None:
-        """Refuse variances that are zero for want of digits: columns vary, but hardly by more than their rounding."""
+        """Raise InvalidInputError if all variances are zero for want of digits, and not because nothing varies."""
         if np.any(variances > 0):
             return
         spread = np.sqrt(np.maximum(np.diag(self.within)[: self.p], 0.0) / self.n)
@@ -324,7 +333,7 @@ class Moments:
         return self._total[self.p :, self.p :]
 
 
-def _precision_of(numbers: Any) -> float:
+def _precision_of(numbers: np.ndarray | sparse.csr_matrix | None) -> float:
     """Return the relative precision in which numbers were given; whole numbers are exact."""
     kind = np.float64 if numbers is None or numbers.dtype.kind != "f" else numbers.dtype
     return float(np.finfo(kind).eps)

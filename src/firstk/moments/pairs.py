@@ -7,9 +7,9 @@ scored pairs also need the third co-moment of s, x and x', which shifts and adds
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from firstk._base.arrays import under, within
@@ -50,7 +50,7 @@ class PairMoments:
         self.with_scores: bool | None = None
         self.third = np.zeros((0, 0))
 
-    def update(self, left: Any, right: Any, scores: Any = None) -> PairMoments:
+    def update(self, left: ArrayLike, right: ArrayLike, scores: ArrayLike | None = None) -> PairMoments:
         """Take in a batch of pairs; `scores` None means that every pair is a positive."""
         left, right, scores = check_pairs(left, right, scores, "PairMoments.update")
         block = PairMoments(self.joint.precision)
@@ -143,7 +143,7 @@ class PairMoments:
 
     @property
     def scored(self) -> bool:
-        """Whether the scores differ at all; equal scores say no more than that the pairs are positives."""
+        """Whether the scores differ at all; with equal scores, all that is known is that the pairs are positives."""
         return bool(self.joint.Syy[0, 0] > 0)
 
     @property
@@ -163,7 +163,9 @@ class PairMoments:
         return symmetrised(self.third) / self.n
 
 
-def check_pairs(left: Any, right: Any, scores: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def check_pairs(
+    left: ArrayLike, right: ArrayLike, scores: ArrayLike | None, owner: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the two sides as matrices of one shape and the scores as float64; None stays None."""
     left = check_matrix(left, owner, "left")
     right = check_matrix(right, owner, "right", width=left.shape[1])

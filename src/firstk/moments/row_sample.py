@@ -8,13 +8,11 @@ partition and any order of merging, and choices made from it are too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from firstk._base.arrays import under, within
-from firstk._base.rows import as_dense, projected
+from firstk._base.rows import Rows, as_dense, projected, sliceable
 from firstk.exceptions import CorruptModelError
 from firstk.moments.fingerprint import row_hashes
 
@@ -55,12 +53,12 @@ class RowSample:
     def __contains__(self, name: str) -> bool:
         return name in self.columns
 
-    def update(self, columns: Mapping[str, Any], priority: np.ndarray | None = None) -> RowSample:
+    def update(self, columns: Mapping[str, Rows | None], priority: np.ndarray | None = None) -> RowSample:
         """Take in a batch: a mapping from names to arrays with one row each; None is left out.
 
         `priority` is a hash of each row where one is at hand, always of the same kind; `row_hashes` if not given.
         """
-        present = {name: _dense_rows(part) for name, part in columns.items() if part is not None}
+        present = {name: sliceable(part) for name, part in columns.items() if part is not None}
         if not self.capacity:
             return self
         n = next(iter(present.values())).shape[0]
@@ -131,7 +129,3 @@ def _stacked(
         return np.array(second[name])
     parts = (columns.get(name, np.ones(n)) for columns, n in ((first, n_first), (second, n_second)))
     return np.concatenate(list(parts))
-
-
-def _dense_rows(part: Any) -> Any:
-    return part.tocsr() if sparse.issparse(part) else np.asarray(part)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from firstk._base.checks import check_matrix, check_same_length, check_weights, largest_of, too_small
-from firstk._base.rows import as_dense
+from firstk._base.rows import Rows, as_dense, is_sparse, sliceable
 from firstk.exceptions import InvalidInputError
 
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
@@ -30,12 +30,12 @@ NO_LABEL = np.array([""])
 class Batch:
     """A checked batch of rows."""
 
-    X: Any  # (n, p), dense or CSR
+    X: np.ndarray | sparse.csr_matrix  # (n, p)
     y: np.ndarray | None
     targets: np.ndarray | None  # (n, q)
     weights: np.ndarray | None
     dtype: type  # in which rows are centred and multiplied
-    owner: str = "Moments.update"  # what the sentence of an error calls the caller
+    owner: str = "Moments.update"  # what an error message calls the caller
 
     @property
     def p(self) -> int:
@@ -47,7 +47,7 @@ class Batch:
         """Number of columns and targets."""
         return self.p + (0 if self.targets is None else self.targets.shape[1])
 
-    def centred(self, rows: Any, centre: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def centred(self, rows: slice | np.ndarray, centre: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write the given rows, targets beside them, less `centre` into `out`; return the part that is filled.
 
         `centre` may be that part of `out` itself.
@@ -60,16 +60,21 @@ class Batch:
         return out
 
 
-def check_batch(X: Any, y: Any, targets: Any, weights: Any, precision: str, owner: str = Batch.owner) -> Batch:
+def check_batch(
+    X: Rows,
+    y: ArrayLike | None,
+    targets: ArrayLike | None,
+    weights: ArrayLike | None,
+    precision: str,
+    owner: str = Batch.owner,
+) -> Batch:
     """Check shapes and types; finiteness is checked on the sums, where it costs nothing."""
-    if sparse.issparse(X):
-        X = X.tocsr()
+    X = sliceable(X)
+    if is_sparse(X):
         if 0 in X.shape:
             raise InvalidInputError(f"{owner} needs at least one row and one column in 'X'. Got shape {X.shape}.")
-    else:
-        X = np.asarray(X)
-        if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
-            X = check_matrix(X, owner)
+    elif X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiub":
+        X = check_matrix(X, owner)
     n = X.shape[0]
     if y is not None:
         y = np.asarray(y)
@@ -171,7 +176,7 @@ def _centred_sums(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
     residual = np.zeros((groups.count, batch.width))
     scatter = np.zeros((batch.width, batch.width))
     product: np.ndarray = np.empty((batch.width, batch.width), dtype=batch.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below, in a sentence
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite raises an error below
         for rows, buffer in _blocks(batch):
             block = batch.centred(rows, groups.spread(anchors, rows, buffer), buffer)
             residual += groups.sums(block, rows)
@@ -200,7 +205,7 @@ def _blocks(batch: Batch) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def _check_sums(residual: np.ndarray, scatter: np.ndarray, batch: Batch) -> None:
-    """Refuse NaN and infinities: one of them anywhere makes a sum that is not finite."""
+    """Raise InvalidInputError for NaN and infinities: one of them anywhere makes a sum that is not finite."""
     if np.isfinite(residual).all() and np.isfinite(scatter).all():
         return
     check_matrix(as_dense(batch.X), batch.owner)

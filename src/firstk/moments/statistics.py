@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from firstk.moments.fingerprint import Fingerprint
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.row_sample import RowSample
+
+Derived = TypeVar("Derived")
 
 
 @dataclass
@@ -70,7 +72,7 @@ class Statistics:
         try:
             n_features, rows, total = (int(count) for count in arrays["counts"])
             moments = within(arrays, "moments")
-            kind: Any = PairMoments if "third" in moments else Moments
+            kind: type[Moments | PairMoments] = PairMoments if "third" in moments else Moments
             made = cls(kind.from_arrays(moments), RowSample.from_arrays(within(arrays, "sample")), n_features)
             made.fingerprint = Fingerprint(rows, total)
             wrong = _nonsense(arrays) or _misfit(made)
@@ -82,14 +84,14 @@ class Statistics:
             raise CorruptModelError(f"These are not the arrays of statistics: {wrong}.")
         return made
 
-    def once(self, key: str, compute: Callable[[], Any]) -> Any:
+    def once(self, key: str, compute: Callable[[], Derived]) -> Derived:
         """Return a derived quantity, computed the first time it is asked for."""
         if key not in self.derived:
             self.derived[key] = compute()
         return self.derived[key]
 
 
-# Counts and flags are whole numbers, and what stands beside a sampled row may be anything; all else has fractions.
+# Counts and flags are whole numbers, labels and targets of sampled rows may be anything; all else has fractions.
 _WHOLE = (
     "counts",
     "moments.counts",

@@ -1,7 +1,7 @@
-"""Statistics of a stream larger than memory: read ahead, measured on all cores, merged in order, kept in a checkpoint.
+"""Statistics of a stream larger than memory: prefetched, computed on all cores, merged in order, kept in a checkpoint.
 
-The chunks of a stream and the order in which they are merged are fixed, and each is measured on one core. So the result
-has the same bytes whatever the number of cores, and also when the work was stopped and taken up again.
+The chunks of a stream and the order in which they are merged are fixed, and each is worked on by one core. So the
+result has the same bytes whatever the number of cores, and also when the work was stopped and resumed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 
 from firstk._base.arrays import under, within
 from firstk._base.checks import is_int
-from firstk._base.concurrency import cores, ordered_map
-from firstk._base.interrupts import interruptible
+from firstk._base.concurrency import cores, interruptible, ordered_map
 from firstk._base.rows import half_as_single
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
@@ -41,7 +40,7 @@ def chunk_rows(width: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows, and where the stream stands after them, in the stream's own count."""
+    """Some rows, and the position of the stream after them, in the stream's own count."""
 
     columns: Columns
     end: int
@@ -49,7 +48,7 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """A stream that can be taken up where it was left.
+    """A stream that can be resumed at any chunk.
 
     Attributes
     ----------
@@ -65,12 +64,12 @@ class Chunks:
 
     after: Callable[[int], Iterator[Chunk]]
     pairs: bool = False
-    job: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, object] = field(default_factory=dict)
     files: Callable[[], list[tuple[int, Chunks]]] | None = None
 
     @classmethod
     def of(cls, batches: Iterable[Columns]) -> Chunks:
-        """Return an iterable of batches as chunks; to take it up again, it is read from its beginning."""
+        """Return an iterable of batches as chunks; to resume, it is read from its beginning."""
         stream = iter(batches)
         first = next(stream, None)
         if first is None:
@@ -189,7 +188,7 @@ class Accumulated(Generic[S]):
     held, reference : mapping
         Rows kept apart, and rows to look neighbors up among.
     end, read, rows : int
-        Where the stream stands, how many rows came, and how many of them were fitted on.
+        The position of the stream, how many rows came, and how many of them were fitted on.
     """
 
     statistics: S | None = None
@@ -252,7 +251,7 @@ def accumulate(
     *,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
-    job: Mapping[str, Any] | None = None,
+    job: Mapping[str, object] | None = None,
     progress: Callable[[int], object] = lambda rows: None,
     first: int = 0,
 ) -> Accumulated[S]:
@@ -269,7 +268,7 @@ def accumulate(
     parts : Splitter
         Which rows are held out: a `HoldOut`, by their numbers, or a `HashHoldOut`.
     workers : int, optional
-        Chunks that are measured at the same time; the number of cores if not given.
+        Chunks that are worked on at the same time; the number of cores if not given.
     checkpoint : Checkpoint, optional
     job : mapping, optional
         Facts about the fit, beside those of the stream, that a checkpoint must agree with.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
 from firstk._base.checks import check_no_nul, check_same_length, some_rows
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from firstk.contracts import Objective
 
 
-def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
+def check_target(y: ArrayLike | None, objective: Objective, n: int) -> np.ndarray:
     """Return `y` as `n` labels or as numbers, as the objective takes them."""
     owner = f"PrefixEncoder with objective '{objective.name}'"
     if y is None:
@@ -31,7 +32,7 @@ def check_target(y: Any, objective: Objective, n: int) -> np.ndarray:
     return check_labels(y, n, owner) if labels else check_targets(y, n, owner)
 
 
-def as_labels(y: Any, owner: str) -> np.ndarray:
+def as_labels(y: ArrayLike, owner: str) -> np.ndarray:
     """Return labels or targets as an array: no two labels become one, and objects that are numbers become numbers."""
     found = np.asarray(y)
     if found.dtype.kind in "UOT" and not (isinstance(y, np.ndarray) and y.dtype.kind == "U"):
@@ -123,7 +124,7 @@ def check_none_missing(y: np.ndarray, owner: str, rows: Sequence[int] | np.ndarr
         )
 
 
-def one_column(y: Any) -> Any:
+def one_column(y: ArrayLike | None) -> np.ndarray | None:
     """Return labels or targets as they are, but a table of one column as that column."""
     if y is None:
         return None

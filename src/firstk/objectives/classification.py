@@ -74,7 +74,7 @@ class Classification(ClosedFormObjective):
         """Refuse settings outside [0, 1]."""
         check_shrinkage(self.shrinkage, "Classification")
         check_fraction(self.label_smoothing, "label_smoothing", "Classification")
-        if self.own_heads != "auto" and not (is_int(self.own_heads) and self.own_heads >= 0):  # type: ignore[operator]
+        if self.own_heads != "auto" and not (is_int(self.own_heads) and self.own_heads >= 0):
             raise bad_parameter("own_heads", "Classification", "an int that is not negative, or 'auto'", self.own_heads)
         check_choice(self.scale, ("auto", *SCALES), "scale", "Classification")
 

@@ -29,7 +29,7 @@ FORMAT, FORMAT_VERSION, EARLIER = "firstk-funnel", "2", "1"
 _ENCODER = "encoder/"
 
 
-def write_index(path: str | Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
+def write_index(path: str | Path, facts: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> Path:
     """Write a file in one atomic step."""
     text = json.dumps(dict(facts), sort_keys=True, allow_nan=False)
     header = {"format": FORMAT, "format_version": FORMAT_VERSION, "facts": text}

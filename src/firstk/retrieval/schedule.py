@@ -5,7 +5,7 @@ A record without data, so that a schedule can be chosen once, read, stored, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from firstk.exceptions import InvalidInputError
 
 
 class OrderWarning(UserWarning):
-    """The order of the coordinates does not help the search: prefixes carry no more than any other coordinates."""
+    """The order of the coordinates does not help the search: prefixes find no more than any other coordinates would."""
 
 
 class Stage(NamedTuple):
@@ -66,7 +66,7 @@ class Schedule:
         return to_plain(self)
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> Schedule:
+    def from_dict(cls, facts: Mapping[str, object]) -> Schedule:
         """Rebuild a schedule from `to_dict`; `check_schedule` tells whether it makes sense."""
         return from_plain(cls, facts)
 
@@ -74,7 +74,7 @@ class Schedule:
         return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)
 
 
-def given_schedule(stages: Iterable[tuple[int, int]], d: int, rows: int, n_neighbors: int) -> Schedule:
+def given_schedule(stages: Iterable[Sequence[int]], d: int, rows: int, n_neighbors: int) -> Schedule:
     """Return a schedule from pairs (k, shortlist size) that a caller chose."""
     owner = "FunnelIndex.fit"
     allowed = f"pairs (k, size), k increasing in [1, {d}] (the width), size never growing and at least {n_neighbors}"
@@ -107,8 +107,8 @@ def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: fl
     return Schedule((Stage(d, size),), rows, n_neighbors, exact_k=d, **facts)
 
 
-def check_request(n_neighbors: int | None, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
-    """Return the number of neighbors to find; raise for more than the store or the schedule can give."""
+def check_request(n_neighbors: object, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
+    """Return how many neighbors to look for; raise InvalidInputError if the store or the schedule cannot give them."""
     if rows == 0:
         raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
     n = schedule.n_neighbors if n_neighbors is None else n_neighbors

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firstk._base import atomic_file as _whole_file
+from firstk._base import atomic_file as atomic_files
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.formats import FORMATS
@@ -410,7 +410,7 @@ def test_sums_that_overflow_are_not_taken_for_infinity():
 
 def draft_of(path, node=None, process=None):
     """Return the name of a draft, with the mark that tells drafts of one process apart being 0."""
-    mark, owner = zlib.crc32(path.name.encode()), f"{node or _whole_file._process_space()}-{process or os.getpid()}"
+    mark, owner = zlib.crc32(path.name.encode()), f"{node or atomic_files._process_space()}-{process or os.getpid()}"
     return path.with_name(f".firstk-{mark:08x}-{owner}-0.partial")
 
 
@@ -418,7 +418,7 @@ def draft_of(path, node=None, process=None):
 @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".safetensors"])
 def test_no_space_left_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch, ending):
     path = tmp_path / f"a{ending}"
-    monkeypatch.setattr(_whole_file, "_new_file", lambda temporary: temporary.symlink_to("/dev/full"))
+    monkeypatch.setattr(atomic_files, "_new_file", lambda temporary: temporary.symlink_to("/dev/full"))
     path.write_text("what was there before")
     with pytest.raises(
         InvalidInputError, match=r"there is no space left on the device\. Nothing was left half-written"
@@ -449,7 +449,7 @@ def test_drafts_of_dead_processes_are_swept(tmp_path):
     dead, another = (draft_of(tmp_path / name, process=999999999) for name in ("a.npy", "b.npy"))
     alive, foreign = draft_of(path, process=os.getppid()), draft_of(path, "elsewhere")
     # A host whose name begins with ours, and a container of our name with process numbers of its own.
-    longer = draft_of(path, f"{_whole_file._process_space()}-999999998")
+    longer = draft_of(path, f"{atomic_files._process_space()}-999999998")
     container = draft_of(path, f"{platform.node()}-1", 999999999)
     for draft in (dead, Path(f"{dead}.vectors"), alive, foreign, another, longer, container):
         draft.touch()

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from firstk import PrefixCurve, PrefixEncoder
-from firstk.encoder.storage.card import model_card
+from firstk import FittedEncoder, PrefixCurve, PrefixEncoder
+from firstk.encoder.storage.card import model_card, saved_curve
+from firstk.encoder.storage.folder import read_model
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((50, 6))
@@ -71,3 +72,12 @@ def test_a_curve_without_a_share_has_no_smallest_k():
     text = model_card({"d": 2, "p": 6, "normalised": True, "curve": curve})
     assert "smallest" not in text
     assert "| 2 | -0.1000 |" in text
+
+
+def test_a_cut_encoder_is_saved_with_the_first_part_of_its_curve_and_intervals(tmp_path):
+    ends = {"low": [0.4, 0.5, 0.6], "high": [0.6, 0.7, 0.8], "confidence": 0.9}
+    curve = PrefixCurve([1, 2, 4], [0.5, 0.6, 0.7], "accuracy", **ends)
+    PrefixEncoder(4).fit(X).save(tmp_path / "long", curve=curve)
+    FittedEncoder.load(tmp_path / "long")[:2].save(tmp_path / "short")
+    found = saved_curve(read_model(tmp_path / "short")[0], 2)
+    assert (found.k, found.score, found.low, found.high) == ((1, 2), (0.5, 0.6), (0.4, 0.5), (0.6, 0.7))

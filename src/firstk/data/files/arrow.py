@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch
+
+if TYPE_CHECKING:
+    import pyarrow
 
 # Bytes that are read through one memory map.
 _MAPPED = 1 << 26
@@ -24,7 +27,7 @@ def _broken() -> tuple[type[BaseException], ...]:
     return (pa.ArrowException, OSError, ValueError, KeyError, TypeError, NotImplementedError)
 
 
-def _open(path: Path, columns: Sequence[str] | None = None) -> Any:
+def _open(path: Path, columns: Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
     """Open a file for `columns` (None: all); what does not start as the file format does is a stream."""
     pa = arrow("Reading Arrow files")
     options = None
@@ -37,7 +40,7 @@ def _open(path: Path, columns: Sequence[str] | None = None) -> Any:
     return opened(source, options=options)
 
 
-def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
     reader = _open(path, columns)
     if not hasattr(reader, "num_record_batches"):
         yield from reader
@@ -51,7 +54,7 @@ def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
         yield batch
 
 
-def _copied(batch: Any) -> Any:
+def _copied(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     """Return rows in memory of their own: pages of a file that was cut off since cannot be touched any more."""
     pa = arrow("Reading Arrow files")
     out = pa.BufferOutputStream()
@@ -89,7 +92,7 @@ class ArrowReader:
         with reading(self.path, "Arrow", _broken()):
             return sum(len(batch) for batch in _record_batches(self.path, self.facts.members[:1]))
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         start = 0
         with reading(self.path, "Arrow", _broken()):
@@ -107,9 +110,9 @@ class ArrowWriter:
     def __init__(self, path: Path, layout: Layout):
         arrow("Writing Arrow files")
         self._path, self._layout = path, layout
-        self._writer: Any = None
+        self._writer: pyarrow.RecordBatchFileWriter | None = None
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows as one record batch."""
         pa = arrow("Writing Arrow files")
         batch = record_batch(self._layout, vectors, columns)

@@ -1,16 +1,16 @@
-"""Columns that stand in a file of their own, beside the vectors: labels, targets, pairs.
+"""Columns in a file of their own: labels, targets, pairs.
 
 Such a file need not hold vectors. It has any of the formats, or is plain text with an entry a line (``.txt``). Columns
 are held in memory, but for those of npy files, whose rows are read as they are asked for. A file that changes between
-two columns is refused, as their entries would not belong together.
+two columns raises an error, as their entries would not belong together.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -48,13 +48,13 @@ class ColumnParts:
         return np.concatenate([np.asarray(part) for part in self.parts])
 
 
-def load_columns(path: Any) -> Mapping[str, np.ndarray]:
+def load_columns(path: str | os.PathLike[str]) -> Mapping[str, np.ndarray]:
     """Return the columns of a file or of its shards, each read when it is asked for."""
     parts = [_load(one) for one in find_files(path)]
     return Loaded(tuple(parts[0]), lambda name: ColumnParts([part[name] for part in parts]).whole())
 
 
-def open_column(path: Any, name: str | None = None) -> ColumnParts:
+def open_column(path: str | os.PathLike[str], name: str | None = None) -> ColumnParts:
     """Return one column of a file or of its shards; without a name, the only one there is."""
     parts = [_load(one) for one in find_files(path)]
     held = list(parts[0])
@@ -81,7 +81,7 @@ def _load(path: Path) -> Loaded:
     with reading_unchanged(path, stamp):
         held = _loaded_text(path) if path.suffix.lower() == ".txt" else format_of(path).load(path)
 
-    def one(name: str) -> Any:
+    def one(name: str) -> np.ndarray | FileArray:
         with reading_unchanged(path, stamp):
             return held[name]
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 from firstk.data.files.contract import Wanted, unreadable
 from firstk.exceptions import InvalidInputError
@@ -34,13 +33,13 @@ class Choice:
     spread: bool
 
 
-def choose(path: Any, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
+def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     """Choose the vector column.
 
     Parameters
     ----------
     path : path
-        For the sentences.
+        For error messages.
     kinds : mapping of str to str
         Of each column: "vector" (lists of floats), "list" (lists of whole numbers, which may be tokens), "number" or
         "other".
@@ -63,14 +62,14 @@ def choose(path: Any, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     return _plain(path, kinds, wanted)
 
 
-def both(path: Any, name: str) -> InvalidInputError:
+def both(path: object, name: str) -> InvalidInputError:
     """Build the error for vectors that are named as labels."""
     return InvalidInputError(
         f"Column {name!r} of '{path}' is the vectors, and labels cannot be the vectors. Name another column (--label)."
     )
 
 
-def several(path: Any, found: Sequence[str]) -> InvalidInputError:
+def several(path: object, found: Sequence[str]) -> InvalidInputError:
     """Build the error for more than one candidate."""
     names = ", ".join(repr(name) for name in found)
     return InvalidInputError(
@@ -79,8 +78,8 @@ def several(path: Any, found: Sequence[str]) -> InvalidInputError:
     )
 
 
-def check_rows(path: Any, shapes: Mapping[str, tuple[int, ...]], vectors: str, rows: int) -> None:
-    """Refuse labels that are not as many as the vectors."""
+def check_rows(path: object, shapes: Mapping[str, tuple[int, ...]], vectors: str, rows: int) -> None:
+    """Check that there are as many labels as vectors."""
     for name, shape in shapes.items():
         if shape[:1] != (rows,):
             raise unreadable(
@@ -88,13 +87,13 @@ def check_rows(path: Any, shapes: Mapping[str, tuple[int, ...]], vectors: str, r
             )
 
 
-def missing_column(path: Any, name: str, there: Sequence[str]) -> InvalidInputError:
+def missing_column(path: object, name: str, there: Sequence[str]) -> InvalidInputError:
     """Build the error for a column that is not there."""
     shown = ", ".join(repr(other) for other in list(there)[:20]) + (", ..." if len(there) > 20 else "")
     return InvalidInputError(f"'{path}' has no column {name!r}. It has: {shown or 'none'}.")
 
 
-def _plain(path: Any, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
+def _plain(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     numbers = [name for name, kind in kinds.items() if kind == "number" and name not in wanted.beside]
     coordinates = [name for name in numbers if name.strip().lower() not in _NO_COORDINATES]
     families = _families(coordinates)
@@ -115,7 +114,7 @@ def _plain(path: Any, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     return Choice(PLAIN_NAME, tuple(coordinates), spread=True)
 
 
-def _named(path: Any, kinds: Mapping[str, str], asked: str) -> Choice:
+def _named(path: object, kinds: Mapping[str, str], asked: str) -> Choice:
     """Resolve a name: of a column, of a numbered family, a pattern, or a comma-separated list of columns."""
     members: tuple[str, ...]
     if asked in kinds:
@@ -133,7 +132,7 @@ def _named(path: Any, kinds: Mapping[str, str], asked: str) -> Choice:
     return Choice(name, members, spread)
 
 
-def _listed(path: Any, kinds: Mapping[str, str], asked: str) -> tuple[str, ...]:
+def _listed(path: object, kinds: Mapping[str, str], asked: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for part in asked.split(","):
         hits = [name for name in kinds if name == part.strip() or fnmatchcase(name, part.strip())]

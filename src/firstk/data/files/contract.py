@@ -1,7 +1,7 @@
-"""What a format of vectors must be able to do: the whole of `firstk.data.files` on one page.
+"""The contract of a file format: all of `firstk.data.files` on one page.
 
 A file of vectors is a table in which one column is a vector. A format opens such a file for reading in blocks, and
-creates one for writing in blocks; everything else (shards, NaN, whole files or none) is done once for all formats.
+creates one for writing in blocks; everything else (shards, NaN, atomic writes) is done once for all formats.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
@@ -40,7 +41,7 @@ class Batch:
     """
 
     vectors: np.ndarray
-    columns: Mapping[str, Any]
+    columns: Mapping[str, np.ndarray]
     rows: np.ndarray
     dropped: int = 0
 
@@ -67,7 +68,7 @@ class Layout:
     columns : tuple of str
         Names of the other columns.
     metadata : mapping of str to str
-        Facts that travel in the file, where the format has a place for them.
+        Facts that are stored in the file, where the format has a place for them.
     """
 
     vectors: str
@@ -117,7 +118,7 @@ class Loaded(Mapping[str, Any]):
 
 
 class Carried(Mapping[str, np.ndarray]):
-    """Columns of some rows that may be looked at, and passed on to another file: the second must change nothing.
+    """Columns of some rows that may be computed with, or written to another file, which must change nothing.
 
     ``columns[name]`` is what a command computes with, such as numbers in place of text.
     """
@@ -131,7 +132,7 @@ class Carried(Mapping[str, np.ndarray]):
         """Return the rows `kept`."""
 
 
-def exactly(columns: Mapping[str, Any], name: str) -> np.ndarray:
+def exactly(columns: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """Return a column as it is stored, for a writer."""
     return columns.exact(name) if isinstance(columns, Carried) else np.asarray(columns[name])
 
@@ -153,7 +154,7 @@ class Facts:
     columns : tuple of str
         Names of the other columns.
     metadata : mapping of str to str
-        What firstk wrote beside the rows.
+        What firstk stored with the rows.
     """
 
     vectors: str
@@ -172,17 +173,17 @@ class Reader(Protocol):
     def count(self) -> int:
         """Return the number of rows."""
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time, in order, in bounded memory.
 
-        A missing number is NaN. Rows of the wrong length are refused here, as only a reader sees them.
+        A missing number is NaN. Rows of the wrong length raise an error here, as only a reader sees them.
         """
 
 
 class Writer(Protocol):
     """One file that is being written, under a name that nobody else reads."""
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows."""
 
     def close(self) -> None:
@@ -204,7 +205,7 @@ class Format:
     holds : str
         Which other columns fit beside the vectors: "anything", "arrays", "numbers" or "nothing".
     notes : bool
-        Whether there is room for metadata.
+        Whether the format stores metadata.
     read : callable (path, wanted) -> Reader
     create : callable (path, layout) -> Writer
     load : callable (path) -> Loaded
@@ -223,7 +224,7 @@ class Format:
     survey: Callable[[Path, Sequence[str]], tuple[int, frozenset[str]]] | None = None
 
 
-def float_type(dtype: Any) -> np.dtype:
+def float_type(dtype: DTypeLike) -> np.dtype:
     """Return the float type in which numbers of `dtype` are read: their own if they are floats."""
     dtype = np.dtype(dtype)
     if dtype.kind == "f" and dtype.itemsize in (2, 4, 8):
@@ -231,8 +232,8 @@ def float_type(dtype: Any) -> np.dtype:
     return np.dtype(np.float32 if dtype.name in _SMALL_INTEGERS else np.float64)
 
 
-def unreadable(path: Any, why: str, way_out: str = "Write it again, or give another file") -> InvalidInputError:
-    """Build the error for a file that is there and cannot be used."""
+def unreadable(path: object, why: str, way_out: str = "Write it again, or give another file") -> InvalidInputError:
+    """Build the error for a file that exists and cannot be used."""
     return InvalidInputError(f"Cannot read vectors from '{path}': {why}. {way_out}.")
 
 
@@ -245,8 +246,8 @@ def no_room(form: str, holds: str, name: str) -> InvalidInputError:
 
 
 @contextmanager
-def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> Iterator[None]:
-    """Turn what a library says about a damaged file into a sentence."""
+def reading(path: object, name: str, broken: tuple[type[BaseException], ...]) -> Iterator[None]:
+    """Turn the error of a library about a damaged file into InvalidInputError."""
     try:
         yield
     except (FirstkError, KeyboardInterrupt):
@@ -258,7 +259,7 @@ def reading(path: Any, name: str, broken: tuple[type[BaseException], ...]) -> It
 
 
 @contextmanager
-def reading_unchanged(path: Any, stamp: Stamp | None) -> Iterator[None]:
+def reading_unchanged(path: Path, stamp: Stamp | None) -> Iterator[None]:
     """Raise InvalidInputError if a file is not what it was when its stamp was taken; None: no file."""
     if stamp is None:
         yield
@@ -275,7 +276,9 @@ def reading_unchanged(path: Any, stamp: Stamp | None) -> Iterator[None]:
     stamp.check(path)
 
 
-def ragged(path: Any, width: int, rows: Any, lengths: Any) -> InvalidInputError:
+def ragged(
+    path: object, width: int, rows: Sequence[int] | np.ndarray, lengths: Sequence[int] | np.ndarray
+) -> InvalidInputError:
     """Build the error for vectors of different lengths."""
     has = "has" if len(rows) == 1 else "have"
     return unreadable(

@@ -10,9 +10,10 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from firstk._base.input_file import Stamp
 from firstk._base.scratch import scratch_array
@@ -27,7 +28,7 @@ class FileArray:
     ----------
     path : Path
     stamp : Stamp
-        Of the file when its header was read, by ``os.fstat``; a file that has another one by now is refused.
+        Of the file when its header was read, by ``os.fstat``; reading raises an error if the file changed since.
     offset : int
         Place of the first number.
     dtype : numpy dtype
@@ -56,7 +57,7 @@ class FileArray:
     def _row_bytes(self) -> int:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
-    def __getitem__(self, rows: Any) -> np.ndarray:
+    def __getitem__(self, rows: slice) -> np.ndarray:
         """Return rows of a slice of step 1, in memory of their own."""
         start, stop, _ = rows.indices(len(self))
         shape = (max(0, stop - start), *self.shape[1:])
@@ -66,7 +67,7 @@ class FileArray:
             self.stamp.check(self.path, os.fstat(file.fileno()))
         return found
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def _rows(self, file: BinaryIO, start: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from firstk.data.files import arrow, npy, npz, parquet, tensors, text
 from firstk.data.files.contract import Format
@@ -20,7 +19,7 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
-def format_of(path: Any) -> Format:
+def format_of(path: str | Path) -> Format:
     """Return the format of a file by its ending.
 
     Examples

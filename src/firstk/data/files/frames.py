@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,15 @@ from firstk.data.files.opening import Shard, VectorTable
 from firstk.data.files.tables import Columns, TableView, as_numpy
 from firstk.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
 
 class FrameReader:
     """One table in memory."""
 
-    def __init__(self, table: Any, wanted: Wanted):
+    def __init__(self, table: pyarrow.Table, wanted: Wanted):
         self._table = table
         self._view = TableView("the table", table.schema, wanted, lambda names: table.select(names).to_batches())
         self.facts = self._view.facts
@@ -26,7 +30,7 @@ class FrameReader:
         """Return the number of rows."""
         return self._table.num_rows
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         start = 0
         for batch in self._table.to_batches(max_chunksize=size):
@@ -34,12 +38,12 @@ class FrameReader:
             start += len(batch)
 
 
-def load(table: Any) -> Loaded:
+def load(table: pyarrow.Table) -> Loaded:
     """Return the columns of a table."""
     return Loaded(tuple(table.column_names), lambda name: as_numpy(table.column(name)))
 
 
-def _no_writer(path: Any, layout: Layout) -> Writer:
+def _no_writer(path: object, layout: Layout) -> Writer:
     raise InvalidInputError("A table in memory is not written to. Use write_vectors with the name of a file.")
 
 
@@ -81,7 +85,7 @@ def rows_of(frame: Any) -> tuple[np.ndarray, bool] | None:
     return table.to_numpy(), True
 
 
-def _holds_lists(column: Any) -> bool:
+def _holds_lists(column: pandas.Series) -> bool:
     """Tell whether a pandas column holds lists: as objects, or as an Arrow type."""
     if str(column.dtype).startswith(("list", "fixed_size_list", "large_list")):
         return True

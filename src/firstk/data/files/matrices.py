@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from firstk.data.files.choosing import both, check_rows, missing_column, several
 from firstk.data.files.contract import Wanted, unreadable
@@ -24,10 +24,10 @@ class Described(Protocol):
 Array = TypeVar("Array", bound=Described)
 
 
-def choose_matrix(path: Any, held: Mapping[str, Described], wanted: Wanted, called: str) -> str:
+def choose_matrix(path: object, held: Mapping[str, Described], wanted: Wanted, called: str) -> str:
     """Return the name of the vectors: the one asked for, or the only matrix of floats, or the only one of numbers.
 
-    `called` is what the format calls its arrays, for the sentences.
+    `called` is what the format calls its arrays, for error messages.
     """
     if wanted.vectors is not None:
         if wanted.vectors not in held:
@@ -52,8 +52,8 @@ def choose_matrix(path: Any, held: Mapping[str, Described], wanted: Wanted, call
     raise unreadable(path, f"it holds no matrix of numbers (its {called}: {names})", "Vectors are a matrix, a row each")
 
 
-def beside_matrix(path: Any, held: Mapping[str, Array], vectors: str, wanted: Wanted) -> dict[str, Array]:
-    """Return the arrays that have an entry a row of the vectors; one that was asked for and has not is refused."""
+def beside_matrix(path: object, held: Mapping[str, Array], vectors: str, wanted: Wanted) -> dict[str, Array]:
+    """Return the arrays with one entry for each vector; raise InvalidInputError if one that was asked for has not."""
     rows = held[vectors].shape[0]
     check_rows(path, {key: held[key].shape for key in wanted.beside if key in held}, vectors, rows)
     return {key: one for key, one in held.items() if key != vectors and one.shape[:1] == (rows,) and one.kind != "O"}

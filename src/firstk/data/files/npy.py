@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from firstk.data.files.file_array import FileArray
 
 BROKEN = (OSError, ValueError, EOFError, TypeError)
 _VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# Room for the header, so that the number of rows can be filled in at the end.
+# Bytes reserved for the header, so that the number of rows can be filled in at the end.
 _HEADER = 128
 
 
-def check_vectors(path: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Refuse an array that is no matrix of numbers."""
+def check_vectors(path: object, name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Check that an array is a matrix of numbers."""
     if dtype.kind not in "fiu" or dtype.itemsize > 8:
         raise unreadable(path, f"{name} holds {dtype}, not numbers of at most 64 bits", "Convert it to floats")
     if len(shape) != 2 or shape[1] == 0:
@@ -101,7 +101,7 @@ class NpyReader:
         """Return the number of rows."""
         return len(self._array)
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield at most `size` rows at a time."""
         for start in range(0, len(self._array), size):
             yield self._array[start : start + size].astype(self.facts.dtype, copy=False), {}
@@ -116,7 +116,7 @@ class NpyWriter:
         self._file: BinaryIO = path.open("wb")
         self._file.write(b" " * _HEADER)
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows."""
         self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data)
         self._rows += len(vectors)
@@ -134,7 +134,7 @@ class NpyWriter:
 
 
 def _header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
-    """Return a header of format version 1.0 that takes exactly the room that was left for it."""
+    """Return a header of format version 1.0 of exactly the length that was reserved for it."""
     facts = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}"
     room = _HEADER - 10
     return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + facts.ljust(room - 1).encode("latin1") + b"\n"

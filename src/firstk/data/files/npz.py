@@ -1,4 +1,4 @@
-"""npz: arrays of as many rows, of which one matrix is the vectors; read as streams, so that packing costs no room."""
+"""npz: arrays of as many rows, of which one matrix is the vectors; streamed, so that compression costs no memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class NpzReader:
         """Return the number of rows."""
         return self._rows
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield at most `size` rows at a time, reading each array once from its beginning to its end."""
         with reading(self.path, "npz", _BROKEN), ExitStack() as opened:
             archive = opened.enter_context(zipfile.ZipFile(self.path))
@@ -134,7 +134,7 @@ class NpzWriter:
         self._vectors = NpyWriter(self._beside, layout)
         self._columns: dict[str, list[np.ndarray]] = {name: [] for name in layout.columns}
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; the other columns wait in memory."""
         self._vectors.write(vectors, columns)
         for name, parts in self._columns.items():

@@ -40,7 +40,7 @@ NAN = ("refuse", "drop")
 class Shard:
     """One file of a table, opened anew for every pass: thousands of shards must not need thousands of open files.
 
-    A file that changed since its stamp was taken is refused, in every pass and after every block.
+    A file that changed since its stamp was taken raises an error, in every pass and after every block.
     """
 
     path: Any
@@ -53,7 +53,7 @@ class Shard:
         return self.format.read(self.path, self.wanted)
 
     def facts(self) -> Facts:
-        """Return what the file says before its rows."""
+        """Return what is known of the file before its rows are read."""
         with reading_unchanged(self.path, self.stamp):
             return self.open().facts
 
@@ -68,7 +68,7 @@ class Shard:
         with reading_unchanged(self.path, self.stamp):
             return self.format.survey(self.path, columns)
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         with reading_unchanged(self.path, self.stamp):
             blocks = self.open().blocks(size, columns)
@@ -98,7 +98,7 @@ class VectorTable:
     columns : tuple of str
         Names of the other columns.
     metadata : mapping of str to str
-        What firstk wrote beside the rows.
+        What firstk stored with the rows.
     """
 
     def __init__(self, path: str, shards: Sequence[Shard], nan: str):
@@ -171,8 +171,8 @@ class VectorTable:
                     yield self._checked(vectors, held, at)
                 at += len(vectors)
 
-    def _checked(self, vectors: np.ndarray, columns: Mapping[str, Any], start: int) -> Batch:
-        """Return a batch without NaN: refused with the numbers of its rows, or without those rows."""
+    def _checked(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray], start: int) -> Batch:
+        """Return a batch without NaN: raise an error with the numbers of such rows, or drop them."""
         if vectors.shape[1] != self.facts.width:  # a block in which every vector is missing
             vectors = np.full((len(vectors), self.facts.width), np.nan, self.dtype)
         rows, bad = np.arange(start, start + len(vectors)), rows_with_nan(vectors)
@@ -244,7 +244,7 @@ def open_vectors(
     return VectorTable(str(path), [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
 
 
-def find_files(path: Any) -> list[Path]:
+def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
     place = Path(path).expanduser()
     if place.is_dir():
@@ -265,14 +265,14 @@ def find_files(path: Any) -> list[Path]:
     return sorted(found, key=_natural)
 
 
-def _natural(path: Path) -> list[Any]:
+def _natural(path: Path) -> list[tuple[int, str]]:
     """Sort shard-2 before shard-10."""
     parts = re.split(r"(\d+)", str(path))
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _check_alike(path: str, first: Facts, other: Facts, shard: Shard) -> None:
-    """Refuse a shard that does not continue the others; one without rows has no width to compare."""
+    """Check that a shard continues the others; one without rows has no width to compare."""
     if other.vectors != first.vectors or (other.width and other.width != first.width):
         raise unreadable(
             path,
@@ -299,7 +299,7 @@ def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~np.isfinite(vectors).all(axis=1))
 
 
-def _kept(columns: Mapping[str, Any], kept: np.ndarray) -> Mapping[str, Any]:
+def _kept(columns: Mapping[str, np.ndarray], kept: np.ndarray) -> Mapping[str, np.ndarray]:
     if isinstance(columns, Carried):
         return columns.take(kept)
     return {name: part[kept] for name, part in columns.items()}

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from firstk._base.checks import require
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, selected
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
 
 # Bytes that are fetched at a time. A row group may be the whole file, so it is never fetched at once.
 _FETCH = 1 << 20
@@ -46,10 +50,10 @@ class ParquetReader:
         """Return the number of rows."""
         return self._file.metadata.num_rows
 
-    def _peek(self, columns: Sequence[str]) -> Iterator[Any]:
+    def _peek(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
         return self._file.iter_batches(_PEEK, columns=list(columns), use_threads=False)
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         names, start = selected(self.facts.members, columns), 0
         with reading(self.path, "parquet", _broken()):
@@ -77,11 +81,11 @@ class ParquetWriter:
     def __init__(self, path: Path, layout: Layout):
         arrow("Writing parquet")
         self._path, self._layout = path, layout
-        self._writer: Any = None
-        self._waiting: list[Any] = []
+        self._writer: pyarrow.parquet.ParquetWriter | None = None
+        self._waiting: list[pyarrow.RecordBatch] = []
         self._rows = max(1, _GROUP_NUMBERS // layout.width)
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; they reach the file a row group at a time."""
         batch = record_batch(self._layout, vectors, columns)
         if self._writer is None:

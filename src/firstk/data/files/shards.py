@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from firstk._base.atomic_file import atomic_file, saying
+from firstk._base.atomic_file import atomic_file, explained_os_errors
 from firstk._base.input_file import Stamp, check_regular
 from firstk._base.json_records import strict_json
 from firstk.exceptions import InvalidInputError
@@ -39,14 +39,14 @@ class ShardLog:
     """
 
     target: Path
-    job: Mapping[str, Any]
-    learned: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, object]
+    learned: Mapping[str, object] = field(default_factory=dict)
     done: dict[str, dict[str, Any]] = field(default_factory=dict)
     complete: bool = False
 
     @classmethod
-    def begin(cls, target: Path, job: Mapping[str, Any], *, resume: bool) -> ShardLog:
-        """Start a folder, or go on with one; refuse one that is of another job, or in the way."""
+    def begin(cls, target: Path, job: Mapping[str, object], *, resume: bool) -> ShardLog:
+        """Start a folder, or go on with one; raise InvalidInputError for one of another job, or one in the way."""
         log = cls(target, job)
         for folder, complete in ((log.target, True), (log.temporary, False)):
             if not folder.exists() or (folder.is_dir() and not _names(folder, hidden=complete)):
@@ -107,7 +107,7 @@ class ShardLog:
         self.write()
 
     def write(self) -> None:
-        """Write the record, whole or not at all."""
+        """Write the record in one atomic step."""
         text = json.dumps({"job": self.job, "learned": self.learned, "done": self.done}, indent=1)
         with atomic_file(self.folder / RECORD, "The record of a folder") as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -115,7 +115,7 @@ class ShardLog:
     def finish(self) -> None:
         """Give the folder its name."""
         if not self.complete:
-            with saying(self.target):
+            with explained_os_errors(self.target):
                 if self.target.exists():
                     self.target.rmdir()  # it was empty
                 os.replace(self.temporary, self.target)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ KEY = "firstk"
 _STORED = {"int8": np.dtype(np.int8), "binary": np.dtype(np.uint8)}
 
 
-def described(facts: Mapping[str, Any], precision: Precision) -> dict[str, str]:
+def described(facts: Mapping[str, object], precision: Precision) -> dict[str, str]:
     """Return the metadata of a file of codes."""
     return {KEY: json.dumps(dict(facts) | {"stored": precision.record()})}
 
@@ -32,9 +31,9 @@ def must_be_restored(precision: Precision) -> bool:
 
 
 class Restoring:
-    """Turn stored codes into numbers, as the metadata of their file says; numbers are left as they are."""
+    """Turn stored codes into numbers, as the metadata of their file tells; numbers are left as they are."""
 
-    def __init__(self, path: Any, metadata: Mapping[str, str], width: int, dtype: np.dtype):
+    def __init__(self, path: object, metadata: Mapping[str, str], width: int, dtype: np.dtype):
         self.width, self.dtype, self._precision = width, dtype, None
         if KEY not in metadata:
             return

@@ -5,8 +5,9 @@ Parquet, Arrow files and data frames all arrive here as record batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,19 +15,24 @@ from firstk._base.checks import check_no_nul, require
 from firstk.data.files.choosing import Choice, choose
 from firstk.data.files.contract import Carried, Facts, Layout, Wanted, exactly, float_type, ragged, unreadable
 
+if TYPE_CHECKING:
+    import pyarrow
+
+    Peek = Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]]
+
 # The key of our own facts in the metadata of a schema.
 METADATA = b"firstk"
 
 
-def arrow(purpose: str) -> Any:
-    """Import pyarrow, or say which extra brings it."""
+def arrow(purpose: str) -> ModuleType:
+    """Import pyarrow; raise MissingExtraError where it is not installed."""
     return require("pyarrow", "tables", purpose)
 
 
 class Columns(Carried):
-    """Columns of a record batch: arrays of numpy when they are looked at, Arrow as it was when they are passed on."""
+    """Columns of a record batch: arrays of numpy to compute with, Arrow unchanged to write to another file."""
 
-    def __init__(self, arrays: Mapping[str, Any]):
+    def __init__(self, arrays: Mapping[str, pyarrow.Array]):
         self.arrays = dict(arrays)
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -53,14 +59,14 @@ class TableView:
     Parameters
     ----------
     path : path
-        For the sentences.
+        For error messages.
     schema : pyarrow.Schema
     wanted : Wanted
     peek : callable (columns) -> iterable of record batches
         Called once, when the width is not written in the schema.
     """
 
-    def __init__(self, path: Any, schema: Any, wanted: Wanted, peek: Any):
+    def __init__(self, path: object, schema: pyarrow.Schema, wanted: Wanted, peek: Peek):
         self.path = path
         doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
         if doubled:
@@ -77,7 +83,7 @@ class TableView:
         columns = tuple(name for name in schema.names if name not in self.choice.members)
         self.facts = Facts(self.choice.name, self.choice.members, self.width, self.dtype, columns, metadata)
 
-    def _measured(self, peek: Any) -> int:
+    def _measured(self, peek: Peek) -> int:
         """Return the length of the first list that is not missing; 0 where there is none."""
         for batch in peek(self.choice.members):
             lists = batch.column(0).drop_null()
@@ -87,7 +93,7 @@ class TableView:
                 raise unreadable(self.path, "its first vector has no entries")
         return 0
 
-    def matrix(self, batch: Any, start: int) -> np.ndarray:
+    def matrix(self, batch: pyarrow.RecordBatch, start: int) -> np.ndarray:
         """Return the vectors of a record batch whose first row has the number `start`."""
         if self.choice.spread:
             out = np.empty((len(batch), self.width), self.dtype)
@@ -96,13 +102,13 @@ class TableView:
             return out
         return self._rectangle(_plain_lists(batch.column(self.choice.members[0])), start)
 
-    def _rectangle(self, lists: Any, start: int) -> np.ndarray:
+    def _rectangle(self, lists: pyarrow.Array, start: int) -> np.ndarray:
         missing = np.asarray(lists.is_null()) if lists.null_count else np.zeros(len(lists), bool)
         if hasattr(lists, "offsets"):
             self._check_lengths(np.diff(np.asarray(lists.offsets)), ~missing, start)
         if not self.width:
             return np.full((len(lists), 0), np.nan, self.dtype)
-        # flatten leaves out the lists that are missing, whatever lies below them.
+        # flatten leaves out the lists that are missing, whatever values they have.
         values = _numbers(lists.flatten(), self.dtype).reshape(-1, self.width)
         if not missing.any():
             return values
@@ -116,7 +122,7 @@ class TableView:
             raise ragged(self.path, self.width, bad + start, lengths[bad])
 
 
-def kind_of(column: Any) -> str:
+def kind_of(column: pyarrow.DataType) -> str:
     """Return what `choose` calls a column of this Arrow type."""
     pa = arrow("Reading tables")
     inner = values_of(column)
@@ -128,7 +134,7 @@ def kind_of(column: Any) -> str:
     return "number" if numeric else "other"
 
 
-def values_of(column: Any) -> Any:
+def values_of(column: pyarrow.DataType) -> pyarrow.DataType | None:
     """Return the type inside a list type; None for other types."""
     pa = arrow("Reading tables")
     if isinstance(column, pa.FixedShapeTensorType):
@@ -140,7 +146,7 @@ def values_of(column: Any) -> Any:
     return None
 
 
-def fixed_width(column: Any) -> int | None:
+def fixed_width(column: pyarrow.DataType) -> int | None:
     """Return the length of the lists of a fixed-size type; None for others."""
     pa = arrow("Reading tables")
     if isinstance(column, pa.BaseExtensionType):
@@ -148,13 +154,13 @@ def fixed_width(column: Any) -> int | None:
     return column.list_size if pa.types.is_fixed_size_list(column) else None
 
 
-def numpy_type(inner: Any) -> np.dtype:
+def numpy_type(inner: pyarrow.DataType) -> np.dtype:
     """Return the float type in which an Arrow type of numbers is read."""
     pa = arrow("Reading tables")
     return np.dtype(np.float64) if pa.types.is_decimal(inner) else float_type(inner.to_pandas_dtype())
 
 
-def as_numpy(column: Any) -> np.ndarray:
+def as_numpy(column: pyarrow.Array) -> np.ndarray:
     """Return an Arrow array as one of numpy: lists of numbers of one length as a matrix, all else as it can be."""
     pa = arrow("Reading tables")
     if isinstance(column, pa.ChunkedArray):
@@ -176,7 +182,7 @@ def as_numpy(column: Any) -> np.ndarray:
     return found
 
 
-def as_arrow(column: Any) -> Any:
+def as_arrow(column: np.ndarray | pyarrow.Array) -> pyarrow.Array:
     """Return an array of numpy (of one or two dimensions) as one of Arrow."""
     pa = arrow("Writing tables")
     if isinstance(column, np.ndarray) and column.ndim == 2:
@@ -184,14 +190,14 @@ def as_arrow(column: Any) -> Any:
     return column if isinstance(column, pa.Array) else pa.array(column)
 
 
-def list_array(matrix: np.ndarray) -> Any:
+def list_array(matrix: np.ndarray) -> pyarrow.Array:
     """Return the rows of a matrix as a fixed-size-list array that shares its memory."""
     pa = arrow("Writing tables")
     flat = pa.array(np.ascontiguousarray(matrix).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
 
 
-def record_batch(layout: Layout, vectors: np.ndarray, columns: Mapping[str, Any]) -> Any:
+def record_batch(layout: Layout, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> pyarrow.RecordBatch:
     """Return rows as a record batch: the vectors first, then the other columns, types as they came."""
     pa = arrow("Writing tables")
     held = columns.arrays if isinstance(columns, Columns) else None
@@ -202,14 +208,14 @@ def record_batch(layout: Layout, vectors: np.ndarray, columns: Mapping[str, Any]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata or None))
 
 
-def _plain_lists(column: Any) -> Any:
+def _plain_lists(column: pyarrow.Array) -> pyarrow.Array:
     pa = arrow("Reading tables")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 
-def _numbers(values: Any, dtype: np.dtype) -> np.ndarray:
+def _numbers(values: pyarrow.Array, dtype: np.dtype) -> np.ndarray:
     """Return Arrow numbers as floats: a view where they are floats already, NaN where one is missing."""
     pa = arrow("Reading tables")
     if pa.types.is_decimal(values.type):

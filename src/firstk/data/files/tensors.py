@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class TensorReader:
         """Return the number of rows."""
         return self._rows
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield at most `size` rows at a time."""
         if not self._rows:
             return
@@ -155,7 +155,7 @@ class TensorWriter:
         self._file: BinaryIO = path.open("wb")
         self._file.write(b" " * (8 + self._room))
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; the other columns wait in memory."""
         self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data)
         self._rows += len(vectors)
@@ -164,7 +164,7 @@ class TensorWriter:
 
     def close(self) -> None:
         """Write the other columns, and fill in the header."""
-        facts: dict[str, Any] = (
+        facts: dict[str, object] = (
             {"__metadata__": dict(sorted(self._layout.metadata.items()))} if self._layout.metadata else {}
         )
         end = self._rows * self._layout.width * self._dtype.itemsize
@@ -187,7 +187,7 @@ class TensorWriter:
             self._file.close()
 
 
-def _fact(dtype: np.dtype, shape: tuple[int, ...], start: int, end: int) -> dict[str, Any]:
+def _fact(dtype: np.dtype, shape: tuple[int, ...], start: int, end: int) -> dict[str, object]:
     return {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [start, end]}
 
 

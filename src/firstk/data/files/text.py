@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class TextReader:
             )
 
     def _check_stray_text(self, first: list[list[str]], wanted: Wanted) -> None:
-        """Refuse text in a column of numbers: it would silently be no coordinate."""
+        """Raise InvalidInputError for text in a column of numbers: it would silently be no coordinate."""
         for j, name in enumerate(self._names):
             text = [i for i, row in enumerate(first) if not _is_missing(row[j]) and not _is_number(row[j])]
             if name not in wanted.beside and text and len(text) <= _STRAY * len(first):
@@ -106,7 +106,7 @@ class TextReader:
                 )
 
     def _lines(self) -> Iterator[list[str]]:
-        """Yield the cells of each line; a line with too few or too many is refused with its row number."""
+        """Yield the cells of each line; raise InvalidInputError for a line with too few or too many."""
         # utf-8-sig: spreadsheets put a mark before the first name.
         with self.path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(self._checked(file), delimiter=self._delimiter)
@@ -141,7 +141,7 @@ class TextReader:
         with reading(self.path, "text", _BROKEN):
             return max(0, sum(1 for _ in self._lines()) - 1)
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         step = max(1, min(size, _CELLS // len(self._names)))
         with reading(self.path, "text", _BROKEN):
@@ -191,7 +191,7 @@ class TextReader:
         return rows, frozenset(name for name, cells in found.items() if cells.are_text or name in self._text)
 
     def _column(self, name: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return a column as whole numbers, as numbers, or as it stands."""
+        """Return a column as whole numbers, as numbers, or as text."""
         if self._kinds[name] != "number":
             return cells
         missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
@@ -204,7 +204,7 @@ class TextReader:
 
 
 class _Cells:
-    """What the cells of a column are, seen one by one; missing ones say nothing.
+    """What the cells of a column are, seen one by one; missing ones are passed over.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class _Cells:
 
 
 class TextColumns(Carried):
-    """Cells of some rows, read as numbers when they are looked at."""
+    """Cells of some rows, converted to numbers on access."""
 
     def __init__(self, cells: Mapping[str, np.ndarray], rows: np.ndarray, read: Callable[..., np.ndarray]):
         self._cells, self._rows, self._read = dict(cells), rows, read
@@ -248,7 +248,7 @@ class TextColumns(Carried):
         return self._read(name, self._cells[name], self._rows)
 
     def exact(self, name: str) -> np.ndarray:
-        """Return the cells as they stand."""
+        """Return the cells as text."""
         return self._cells[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -262,7 +262,7 @@ class TextColumns(Carried):
         return TextColumns({name: cells[kept] for name, cells in self._cells.items()}, self._rows[kept], self._read)
 
 
-def _holed(cells: np.ndarray, missing: np.ndarray, dtype: Any = str) -> np.ndarray:
+def _holed(cells: np.ndarray, missing: np.ndarray, dtype: type = str) -> np.ndarray:
     """Return cells as text or whole numbers, None where one is missing."""
     found = cells[~missing].astype(dtype)
     if not missing.any():
@@ -291,7 +291,7 @@ def load(path: Path, delimiter: str) -> Loaded:
 
 
 def _kind(cells: list[str]) -> str:
-    """Tell what a column holds from its first cells; missing ones say nothing."""
+    """Tell what a column holds from its first cells; missing ones are passed over."""
     present = [cell for cell in cells if not _is_missing(cell)]
     if present and all(_is_number(cell) for cell in present):
         return "number"
@@ -337,7 +337,7 @@ def _list_of(cell: str) -> np.ndarray:
 
 
 def _floats(path: Path, cells: np.ndarray, name: str, rows: np.ndarray) -> np.ndarray:
-    """Return cells as numbers, NaN where one is missing; text is refused with its row number."""
+    """Return cells as numbers, NaN where one is missing; raise InvalidInputError for text."""
     if _is_plain("".join(cells.tolist())):
         with suppress(ValueError):
             return cells.astype(np.float64)
@@ -364,7 +364,7 @@ class TextWriter:
         coordinates = [f"{layout.vectors}_{j:0{digits}d}" for j in range(layout.width)]
         self._rows.writerow([*coordinates, *layout.columns])
 
-    def write(self, vectors: np.ndarray, columns: Mapping[str, Any]) -> None:
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; a number has the fewest digits that give it back."""
         # A float16 or float32 turned into a float of Python would show digits that it does not have.
         cells = vectors.astype(str) if vectors.dtype.itemsize < 8 else vectors
@@ -382,7 +382,7 @@ class TextWriter:
             self._file.close()
 
 
-def _texts(column: np.ndarray) -> list[Any]:
+def _texts(column: np.ndarray) -> list[object]:
     """Return a column as cells; lists as JSON, which the reader takes."""
     if column.ndim == 2:
         return [json.dumps(row) for row in column.tolist()]

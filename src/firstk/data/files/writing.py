@@ -1,13 +1,13 @@
-"""Write vectors to a file, whole or not at all: one matrix at once, or batch by batch."""
+"""Atomic writes of files of vectors: one matrix at once, or batch by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_no_nul, check_same_length
@@ -18,14 +18,14 @@ from firstk.exceptions import InvalidInputError
 
 
 def write_vectors(
-    path: Any,
-    vectors: Any,
-    columns: Mapping[str, Any] | None = None,
+    path: str | Path,
+    vectors: ArrayLike,
+    columns: Mapping[str, np.ndarray | Sequence[object]] | None = None,
     *,
     name: str = PLAIN_NAME,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a matrix and the columns beside it to a file, whole or not at all.
+    """Write a matrix and other columns to a file, in one atomic step.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def write_vectors(
     name : str
         Of the vector column.
     metadata : mapping of str to str, optional
-        Facts that travel in the file.
+        Facts that are stored in the file.
     """
     vectors, columns = np.asarray(vectors), dict(columns or {})
     if vectors.ndim != 2 or 0 in vectors.shape or vectors.dtype.kind not in "fiu":
@@ -55,7 +55,7 @@ def write_vectors(
 
 
 @contextmanager
-def creating(path: Any, layout: Layout) -> Iterator[Writer]:
+def creating(path: str | Path, layout: Layout) -> Iterator[Writer]:
     """Give a writer, and put the file in place when the block ends well; otherwise leave nothing."""
     target, form = Path(path).expanduser(), format_of(path)
     check_columns(form, target, layout)
@@ -69,8 +69,8 @@ def creating(path: Any, layout: Layout) -> Iterator[Writer]:
             raise
 
 
-def check_columns(form: Format, path: Any, layout: Layout) -> None:
-    """Refuse names that clash, and columns that the format has no room for."""
+def check_columns(form: Format, path: object, layout: Layout) -> None:
+    """Raise InvalidInputError for names that clash, and for columns that the format cannot store."""
     if layout.vectors in layout.columns:
         raise InvalidInputError(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
     if layout.metadata and not form.notes:
@@ -86,8 +86,8 @@ def check_columns(form: Format, path: Any, layout: Layout) -> None:
         )
 
 
-def fitting_columns(form: Format, columns: Sequence[str], sample: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the columns that a format can hold, judged by a sample of each."""
+def fitting_columns(form: Format, columns: Sequence[str], sample: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    """Return the columns that a format can hold, by a sample of each."""
     if form.holds == "anything":
         return tuple(columns)
     kinds = {"nothing": "", "numbers": "fiub", "arrays": "fiubUSmM"}[form.holds]

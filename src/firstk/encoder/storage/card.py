@@ -40,10 +40,9 @@ def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
     if found is None:
         return None
     curve = PrefixCurve.from_dict(found)
-    kept = [(k, score) for k, score in curve if k <= d]
-    if not kept:
-        return None
-    return PrefixCurve.from_dict(found | {"k": [k for k, _ in kept], "score": [score for _, score in kept]})
+    kept = sum(k <= d for k in curve.k)
+    parts = {name: found[name][:kept] for name in ("k", "score", "low", "high") if found.get(name) is not None}
+    return PrefixCurve.from_dict(found | parts) if kept else None
 
 
 def smallest_lengths(curve: PrefixCurve) -> dict[float, int]:

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from firstk._base import tensors as _tensors
+from firstk._base import tensors
 from firstk._base.atomic_file import atomic_folder, current, restore, write_new
-from firstk.encoder.storage.manifest import CARD, CONFIG, TENSORS, Manifest, check_extra_name, checksum, claims, parse
+from firstk.encoder.storage.manifest import (
+    CARD,
+    CONFIG,
+    TENSORS,
+    Config,
+    Manifest,
+    check_extra_name,
+    checksum,
+    claims,
+    parse,
+)
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 _Read = TypeVar("_Read")
@@ -24,7 +34,7 @@ _ATTEMPTS = 100
 
 def write_model(
     path: str | Path,
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     arrays: Mapping[str, np.ndarray],
     *,
     card: str = "",
@@ -32,7 +42,7 @@ def write_model(
 ) -> Path:
     """Write a model folder in one atomic step.
 
-    An existing model is replaced; a folder that holds anything else is left alone and refused.
+    An existing model is replaced; a folder that holds anything else is left alone, and raises an error.
 
     Parameters
     ----------
@@ -51,7 +61,7 @@ def write_model(
     try:
         with atomic_folder(target) as folder:
             for name, payload in files.items():
-                write_new(folder / name, payload)  # the old model goes only when the new one is on the disk
+                write_new(folder / name, payload)  # the old model is replaced only when the new one is on the disk
     except OSError as error:
         raise InvalidInputError(
             f"Cannot write a model to '{target}': {error.strerror}. Nothing was changed; choose another folder."
@@ -60,14 +70,14 @@ def write_model(
 
 
 def model_files(
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     arrays: Mapping[str, np.ndarray],
     *,
     card: str = "",
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
     """Return what the files of a model folder hold, by name; see `write_model`."""
-    trusted = {TENSORS: _tensors.to_bytes(arrays)}
+    trusted = {TENSORS: tensors.to_bytes(arrays)}
     for name, text in (extra or {}).items():
         check_extra_name(name)
         trusted[name] = _encoded(name, text)
@@ -75,17 +85,17 @@ def model_files(
     return trusted | {CARD: card.encode("utf-8", "replace"), CONFIG: manifest.payload()}
 
 
-def _encoded(name: str, text: str) -> bytes:
+def _encoded(name: str, text: object) -> bytes:
     try:
-        return text.encode("utf-8")
-    except (AttributeError, UnicodeEncodeError):
+        return str.encode(text, "utf-8")  # type: ignore[arg-type]
+    except (TypeError, UnicodeEncodeError):
         raise InvalidInputError(
             f"The extra file '{name}' of a model must be a str. Got {type(text).__name__}."
         ) from None
 
 
 def check_target(target: Path) -> None:
-    """Refuse a place where a model cannot be saved without loss of something else."""
+    """Check that a model can be saved here without loss of something else."""
     if _surrounds_us(target):
         raise InvalidInputError(
             f"A model is a folder that is replaced when it is saved again, and '{target}' is the current folder "
@@ -119,7 +129,7 @@ def _holds_only_a_model(folder: Path) -> bool:
     own = {CONFIG, TENSORS, CARD}
     try:
         own |= set(_manifest(lambda name: _bytes_of(folder / name), folder).files)
-    except FirstkError:  # a damaged model may be replaced, but what it lists beside its own is not believed
+    except FirstkError:  # a damaged model may be replaced, but the extra files that it lists are not trusted
         if not claims(_bytes_of(folder / CONFIG) or b""):
             return False
     return {file.name for file in folder.iterdir()} <= own
@@ -128,12 +138,12 @@ def _holds_only_a_model(folder: Path) -> bool:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a model folder, or raise an error message that says why it is none."""
+def read_model(path: str | Path) -> tuple[Config, dict[str, np.ndarray]]:
+    """Read a model folder; raise CorruptModelError if it is damaged or none."""
     return _steadily(path, lambda folder: _model(lambda name: _bytes_of(folder / name), folder))
 
 
-def parse_model(files: Mapping[str, bytes], where: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[str, np.ndarray]]:
     """Do what `read_model` does with files that are in memory; an error message calls their place `where`."""
     return _model(files.get, Path(where))
 
@@ -172,7 +182,7 @@ def _steadily(path: str | Path, read: Callable[[Path], _Read]) -> _Read:
     return read(current(Path(path)))
 
 
-def _identity(folder: Path) -> tuple[Any, ...]:
+def _identity(folder: Path) -> tuple[object, ...]:
     try:
         found = folder.stat()
     except (OSError, ValueError):
@@ -180,7 +190,7 @@ def _identity(folder: Path) -> tuple[Any, ...]:
     return folder, found.st_dev, found.st_ino, found.st_ctime_ns
 
 
-def _model(get: Callable[[str], bytes | None], folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _model(get: Callable[[str], bytes | None], folder: Path) -> tuple[Config, dict[str, np.ndarray]]:
     manifest = _manifest(get, folder)
     payload = _trusted(get(TENSORS), folder, TENSORS, manifest)
     from safetensors import SafetensorError

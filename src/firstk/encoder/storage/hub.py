@@ -1,4 +1,4 @@
-"""The edge to the Hugging Face Hub: a repository's name becomes a local folder, a local folder becomes a repository.
+"""Download from and upload to the Hugging Face Hub.
 
 Only the files that a model is made of are fetched, and they are read as any folder is: checked, never unpickled.
 """
@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from firstk._base.atomic_file import current
 from firstk._base.checks import require
 from firstk.encoder.storage.manifest import CARD, CONFIG, TENSORS
 from firstk.exceptions import InvalidInputError
 
+_Answer = TypeVar("_Answer")
 FILES = (CONFIG, TENSORS, CARD)
 _OFFLINE = "Without a network, copy the folder of the model here and pass its path."
 # "name" or "owner/name"; anything else that is not a folder is a path that does not exist.
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
-def local_folder(name_or_path: Any, **options: Any) -> Path:
+def local_folder(name_or_path: str | os.PathLike[str], **options: object) -> Path:
     """Return the folder that a path names, or into which a repository was downloaded.
 
     Parameters
@@ -47,7 +49,7 @@ def local_folder(name_or_path: Any, **options: Any) -> Path:
     return Path(_asked(hub.snapshot_download, where, repo_id=name_or_path, allow_patterns=list(FILES), **options))
 
 
-def upload(folder: Path, repo_id: str, *, private: bool | None, token: Any, commit_message: str) -> str:
+def upload(folder: Path, repo_id: str, *, private: bool | None, token: str | bool | None, commit_message: str) -> str:
     """Upload a saved model into a repository, made if it does not exist, and return its address."""
     hub = require("huggingface_hub", "hub", "Saving to the Hugging Face Hub")
     api, where = hub.HfApi(token=token), f"Cannot save to '{repo_id}': on the Hugging Face Hub"
@@ -56,8 +58,8 @@ def upload(folder: Path, repo_id: str, *, private: bool | None, token: Any, comm
     return str(address)
 
 
-def _asked(call: Any, where: str, **options: Any) -> Any:
-    """Ask the hub; what goes wrong there becomes a sentence with the way out."""
+def _asked(call: Callable[..., _Answer], where: str, **options: object) -> _Answer:
+    """Call the hub; turn whatever fails there into an error message with a way out."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:

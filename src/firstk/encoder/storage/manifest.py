@@ -11,15 +11,18 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeGuard
 
 from firstk._base.json_records import strict_json
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
+# Facts as JSON holds them.
+Config = dict[str, Any]
 FORMAT = "firstk-encoder"
 FORMAT_VERSION = 2
 CONFIG, TENSORS, CARD = "config.json", "model.safetensors", "README.md"
-# What config.json says about the folder; everything else in it is about the encoder.
+# Facts about the folder; everything else in it is about the encoder.
 _HEADER = ("format", "format_version", "files", "digest")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -27,7 +30,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What config.json says.
+    """The content of config.json.
 
     Attributes
     ----------
@@ -39,7 +42,7 @@ class Manifest:
         Format version of the folder as it was found.
     """
 
-    config: dict[str, Any]
+    config: Config
     files: dict[str, str]
     version: int = FORMAT_VERSION
 
@@ -56,8 +59,8 @@ class Manifest:
             ) from None
 
 
-def check_extra_name(name: Any) -> None:
-    """Refuse a name that is no plain file name, or that the model needs itself."""
+def check_extra_name(name: object) -> None:
+    """Check that a name is a plain file name, and none that the model needs itself."""
     if not _plain_name(name) or name.lower() in {own.lower() for own in (CONFIG, TENSORS, CARD)}:
         raise InvalidInputError(
             f"An extra file of a model has a plain name of letters, digits, '.', '_' and '-', and not one of "
@@ -70,8 +73,8 @@ def checksum(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()
 
 
-def parse(payload: bytes, folder: Any) -> Manifest:
-    """Read the bytes of config.json; anything but what firstk wrote is refused with a sentence."""
+def parse(payload: bytes, folder: str | Path) -> Manifest:
+    """Read the bytes of config.json; raise CorruptModelError for anything but what firstk wrote."""
     where = f"'{folder}' is no firstk model"
     found = _read_json(payload, folder)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -98,7 +101,7 @@ def parse(payload: bytes, folder: Any) -> Manifest:
 
 
 def claims(payload: bytes) -> bool:
-    """Tell whether a config.json, whole or damaged, calls itself firstk's."""
+    """Tell whether a config.json, intact or damaged, calls itself firstk's."""
     try:
         found = json.loads(payload)
     except (ValueError, RecursionError):
@@ -106,30 +109,30 @@ def claims(payload: bytes) -> bool:
     return isinstance(found, dict) and found.get("format") == FORMAT
 
 
-def _read_json(payload: bytes, folder: Any) -> Any:
+def _read_json(payload: bytes, folder: str | Path) -> Any:
     try:
         return strict_json(payload)
     except ValueError as error:
         raise CorruptModelError(f"'{folder}/{CONFIG}' is not readable JSON ({str(error)[:200]}).") from None
 
 
-def _canonical(found: Any) -> bytes:
+def _canonical(found: object) -> bytes:
     return json.dumps(found, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def _digest(found: Mapping[str, Any]) -> str:
+def _digest(found: Mapping[str, object]) -> str:
     return checksum(_canonical(found))
 
 
-def _plain_name(name: Any) -> bool:
+def _plain_name(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def _is_sha256(value: Any) -> bool:
+def _is_sha256(value: object) -> bool:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
@@ -137,14 +140,14 @@ def _shown(value: Any) -> str:
 # -- older versions ------------------------------------------------------------------------------------------------
 
 
-def _from_version_1(found: dict[str, Any], folder: Any) -> dict[str, Any]:
+def _from_version_1(found: Config, folder: str | Path) -> Config:
     """Version 1 had one checksum, of the arrays, and no digest of config.json."""
     if "digest" in found or "files" in found:
         raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} mixes format versions 1 and 2.")
     return found | {"files": {TENSORS: found.pop("sha256", None)}}
 
 
-# Names that followed scikit-learn and torch after models had been saved, and where in a config they can stand.
+# Names that followed scikit-learn and torch after models had been saved, and where in a config they can occur.
 _SETTINGS = ("objective", "settings", "solver_settings", "auto", "parameters")
 _KEYS = {"optimiser": "optimizer", "normalise": "normalize", "neighbours": "neighbor_weight"}
 _VALUES = {"neighbours": "neighbors"}
@@ -159,4 +162,4 @@ def _respelled(value: Any) -> Any:
     return _VALUES.get(value, value) if isinstance(value, str) else value
 
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any], Any], dict[str, Any]]] = {1: _from_version_1}
+MIGRATIONS: dict[int, Callable[[Config, str | Path], Config]] = {1: _from_version_1}

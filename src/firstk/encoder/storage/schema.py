@@ -1,4 +1,4 @@
-"""What config.json says of an encoder, each fact with its type: read from disk, nothing has the type it should have."""
+"""The facts in config.json and their types: what is read from disk may have any other."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_facts(config: Mapping[str, Any], path: Any) -> None:
-    """Refuse facts that are missing, of a wrong type, or that contradict one another."""
+def check_facts(config: Mapping[str, Any], path: object) -> None:
+    """Raise CorruptModelError if a fact is missing, of a wrong type, or contradicts another."""
     damaged = f"'{path}' is a damaged firstk model"
     for name, kinds in (_REQUIRED | _OPTIONAL).items():
         if name in _REQUIRED and name not in config:

@@ -100,7 +100,7 @@ def alignment(moments: Moments, form: str = "proof", *, centred: bool = True) ->
         Taken with labels (one-hot targets) or numeric targets.
     form : {"proof", "equation_7", "code"}
     centred : bool
-        About the means, which is to allow readouts an intercept. False is the paper's own: data as they stand.
+        About the means, which is to allow readouts an intercept. False is the paper's own: data as given.
 
     Returns
     -------

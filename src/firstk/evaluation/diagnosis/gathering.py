@@ -1,7 +1,7 @@
-"""One pass over the rows: moments, a held-out part, rows to look among, and sums that describe the vectors.
+"""One pass over the rows: moments, held-out rows, reference rows, and sums that describe the vectors.
 
 Which rows are held out, and which are kept as references, is decided by a hash of the vectors alone. So a file read in
-any batches gives the same diagnosis, whatever its classes are called, and two copies never stand on both sides.
+any batches gives the same diagnosis, whatever its classes are called, and two copies are never on both sides.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_matrix
 from firstk._base.linalg import row_space
@@ -32,19 +33,20 @@ OWNER = "diagnose"
 HELD_SHARE, MOST_HELD = 0.25, 2048
 # Rows kept to look for neighbors among, and numbers in them: fewer rows of wide vectors.
 MOST_REFERENCES, MOST_NUMBERS = 8192, 1 << 24
-BLOCK_ROWS = 16384
+# Rows that a core works on at a time: few, as hashes and norms are computed in float64.
+BLOCK_ROWS = 4096
 # More classes than this, and more than a tenth of the rows, are names of rows and not classes.
 MOST_CLASSES = 2000
 # From this many rows on, labels of which this share occur once are names too.
 FEWEST_NAMED, NAMED_SHARE = 20, 0.9
-# Copies of one vector share its hash; these bits of it make room for the label, so that their order is settled too.
+# Copies of one vector share its hash; these bits of it are those of the label, so that their order is fixed too.
 _LABEL_BITS = np.uint64(0xFFFF)
 _NAMES = "look like names of rows, not like classes. Give another column, or targets if they are numbers to predict."
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows on which codes are judged, along principal axes.
+    """Rows on which codes are evaluated, along principal axes.
 
     Attributes
     ----------
@@ -173,7 +175,7 @@ class _Collector:
         """Which rows are held out."""
         return HashHoldOut(0.0 if self.kind == "none" else min(HELD_SHARE, MOST_HELD / max(self.rows, 1)))
 
-    def chunks(self, batches: Iterable[tuple[Any, Any]]) -> Chunks:
+    def chunks(self, batches: Iterable[tuple[ArrayLike, ArrayLike | None]]) -> Chunks:
         """Return batches as a stream, checked and cut into blocks."""
 
         def after(end: int) -> Iterator[Chunk]:
@@ -186,7 +188,7 @@ class _Collector:
 
         return Chunks(after)
 
-    def checked(self, X: Any, y: Any, first: int) -> dict[str, np.ndarray]:
+    def checked(self, X: ArrayLike, y: ArrayLike | None, first: int) -> dict[str, np.ndarray]:
         """Return rows with their labels or targets, the first of which is row number `first`."""
         X = np.asarray(X)
         # float16 stays as it is for the moments, which then know its precision.
@@ -265,8 +267,8 @@ def _check_names(moments: Moments, held: np.ndarray) -> None:
         raise InvalidInputError(f"{once} of {rows} labels occur once: they {_NAMES}")
 
 
-def gather(X: Any, y: Any = None, kind: str = "auto") -> Gathered:
-    """Gather from rows that are at hand as a whole."""
+def gather(X: ArrayLike, y: ArrayLike | None = None, kind: str = "auto") -> Gathered:
+    """Gather from rows in memory."""
     X = np.asarray(X) if np.asarray(X).dtype == np.float16 else check_matrix(X, OWNER)
     if X.ndim != 2 or 0 in X.shape:
         X = check_matrix(X, OWNER)
@@ -274,7 +276,7 @@ def gather(X: Any, y: Any = None, kind: str = "auto") -> Gathered:
 
 
 def gather_batches(
-    batches: Iterable[tuple[Any, Any]],
+    batches: Iterable[tuple[ArrayLike, ArrayLike | None]],
     rows: int,
     width: int,
     kind: str = "auto",
@@ -297,13 +299,13 @@ def gather_batches(
     if first is None:
         raise InvalidInputError(f"{OWNER} needs rows, and there is none. Give a file with rows.")
     collector = _Collector(rows, width, settled_kind(first[1], kind))
-    full = (batch for batch in chain([first], batches) if len(batch[0]))
+    full = (batch for batch in chain([first], batches) if np.shape(batch[0])[0])
     return collector.finish(
         accumulate(collector.collect, collector.chunks(full), collector.hold_out, progress=progress)
     )
 
 
-def settled_kind(y: Any, kind: str) -> Kind:
+def settled_kind(y: ArrayLike | None, kind: str) -> Kind:
     """Return what `y` is: "auto" takes floating-point numbers, and several columns, for targets."""
     if kind not in ("auto", "none", "labels", "targets"):
         raise bad_parameter("kind", OWNER, "'auto', 'labels' or 'targets'", kind)

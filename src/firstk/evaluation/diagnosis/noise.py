@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -17,6 +17,9 @@ import scipy.linalg
 from firstk._base.linalg import ordered_eigh, symmetrised
 from firstk.evaluation.diagnosis.axes import Axes, Readout, mean_and_error, octaves
 from firstk.objectives.noise import GaussianNoise, Masking, image_patches
+
+if TYPE_CHECKING:
+    Noise = GaussianNoise | Masking
 
 MOST_PREFIX = 32
 DROPPED = (0.25, 0.5, 0.75)
@@ -128,7 +131,7 @@ class Denoising:
 
 
 def effect_of(
-    noise: Any, St: np.ndarray, axes: Axes, held: tuple[np.ndarray, np.ndarray] | None = None, *, patch: int = 1
+    noise: Noise, St: np.ndarray, axes: Axes, held: tuple[np.ndarray, np.ndarray] | None = None, *, patch: int = 1
 ) -> NoiseEffect:
     """Return what denoising under `noise` changes.
 
@@ -160,7 +163,7 @@ def effect_of(
     return NoiseEffect(noise.name, 1.0 - getattr(noise, "keep", 1.0), patch, **found)
 
 
-def denoising_axes(noise: Any, St: np.ndarray, d: int, start: np.ndarray) -> np.ndarray:
+def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> np.ndarray:
     """Return the first `d` axes of the pencil (S S^T, G), as rows, by subspace iteration.
 
     Only a few axes of a wide pencil are wanted. With G = L L^T they are L^-T times the leading left singular vectors of
@@ -194,13 +197,13 @@ def denoising_axes(noise: Any, St: np.ndarray, d: int, start: np.ndarray) -> np.
     return axes
 
 
-def settings(spread: float, image_shape: Sequence[int] | None) -> list[tuple[Any, int]]:
+def settings(spread: float, image_shape: Sequence[int] | None) -> list[tuple[Noise, int]]:
     """Return the noises to try with the side of their patches: Gaussian, and masking at several rates and patches.
 
     Gaussian noise has the mean variance `spread` of the columns. Patches need the shape of the images; without it, and
     at side 1 of images without channels, every coordinate is a patch.
     """
-    noises: list[tuple[Any, int]] = [(GaussianNoise(sigma=float(np.sqrt(spread))), 0)]
+    noises: list[tuple[Noise, int]] = [(GaussianNoise(sigma=float(np.sqrt(spread))), 0)]
     for side in PATCHES if image_shape is not None else (1,):
         patches = None if image_shape is None else image_patches(tuple(image_shape), (side, side))
         noises += [(Masking(keep=1 - dropped, patches=patches), side) for dropped in DROPPED]

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
 from firstk._base.json_records import from_json, to_plain
@@ -25,7 +26,7 @@ from firstk.exceptions import FirstkError
 
 FORMAT = "firstk.Diagnosis/1"
 PARTS = ("alignment", "subspaces", "suitability", "denoising", "label_noise")
-# Held-out rows below this say nothing.
+# With fewer held-out rows, scores are too noisy to tell anything.
 FEWEST_HELD = 20
 # Masking is solved in full width.
 WIDEST_MASKED = 8192
@@ -47,7 +48,7 @@ class Diagnosis:
     classes : int
         How many classes there are, 0 without labels.
     held_out : int
-        Rows held out for every score that says so.
+        Rows held out for the scores that are marked as such.
     alignment : Alignment or None
     subspaces : Subspaces or None
     suitability : Suitability or None
@@ -111,18 +112,18 @@ class Diagnosis:
 
     @classmethod
     def from_json(cls, text: str) -> Diagnosis:
-        """Read what `to_json` wrote; anything else is refused with a sentence."""
+        """Read what `to_json` wrote; raise InvalidInputError for anything else."""
         return from_json(cls, text, FORMAT, again="diagnose again", ignore=("sentences",))
 
 
 def diagnose(
-    X: Any,
-    y: Any = None,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     kind: str = "auto",
     image_shape: Sequence[int] | None = None,
     parts: Sequence[str] | None = None,
-    progress: Any = None,
+    progress: Callable[[str], object] | None = None,
 ) -> Diagnosis:
     """Find out what the order of the data by variance serves, which objective suits, and what stands out.
 
@@ -164,12 +165,12 @@ def diagnose_gathered(
     *,
     image_shape: Sequence[int] | None = None,
     parts: Sequence[str] | None = None,
-    progress: Any = None,
+    progress: Callable[[str], object] | None = None,
 ) -> Diagnosis:
     """Diagnose what was gathered from a stream; see :func:`diagnose`."""
     shape = checked_shape(image_shape, len(gathered.sums.mean))
     wanted = PARTS if parts is None else tuple(check_choice(part, PARTS, "parts", "diagnose") for part in parts)
-    say: Callable[[str], Any] = progress or (lambda name: None)
+    say: Callable[[str], object] = progress or (lambda name: None)
     say("spectrum")
     axes = principal_axes(gathered.moments)
     everyone: Spectrum = axes
@@ -259,7 +260,7 @@ def _spectrum(axes: Spectrum) -> PrefixCurve | None:
     )
 
 
-def checked_shape(image_shape: Any, width: int) -> tuple[int, ...] | None:
+def checked_shape(image_shape: Sequence[int] | None, width: int) -> tuple[int, ...] | None:
     """Return the shape of images whose pixels fill the width."""
     if image_shape is None:
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from firstk._base.rows import unit_rows
+from firstk.contracts import Objective
 from firstk.encoder.curve import PrefixCurve
 from firstk.estimator.problem import pose
 from firstk.evaluation.diagnosis.axes import Axes, Readout, mean_and_error, octaves
@@ -29,7 +29,7 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class Margin:
-    """How far an objective stands behind the leader: mean over prefixes, paired by rows, with its standard error."""
+    """How far an objective is behind the leader: mean over prefixes, paired by rows, with its standard error."""
 
     objective: str
     behind: float
@@ -79,24 +79,24 @@ class Suitability:
 
 
 def compare_objectives(axes: Axes, evidence: HeldOut, moments: Moments) -> Suitability:
-    """Fit every closed-form objective on the moments and judge its prefixes on the rows held out.
+    """Fit every closed-form objective on the moments and evaluate its prefixes on the held-out rows.
 
-    Labels are judged by 1-NN accuracy (cosine) among the reference rows, targets by R^2 of the best linear readout.
+    Labels are scored by 1-NN accuracy (cosine) among the reference rows, targets by R^2 of the best linear readout.
     """
     width = min(axes.rank, MOST_COORDINATES)
     turn = axes.P[:, :width]
     statistics = Statistics(moments.from_basis(turn.T), RowSample(0), len(turn))
-    # A cosine of single numbers is -1 or 1, so labels are judged from k = 2 on.
+    # A cosine of single numbers is -1 or 1, so labels are scored from k = 2 on.
     ks = octaves(min(MOST_PREFIX, width), least=min(2 if evidence.kind == "labels" else 1, width))
     rows: dict[str, np.ndarray] = {}
     for name, objective in _candidates(axes).items():
         components = _fitted(objective, statistics, int(ks[-1]))
         if components is not None:
-            rows[name] = _judged(components, axes, evidence, ks)
+            rows[name] = _scores(components, axes, evidence, ks)
     return _ranked(rows, ks, "1nn_accuracy" if evidence.kind == "labels" else "r2", len(evidence.U))
 
 
-def _candidates(axes: Axes) -> dict[str, Any]:
+def _candidates(axes: Axes) -> dict[str, Objective]:
     """Return the objectives by the name under which a user can ask for them."""
     assert axes.target is not None
     # Both parts of a mixture reach the same at their first axis.
@@ -117,7 +117,7 @@ def _candidates(axes: Axes) -> dict[str, Any]:
     }
 
 
-def _fitted(objective: Any, statistics: Statistics, d: int) -> np.ndarray | None:
+def _fitted(objective: Objective, statistics: Statistics, d: int) -> np.ndarray | None:
     """Return the axes of an objective; None where these data give it no meaning, such as classes of one row each."""
     problem = pose(objective, "full_prefix", "closed_form", d)
     with warnings.catch_warnings():
@@ -128,7 +128,7 @@ def _fitted(objective: Any, statistics: Statistics, d: int) -> np.ndarray | None
             return None
 
 
-def _judged(components: np.ndarray, axes: Axes, evidence: HeldOut, ks: np.ndarray) -> np.ndarray:
+def _scores(components: np.ndarray, axes: Axes, evidence: HeldOut, ks: np.ndarray) -> np.ndarray:
     """Scores of held-out rows at each k, shape (n, len(ks)); a code shorter than k counts at its full width.
 
     `components` act on the first principal coordinates.

@@ -85,7 +85,7 @@ class Vectors:
     ----------
     rows, width : int
     rank, rank_with_mean : int
-        Numerical rank of the centred vectors, and of the vectors as they stand; blind to the units of columns.
+        Numerical rank of the centred vectors, and of the vectors as given; blind to the units of columns.
     exact_width : int
         Coordinates that hold all dot products, to the rounding of float64 sums.
     effective_dimension : float
@@ -135,7 +135,7 @@ class Vectors:
         return self.rank_with_mean == self.exact_width < self.width < self.rows
 
     def sentences(self) -> list[str]:
-        """Say what stands out."""
+        """Return what is unusual about the vectors, in sentences."""
         found = [self._about_rank(), *self._about_norms(), *self._about_columns(), *self._about_copies()]
         found.append(
             f"The variance spreads as over {self.effective_dimension:.3g} equal directions (participation ratio); "

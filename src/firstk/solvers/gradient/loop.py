@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firstk._base.interrupts import interruptible
+from firstk._base.concurrency import interruptible
 from firstk.exceptions import TrainingDivergedError, TrainingWarning
 from firstk.solvers.gradient import checkpoint as _checkpoint
 from firstk.solvers.gradient.defaults import Plan, settled

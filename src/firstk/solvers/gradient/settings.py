@@ -111,7 +111,7 @@ class Gradient:
             _check_positive(self, ("batch_size",), whole=True, auto=True)
         if self.patience is not None:
             _check_positive(self, ("patience",), whole=True, auto=True)
-        if self.weight_decay != "auto" and not (is_real(self.weight_decay) and self.weight_decay >= 0):  # type: ignore[operator]
+        if self.weight_decay != "auto" and not (is_real(self.weight_decay) and self.weight_decay >= 0):
             raise bad_parameter("weight_decay", owner, "a number that is not negative, or 'auto'", self.weight_decay)
         for name in ("momentum", "validation"):
             value = getattr(self, name)
