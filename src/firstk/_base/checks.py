@@ -20,6 +20,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
+from firstk._base.array_types import MatrixLike
 from firstk.exceptions import InvalidInputError, MissingExtraError
 
 # Squares of smaller numbers are short of digits in float64.
@@ -95,7 +96,7 @@ def check_non_negative(value: object, name: str, owner: str) -> float:
     return float(value)
 
 
-def check_matrix(X: ArrayLike, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
+def check_matrix(X: MatrixLike, owner: str, name: str = "X", *, width: int | None = None) -> np.ndarray:
     """Return `X` as a finite two-dimensional float array, never copying float32 or float64.
 
     Parameters

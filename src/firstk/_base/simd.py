@@ -10,7 +10,7 @@ strides: arrays are one-dimensional and contiguous, and padded to a multiple of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -18,8 +18,7 @@ from numba import extending
 from numba.core import cgutils, types
 from numba.core.base import BaseContext
 from numba.core.datamodel import DataModelManager
-from numba.core.typing import Context as TypingContext
-from numba.core.typing import Signature
+from numba.core.typing import Context, Signature
 from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
 
@@ -30,14 +29,6 @@ Intrinsic = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Val
 # Compiled code calls an intrinsic with numbers, and not with their types as it is written.
 intrinsic: Any = extending.intrinsic
 _INT32 = ir.IntType(32)
-Values = Sequence[ir.Value]
-# A signature, and the function that writes the code of a call.
-Intrinsic = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
-
-
-def _float_of(array: types.Array) -> types.Float:
-    """Return the type of the numbers of an array; firstk makes arrays of floats only."""
-    return cast(types.Float, array.dtype)
 
 
 class Vector(types.Type):
@@ -79,23 +70,23 @@ def _larger(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _pointer(
-    context: BaseContext, builder: ir.IRBuilder, array: types.Array, value: ir.Value, index: ir.Value
+    context: BaseContext, builder: ir.IRBuilder, array: types.Array[types.Float], value: ir.Value, index: ir.Value
 ) -> ir.Value:
     data = make_array(array)(context, builder, value).data
-    return builder.bitcast(builder.gep(data, [index]), _vector_of(_float_of(array)).as_pointer())
+    return builder.bitcast(builder.gep(data, [index]), _vector_of(array.dtype).as_pointer())
 
 
 @intrinsic
-def load(typing: TypingContext, array: types.Array, index: types.Type) -> Intrinsic:
+def load(typing: Context, array: types.Array[types.Float], index: types.Integer) -> Intrinsic:
     """Return the `LANES` numbers of `array` from `index` on."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
-        return builder.load(_pointer(context, builder, array, *args), align=_float_of(array).bitwidth // 8)
+        return builder.load(_pointer(context, builder, array, *args), align=array.dtype.bitwidth // 8)
 
-    return Vector(_float_of(array))(array, types.intp), code
+    return Vector(array.dtype)(array, types.intp), code
 
 
-def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array, args: Values) -> ir.Value:
+def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array[types.Float], args: Values) -> ir.Value:
     """Address of an entry of a contiguous matrix."""
     matrix = make_array(array)(context, builder, args[0])
     width = builder.extract_value(matrix.shape, 1)
@@ -103,19 +94,19 @@ def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array, args
 
 
 @intrinsic
-def load_wide(typing: TypingContext, array: types.Array, row: types.Type, index: types.Type) -> Intrinsic:
+def load_wide(typing: Context, array: types.Array[types.Float], row: types.Integer, index: types.Integer) -> Intrinsic:
     """Return the `LANES` float32 of row `row` of a contiguous matrix from `index` on, as float64."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         entry = _entry(context, builder, array, args)
-        narrow = builder.load(builder.bitcast(entry, _vector_of(_float_of(array)).as_pointer()), align=4)
+        narrow = builder.load(builder.bitcast(entry, _vector_of(array.dtype).as_pointer()), align=4)
         return builder.fpext(narrow, _vector_of(types.float64))
 
     return Vector(types.float64)(array, types.intp, types.intp), code
 
 
 @intrinsic
-def prefetch(typing: TypingContext, array: types.Array, row: types.Type, index: types.Type) -> Intrinsic:
+def prefetch(typing: Context, array: types.Array[types.Float], row: types.Integer, index: types.Integer) -> Intrinsic:
     """Ask for the cache line of one number of a contiguous matrix, and do not wait for it."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -130,19 +121,19 @@ def prefetch(typing: TypingContext, array: types.Array, row: types.Type, index: 
 
 
 @intrinsic
-def store(typing: TypingContext, array: types.Array, index: types.Type, vector: types.Type) -> Intrinsic:
+def store(typing: Context, array: types.Array[types.Float], index: types.Integer, vector: Vector) -> Intrinsic:
     """Write `vector` to `array` from `index` on."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         pointer = _pointer(context, builder, array, args[0], args[1])
-        builder.store(args[2], pointer, align=_float_of(array).bitwidth // 8)
+        builder.store(args[2], pointer, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, vector), code
 
 
 @intrinsic
-def splat(typing: TypingContext, x: types.Float) -> Intrinsic:
+def splat(typing: Context, x: types.Float) -> Intrinsic:
     """Return a vector with `x` in every lane."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -156,37 +147,37 @@ def splat(typing: TypingContext, x: types.Float) -> Intrinsic:
 
 
 @intrinsic
-def fma(typing: TypingContext, x: types.Type, y: types.Type, z: types.Type) -> Intrinsic:
+def fma(typing: Context, x: Vector, y: Vector, z: Vector) -> Intrinsic:
     """Return x y + z."""
     return x(x, x, x), lambda context, builder, signature, args: _fma(builder, *args)
 
 
 @intrinsic
-def add(typing: TypingContext, x: types.Type, y: types.Type) -> Intrinsic:
+def add(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return x + y."""
     return x(x, x), lambda context, builder, signature, args: builder.fadd(*args)
 
 
 @intrinsic
-def sub(typing: TypingContext, x: types.Type, y: types.Type) -> Intrinsic:
+def sub(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return x - y."""
     return x(x, x), lambda context, builder, signature, args: builder.fsub(*args)
 
 
 @intrinsic
-def mul(typing: TypingContext, x: types.Type, y: types.Type) -> Intrinsic:
+def mul(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return x y."""
     return x(x, x), lambda context, builder, signature, args: builder.fmul(*args)
 
 
 @intrinsic
-def larger(typing: TypingContext, x: types.Type, y: types.Type) -> Intrinsic:
+def larger(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return the larger of x and y in each lane."""
     return x(x, x), lambda context, builder, signature, args: _larger(builder, *args)
 
 
 @intrinsic
-def above(typing: TypingContext, x: types.Type, y: types.Type) -> Intrinsic:
+def above(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return which lanes of x exceed those of y, as bits: lane i is bit i."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -197,7 +188,7 @@ def above(typing: TypingContext, x: types.Type, y: types.Type) -> Intrinsic:
 
 
 @intrinsic
-def lowest_bit(typing: TypingContext, bits: types.Type) -> Intrinsic:
+def lowest_bit(typing: Context, bits: types.Integer) -> Intrinsic:
     """Return the place of the lowest bit that is set; at least one must be."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
@@ -218,13 +209,13 @@ def _fold(builder: ir.IRBuilder, vector: ir.Value, combine: Callable[[ir.Value, 
 
 
 @intrinsic
-def sum_lanes(typing: TypingContext, x: Vector) -> Intrinsic:
+def sum_lanes(typing: Context, x: Vector) -> Intrinsic:
     """Return the sum of the lanes."""
     return x.dtype(x), lambda context, builder, signature, args: _fold(builder, args[0], builder.fadd)
 
 
 @intrinsic
-def max_lanes(typing: TypingContext, x: Vector) -> Intrinsic:
+def max_lanes(typing: Context, x: Vector) -> Intrinsic:
     """Return the largest lane."""
     return x.dtype(x), lambda context, builder, signature, args: _fold(
         builder, args[0], lambda low, high: _larger(builder, low, high)
@@ -243,7 +234,7 @@ _EXP2 = {32: (_POWERS_32, 1.5 * 2.0**23, -125.0, 23), 64: (_POWERS_64, 1.5 * 2.0
 
 
 @intrinsic
-def exp2(typing: TypingContext, x: Vector) -> Intrinsic:
+def exp2(typing: Context, x: Vector) -> Intrinsic:
     """Return 2^x, and 2^-125 (float64: 2^-1021) for everything below that; NaN stays NaN.
 
     2^x = 2^r 2^f with r the nearest integer. Adding 1.5 * 2^23 rounds x to r and leaves r in the low bits,
@@ -271,7 +262,7 @@ _LOG2 = {32: (5, 23), 64: (11, 52)}
 
 
 @intrinsic
-def log2(typing: TypingContext, x: Vector) -> Intrinsic:
+def log2(typing: Context, x: Vector) -> Intrinsic:
     """Return log2(x) for positive, finite, normal x.
 
     x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2 m = 2/ln 2 artanh r, r = (m - 1)/(m + 1), |r| < 0.172.

@@ -97,7 +97,7 @@ def fit_stream(
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], object] = lambda rows: None,
-    elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated] | None = None,
+    elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated[Statistics]] | None = None,
 ) -> StreamedFit:
     """Fit an encoder on a stream, but for the rows that are held out.
 
@@ -146,7 +146,9 @@ def fit_stream(
     return StreamedFit(encoder, done.rows, own if len_of(own) else {}, done.reference, encoder._statistics)
 
 
-def _trained(encoder: PrefixEncoder, chunks: Chunks, parts: HoldOut, progress: Callable[[int], object]) -> Accumulated:
+def _trained(
+    encoder: PrefixEncoder, chunks: Chunks, parts: HoldOut, progress: Callable[[int], object]
+) -> Accumulated[Statistics]:
     """Hold all rows in memory and train on them; a training that was interrupted is no result."""
     done: Accumulated[Statistics] = Accumulated()
     waiting = []

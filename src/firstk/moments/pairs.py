@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
+from firstk._base.array_types import MatrixLike
 from firstk._base.arrays import under, within
 from firstk._base.checks import check_matrix, check_same_length
 from firstk._base.linalg import symmetrised
@@ -164,7 +165,7 @@ class PairMoments:
 
 
 def check_pairs(
-    left: ArrayLike, right: ArrayLike, scores: ArrayLike | None, owner: str
+    left: MatrixLike, right: MatrixLike, scores: ArrayLike | None, owner: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the two sides as matrices of one shape and the scores as float64; None stays None."""
     left = check_matrix(left, owner, "left")

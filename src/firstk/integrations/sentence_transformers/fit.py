@@ -135,7 +135,7 @@ def _check_texts(
         )
     for name, beside in (("partners", partners), ("scores", scores), ("labels", labels)):
         if beside is not None:
-            check_same_length(texts, beside, "texts", name, _OWNER)
+            check_same_length(texts, np.asarray(beside), "texts", name, _OWNER)
     if scores is not None and partners is None:
         raise InvalidInputError(f"The 'scores' of {_OWNER} belong to pairs. Got none: give 'partners' too.")
     if labels is not None and partners is not None:
