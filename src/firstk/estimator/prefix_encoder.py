@@ -176,7 +176,7 @@ class PrefixEncoder(
         problem, reset = self._pose(), not self._started()
         measured = self._measured_elsewhere(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
         if measured is None:
-            measured = problem.measure(self._checked_rows(problem, X, y, sample_weight, reset=reset))
+            measured = problem.accumulate(self._checked_rows(problem, X, y, sample_weight, reset=reset))
         self._take_in(measured)
         return self
 
@@ -203,7 +203,7 @@ class PrefixEncoder(
         problem.check_streamable("partial_fit_pairs")
         measured = self._measured_elsewhere(problem, {"left": left, "right": right, "scores": scores}, reset=reset)
         if measured is None:
-            measured = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
+            measured = problem.accumulate(self._checked_pairs(left, right, scores, reset=reset))
         self._take_in(measured)
         return self
 

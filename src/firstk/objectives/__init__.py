@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from firstk._base.checks import resolve_member
-from firstk.contracts import Objective
-from firstk.objectives._common import ClosedFormObjective
+from firstk.contracts import Objective, check_member
+from firstk.objectives._common import ClosedFormObjective, ShrinkageObjective
 from firstk.objectives.classification import Classification
 from firstk.objectives.denoising import Denoising
 from firstk.objectives.fisher import Fisher
@@ -25,6 +25,7 @@ _SETTLED: dict[str, Any] = {objective.name: objective for objective in (DotProdu
 
 __all__ = [
     "Classification",
+    "ClosedFormObjective",
     "Denoising",
     "DotProducts",
     "Fisher",
@@ -35,6 +36,7 @@ __all__ = [
     "Pairs",
     "Reconstruction",
     "Regression",
+    "ShrinkageObjective",
     "Similarity",
     "gives_probabilities",
     "image_patches",
@@ -44,23 +46,28 @@ __all__ = [
 ]
 
 
-def resolve(objective: Any) -> Objective:
-    """Return the objective that a name or an object stands for, its settings checked."""
-    if not isinstance(objective, tuple(_SETTLED.values())):
-        objective = resolve_member(objective, PUBLIC, "objective", "Fisher()")
-    objective.check()
-    return objective
+def resolve(objective: object) -> Objective:
+    """Return the objective that a name or an object stands for, its settings checked.
+
+    Any object that satisfies :class:`firstk.contracts.Objective` is one.
+    """
+    found: Objective
+    if isinstance(objective, str):
+        found = resolve_member(objective, PUBLIC, "objective", "Fisher()")
+    else:
+        expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as Fisher()"
+        found = check_member(objective, Objective, "objective", expected)  # type: ignore[type-abstract]
+    found.check()
+    return found
 
 
-def provides(objective: Any, part: str) -> bool:
+def provides(objective: object, part: str) -> bool:
     """Tell whether an objective, fitted on rows, has a "decoder" or a "head"."""
-    settled = resolve(objective)
-    if isinstance(settled, Similarity):
-        settled = settled.for_rows()
+    settled = resolve(objective).resolved(pairs=False)
     return getattr(type(settled), part) is not getattr(ClosedFormObjective, part)
 
 
-def gives_probabilities(objective: Any) -> bool:
+def gives_probabilities(objective: object) -> bool:
     """Tell whether an object, or the objective of this name, has a head whose scores are log-probabilities."""
     found = (PUBLIC | _SETTLED).get(objective, objective) if isinstance(objective, str) else objective
     return bool(getattr(found, "probabilities", False))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Pencil, Quadratic, Supervision, TrainingLossName
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import ClosedFormObjective, rows_of
 from firstk.objectives.noise import GaussianNoise, Masking
@@ -32,7 +32,7 @@ class Denoising(ClosedFormObjective):
 
     name: ClassVar[str] = "denoising"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "least_squares"
+    training_loss: ClassVar[TrainingLossName] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "readback_variance")
 
     @property
@@ -41,7 +41,7 @@ class Denoising(ClosedFormObjective):
         return self.noise.rotation_free
 
     def check(self) -> None:
-        """Refuse a noise without known moments."""
+        """Raise an error for a noise without known moments."""
         if not isinstance(self.noise, (GaussianNoise, Masking)):
             raise bad_parameter("noise", "Denoising", "GaussianNoise(...) or Masking(...)", self.noise)
         self.noise.check()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision, TrainingLossName
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import ClosedFormObjective, dense, rows_of
 
@@ -22,7 +22,7 @@ class Reconstruction(ClosedFormObjective):
 
     name: ClassVar[str] = "reconstruction"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "least_squares"
+    training_loss: ClassVar[TrainingLossName] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "mean", False, "uniform", "explained_variance")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -38,6 +38,6 @@ class Reconstruction(ClosedFormObjective):
         St = rows_of(statistics).St
         return Quadratic(float(np.trace(St)), St, St)
 
-    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
         """Return the rows themselves, centred."""
         return dense(rows["X"]) - rows_of(statistics).mean

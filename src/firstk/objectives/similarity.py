@@ -16,7 +16,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk._base.linalg import shrunk, symmetrised
 from firstk._base.rows import distinct_rows
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Objective, Pencil, Quadratic, Rows, Supervision, TrainingLossName
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import nearest_neighbors
 from firstk.moments.pairs import PairMoments
@@ -25,11 +25,12 @@ from firstk.objectives._common import (
     SAMPLE_ROWS,
     SHRINKAGES,
     ClosedFormObjective,
+    ShrinkageObjective,
     check_shrinkage,
     dense,
+    number_or_zero,
     pairs_of,
     rows_of,
-    shrinkage_candidates,
 )
 
 # Weights of mined neighbors among which "auto" chooses.
@@ -72,11 +73,11 @@ class Similarity(ClosedFormObjective):
 
     name: ClassVar[str] = "similarity"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "ratio_trace"
+    training_loss: ClassVar[TrainingLossName] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
 
     def check(self) -> None:
-        """Refuse settings that mean nothing."""
+        """Raise an error for settings that are out of range."""
         check_choice(self.keep, ("neighbors", "dot_products"), "keep", "Similarity")
         if self.shrinkage != "default":
             check_shrinkage(self.shrinkage, "Similarity")
@@ -87,6 +88,10 @@ class Similarity(ClosedFormObjective):
             raise bad_parameter("fidelity", "Similarity", "a number in [0, 1]", self.fidelity)
         if not (is_real(self.temperature) and self.temperature > 0):
             raise bad_parameter("temperature", "Similarity", "a positive number", self.temperature)
+
+    def resolved(self, pairs: bool) -> Objective:
+        """Return the member that learns from pairs, or the one that learns from rows."""
+        return self.for_pairs() if pairs else self.for_rows()
 
     def for_rows(self) -> Neighbors | DotProducts:
         """Return the member that learns without pairs."""
@@ -106,7 +111,7 @@ class DotProducts(ClosedFormObjective):
 
     name: ClassVar[str] = "dot_products"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "least_squares"
+    training_loss: ClassVar[TrainingLossName] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "none", False, "uniform", "recall@10")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -124,21 +129,26 @@ class DotProducts(ClosedFormObjective):
         S = moments.St + np.outer(moments.mean, moments.mean)
         return Quadratic(float(np.trace(S)), S, S)
 
-    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
         """Return the rows as they are."""
         return dense(rows["X"])
 
 
 @dataclass(frozen=True)
-class Neighbors(ClosedFormObjective):
+class Neighbors(ShrinkageObjective):
     """Learn from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
 
     shrinkage: float | str | None = 0.5
 
     name: ClassVar[str] = "neighbors"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "ratio_trace"
+    training_loss: ClassVar[TrainingLossName] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
+
+    @property
+    def scale_free(self) -> bool:
+        """A ratio has no scale."""
+        return True
 
     @property
     def sample_size(self) -> int:
@@ -150,10 +160,6 @@ class Neighbors(ClosedFormObjective):
         M = statistics.once("mined", lambda: mined_agreement(statistics.sample["X"]))
         N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
-
-    def candidates(self) -> tuple[Neighbors, ...]:
-        """Return one candidate a shrinkage when it is "auto"."""
-        return shrinkage_candidates(self)
 
 
 @dataclass(frozen=True)
@@ -173,13 +179,28 @@ class Pairs(ClosedFormObjective):
 
     name: ClassVar[str] = "pairs"
     supervision: ClassVar[Supervision] = "pairs"
-    form: ClassVar[Form] = "pairs"
+    training_loss: ClassVar[TrainingLossName] = "pairs"
     conventions: ClassVar[Conventions] = Conventions("metric", "sides", True, "harmonic", "pair_agreement")
+
+    @property
+    def scale_free(self) -> bool:
+        """Cosines have no scale."""
+        return True
 
     @property
     def sample_size(self) -> int:
         """Mining and choosing both need rows."""
         return SAMPLE_ROWS if self.neighbor_weight or self.candidates() else 0
+
+    @property
+    def loss_settings(self) -> dict[str, float]:
+        """Return the temperature."""
+        return {"temperature": self.temperature}
+
+    @property
+    def tie_break(self) -> tuple[float, float]:
+        """Of candidates that tie, prefer the one that shrinks most, then the one with the most mined neighbors."""
+        return number_or_zero(self.shrinkage), number_or_zero(self.neighbor_weight)
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return the mixture of the pairs' and the neighbors' M, and N."""
@@ -201,12 +222,10 @@ class Pairs(ClosedFormObjective):
         shrinkages: Any = SHRINKAGES if self.shrinkage == "auto" else (self.shrinkage,)
         return tuple(replace(self, shrinkage=a, neighbor_weight=w) for w in weights for a in shrinkages)
 
-    def mixed_scores(
-        self, rows: dict[str, Any], over_all: Callable[[np.ndarray], np.ndarray] = np.asarray
-    ) -> np.ndarray:
+    def mixed_scores(self, rows: Rows, over_all: Callable[[np.ndarray], np.ndarray] = np.asarray) -> np.ndarray:
         """Return ``(1 - f) s + f cos(x, x')``, each with mean 0 and variance 1 over the pairs; f is `fidelity`.
 
-        Annotators order few pairs, and the vectors themselves judge all of them: what a short code learns from both
+        Annotators order few pairs, and the vectors themselves order all of them: what a short code learns from both
         carries further than what it learns from either. `over_all` gives the column of all processes that train.
         """
         given = np.asarray(rows["scores"], dtype=np.float64)
@@ -219,7 +238,7 @@ class Pairs(ClosedFormObjective):
 def mined_agreement(X: np.ndarray) -> np.ndarray:
     """``sym E[x x'^T]`` over pairs of each row and its nearest other row by cosine, each side centred.
 
-    Rows that stand more than once are taken once: a copy of a row says nothing of what it resembles.
+    Rows that occur more than once are taken once: a copy of a row says nothing of what it resembles.
     """
     X = np.asarray(X, dtype=np.float64)
     X = X[distinct_rows(X)[0][:SAMPLE_ROWS]]

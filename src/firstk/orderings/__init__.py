@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from firstk._base.checks import bad_parameter, resolve_member
+from firstk.contracts import Ordering, check_member
 from firstk.orderings._hooks import Hooks
 from firstk.orderings.full_prefix import FullPrefix
 from firstk.orderings.monotone_l1 import MonotoneL1
@@ -47,16 +48,23 @@ __all__ = [
 ]
 
 
-def resolve(ordering: Any) -> Any:
-    """Return the ordering that a name or an object stands for."""
+def resolve(ordering: object) -> Ordering:
+    """Return the ordering that a name or an object stands for.
+
+    Any object that satisfies :class:`firstk.contracts.Ordering` is one.
+    """
+    if not isinstance(ordering, str):
+        expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as FullPrefix()"
+        return check_member(ordering, Ordering, "ordering", expected)  # type: ignore[type-abstract]
     if ordering == SparsePrefix.name:
         raise bad_parameter(
             "ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering
         )
-    return resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
+    found: Ordering = resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
+    return found
 
 
-def restore(name: str, settings: dict[str, Any]) -> Any:
+def restore(name: str, settings: dict[str, Any]) -> Ordering:
     """Rebuild an ordering from its name and recorded settings."""
     settings = dict(settings)
     for key in ("omega", "prefixes"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from firstk._base.checks import bad_parameter, check_choice
 from firstk._base.prefix_weights import PrefixWeights, resolve_omega
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Omega, Residual, View
+from firstk.orderings._hooks import Hooks
 from firstk.orderings._retractions import orthonormalize_decoder
 
 
@@ -48,9 +48,10 @@ class FullPrefix(Hooks):
         if self.omega is not None:
             resolve_omega(self.omega, d, "FullPrefix")
 
-    def measure(self, d: int, default: Any) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: Omega | None) -> PrefixWeights:
         """Weigh every prefix by omega."""
-        return resolve_omega(default if self.omega is None else self.omega, d, "FullPrefix")
+        omega = default if self.omega is None else self.omega
+        return resolve_omega("uniform" if omega is None else omega, d, "FullPrefix")
 
     def retract(self, view: View) -> None:
         """Return the decoder to orthonormal columns, if that was asked for."""
@@ -59,4 +60,4 @@ class FullPrefix(Hooks):
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix every axis whose prefix has weight."""
-        return tuple(self.measure(d, "uniform").support.tolist())
+        return tuple(self.prefix_weights(d, "uniform").support.tolist())

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Residual, View
+from firstk.orderings._hooks import Hooks
 from firstk.orderings._retractions import unit_decoder_columns
 
 
@@ -30,7 +30,8 @@ class MonotoneL1(Hooks):
 
     name: ClassVar[str] = "monotone_l1"
     residual: ClassVar[Residual] = "signs"
-    traits: ClassVar[frozenset[str]] = frozenset({"codes", "scale"})
+    acts_on_codes: ClassVar[bool] = True
+    penalizes_scale: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
         """Refuse a strength that is not positive."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.prefix_weights import PrefixWeights, resolve_omega
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Omega, Residual
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class NestedDropout(Hooks):
         """Refuse a prior that is none."""
         if not is_real(self.rho) or not 0 < self.rho < 1:
             raise bad_parameter("rho", "NestedDropout", "a number in (0, 1)", self.rho)
-        self.measure(d, None)
+        self.prefix_weights(d, None)
 
-    def measure(self, d: int, default: Any) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: Omega | None) -> PrefixWeights:
         """Weigh each prefix by its probability."""
         if self.prior is not None:
             return resolve_omega(self.prior, d, "NestedDropout")
@@ -60,4 +61,4 @@ class NestedDropout(Hooks):
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix every axis."""
-        return tuple(self.measure(d, None).support.tolist())
+        return tuple(self.prefix_weights(d, None).support.tolist())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
 from firstk._base.prefix_weights import PrefixWeights, resolve_omega
+from firstk.contracts import Omega, Residual
 from firstk.exceptions import InvalidInputError
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ class SparsePrefix(Hooks):
         if bad:
             raise bad_parameter("prefixes", "SparsePrefix", f"lengths in [1, {d}] (the width of the code)", bad[0])
 
-    def measure(self, d: int, default: Any) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: Omega | None) -> PrefixWeights:
         """Weigh the listed prefixes."""
         listed = self.prefixes if isinstance(self.prefixes, Mapping) else dict.fromkeys(self.prefixes, 1.0)
         return resolve_omega({int(k): weight for k, weight in listed.items()}, d, "SparsePrefix")
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix the order at the listed lengths."""
-        return tuple(self.measure(d, None).support.tolist())
+        return tuple(self.prefix_weights(d, None).support.tolist())

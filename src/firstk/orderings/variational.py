@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Residual, View
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,10 @@ class Variational(Hooks):
 
     name: ClassVar[str] = "variational"
     residual: ClassVar[Residual] = "permutation"
-    traits: ClassVar[frozenset[str]] = frozenset({"weights", "scale", "linear", "decoder"})
+    acts_on_weights: ClassVar[bool] = True
+    penalizes_scale: ClassVar[bool] = True
+    needs_linear_encoder: ClassVar[bool] = True
+    needs_decoder: ClassVar[bool] = True
 
     @property
     def estimator(self) -> str:

@@ -150,7 +150,7 @@ def _nested(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[
     """Check the bound, and its two halves, for drawn priors and for the geometric one of Bao et al. 2020 H.1."""
     d = cell["d"]
     s, found = spectrum, []
-    for prior in (rng.dirichlet(np.ones(d)) + 0.02, NestedDropout(0.9).measure(d, None).omega):
+    for prior in (rng.dirichlet(np.ones(d)) + 0.02, NestedDropout(0.9).prefix_weights(d, None).omega):
         keep = resolve_omega(prior, d).cum
         eigenvalues = nested_values(s, keep, d)
         low, high = eigenvalues.min(), eigenvalues.max()
@@ -169,7 +169,7 @@ def _prior(cell: Cell, spectrum: np.ndarray, rng: np.random.Generator) -> dict[s
     d = cell["d"]
     s = spectrum[:d]
     tiny = best_prior(s, 1e-9)
-    others = [np.ones(d) / d, NestedDropout(0.9).measure(d, None).omega, *rng.dirichlet(np.ones(d), 200)]
+    others = [np.ones(d) / d, NestedDropout(0.9).prefix_weights(d, None).omega, *rng.dirichlet(np.ones(d), 200)]
     bounds = [nested_bound_given(s, resolve_omega(prior, d).cum) for prior in others]
     limit = float(8 * s[0] * np.sum(1 / (s[:-1] - s[1:])))
     lasts = np.logspace(-9, -0.3, 30)

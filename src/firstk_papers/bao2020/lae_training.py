@@ -144,23 +144,26 @@ def trained(recipe: Mapping[str, Any], watch_at: Iterable[int], keep: Iterable[i
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankWarning)  # penalties above an eigenvalue are the paper's own, and reported
         with suppress(Reached):
+            assert isinstance(problem.solver, Gradient)
             problem.solver.train(task, problem.seed)
     return watch
 
 
 def _task(problem: Problem, data: Mapping[str, Any], moments: bool, rotated: bool) -> tuple[Any, np.ndarray]:
     """Return what the loop trains, and the principal axes."""
-    from firstk.solvers.gradient import build as training
+    from firstk.solvers.gradient.build import build, with_axes
 
     rows = {"X": spectrum_of(data).rows(own_coordinates=not rotated) if moments else rows_of(data)}
     statistics = _measured(json.dumps(data, sort_keys=True), moments, rotated)
-    request = problem.request(problem.objective, statistics, rows)
-    task = training.build(request)
+    request = with_axes(problem.request(problem.objective, statistics, rows))
+    assert isinstance(problem.solver, Gradient)
+    task = build(request, problem.solver)
     if rotated:
         assert task.gram is not None
         gram = Diagonal(task.gram.diagonal().clone())
-        task.gram = task.half.settings["gram"] = task.half.settings["cross"] = gram  # type: ignore[assignment]
-    return task, request.solution.components
+        settings = task.training_loss.settings
+        task.gram = settings["gram"] = settings["cross"] = gram  # type: ignore[assignment]
+    return task, request.start.components
 
 
 @lru_cache(maxsize=3)
@@ -168,7 +171,7 @@ def _measured(data: str, moments: bool, rotated: bool) -> Statistics:
     """Return the statistics of all rows, or of the few that stand for them: the runs on one set share them."""
     named = json.loads(data)
     X = spectrum_of(named).rows(own_coordinates=not rotated) if moments else rows_of(named)
-    return pose("reconstruction", "full_prefix", "gradient", None).measure({"X": X})
+    return pose("reconstruction", "full_prefix", "gradient", None).accumulate({"X": X})
 
 
 def looks(epochs: int) -> list[int]:

@@ -193,7 +193,7 @@ def fit(cell: Mapping[str, Any]) -> dict[str, Any]:
     family, d, ours = cell["family"], cell["d"], cell["method"] == "ours"
     best = reference(data, family, d, cell["eps"] if ours and family == "fisher" else None)
     ordering = ordering_of(cell)
-    losses = Losses(data, cell, best, ordering.measure(d, "uniform").omega)
+    losses = Losses(data, cell, best, ordering.prefix_weights(d, "uniform").omega)
     objective: Any = "reconstruction"
     if family == "fisher":
         objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(code_eps=cell["eps"])

@@ -104,7 +104,7 @@ class Model(nn.Module):
         own: tuple[Tensor, Tensor] | None = None,
     ):
         super().__init__()
-        self.encoder = encoder
+        self.encoder: Any = encoder  # with `C`, `R`, `weight` and `centre` when it is a LinearEncoder
         self.decoder = None if decoder is None else nn.Parameter(decoder.clone(memory_format=torch.contiguous_format))
         self.bias = None if bias is None else nn.Parameter(bias.clone())
         # Heads of short prefixes that they share with none, as `firstk.encoder.head.Head` has them.

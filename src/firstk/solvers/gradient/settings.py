@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from firstk._base.checks import bad_parameter, check_choice, is_int, is_real
+from firstk._base.checks import bad_parameter, check_choice, is_int, is_real, require
+from firstk.contracts import FitRequest, Objective, Ordering, settings_of
+from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk.solvers.gradient.loop import Outcome
+    from firstk.solvers.gradient.task import Task
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "sgd")
 
@@ -59,7 +65,7 @@ class Gradient:
         Bring what was learned into the canonical form (docs/theory.md, section 2). False keeps axes, decoder and head
         as training left them, up to signs: for studies of training itself.
     checkpoint : path, optional
-        Folder for a checkpoint, written whole or not at all.
+        Folder for a checkpoint, replaced by an atomic write.
     checkpoint_every : int
         Steps (epochs, with batches) between checkpoints.
     resume : bool
@@ -90,9 +96,15 @@ class Gradient:
 
     name: ClassVar[str] = "gradient"
     trains: ClassVar[bool] = True
+    precision: ClassVar[str] = "auto"
+
+    @property
+    def shows_coordinates(self) -> bool:
+        """Whether weights are watched, in the coordinates of the data."""
+        return self.watch is not None
 
     def check(self) -> None:
-        """Refuse settings that mean nothing."""
+        """Raise an error for settings that are out of range."""
         owner = "Gradient"
         check_choice(self.optimizer, ("auto", *OPTIMIZERS), "optimizer", owner)
         check_choice(self.schedule, ("auto", "constant", "cosine"), "schedule", owner)
@@ -134,7 +146,52 @@ class Gradient:
                 "batch_size='full', or optimizer='adam'",
             )
 
-    def train(self, task: Any, seed: int, progress: bool = False) -> Any:
+    def check_combination(self, objective: Objective, ordering: Ordering, network: object) -> None:
+        """Raise an error where the ordering's hooks are not defined for the objective or the network."""
+        pair = f"objective '{objective.name}' with ordering '{ordering.name}'"
+        if ordering.needs_linear_encoder and network != "linear":
+            raise IllegalCombinationError(
+                f"ordering '{ordering.name}' with a nonlinear network",
+                "it acts on the rows of an encoder that is a matrix",
+                "network='linear', or ordering='full_prefix'",
+            )
+        if ordering.needs_decoder and objective.conventions.scaling != "orthonormal":
+            raise IllegalCombinationError(
+                pair, "it is defined for a decoder that rebuilds the vectors", "objective='reconstruction'"
+            )
+        if ordering.penalizes_scale and objective.scale_free:
+            raise IllegalCombinationError(
+                pair,
+                "the objective is blind to the scale of the code, so the penalty is lowered by shrinking it to nothing",
+                "ordering='full_prefix'; for the baselines of full-prefix learning, Fisher(code_eps=1e-4)",
+            )
+
+    def check_streamable(self, objective: Objective, ordering: Ordering, network: object, what: str) -> None:
+        """Raise an error where training needs the rows themselves."""
+        require("torch", "torch", "Training by gradient")
+        from firstk.solvers.gradient.build import check_streamable
+
+        check_streamable(self, objective, ordering, network, what)
+
+    def solve(self, request: FitRequest) -> FittedEncoder:
+        """Train from the axes of the request's pencil, or from where `init` says."""
+        require("torch", "torch", "Training by gradient")
+        from firstk.solvers.gradient.build import build, with_axes
+        from firstk.solvers.gradient.finish import fitted
+
+        request = with_axes(request)
+        task = build(request, self)
+        outcome = self.train(task, request.seed, request.verbose)
+        request.statistics.derived["trace"] = outcome.trace
+        config = {
+            "solver_settings": settings_of(outcome.plan),
+            "estimator": task.prefix_sum.estimator,
+            "ended": outcome.stop_reason,
+            "epochs": outcome.epochs,
+        }
+        return fitted(request, self, task, config)
+
+    def train(self, task: Task, seed: int, progress: bool = False) -> Outcome:
         """Train what a task describes, and return what happened; see `firstk.solvers.gradient.loop`."""
         from firstk.solvers.gradient.loop import run
 
