@@ -465,6 +465,11 @@ def check_member(value: object, protocol: type[Member], name: str, expected: str
     return value  # type: ignore[return-value]
 
 
+def class_path(thing: object) -> str:
+    """Return the full name of an object's class."""
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
 def settings_of(thing: object) -> dict[str, Any]:
     """Return the settings of an objective, ordering or noise as plain JSON values, for records and saved models.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ class FittedAttributes:
     """Read-only attributes of an estimator that has an ``encoder_``."""
 
     _statistics: Statistics
+    objective: Any
 
     @property
     def encoder_(self) -> FittedEncoder:
@@ -66,8 +67,7 @@ class FittedAttributes:
     @property
     def objective_(self) -> Objective:
         """The objective with everything "auto" settled."""
-        config = self.encoder_.config
-        return objectives.restore(config["objective"], config["settings"])
+        return objectives.settled(self.objective, self.encoder_.config)
 
     @property
     def n_components_(self) -> int:

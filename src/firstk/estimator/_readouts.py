@@ -31,7 +31,7 @@ def _has_probabilities(self: Any) -> bool:
     if not self.__sklearn_is_fitted__():
         return objectives.gives_probabilities(self.objective)
     objective = self.encoder_.config["objective"]
-    if self.encoder_.head is None or not objectives.gives_probabilities(objective):
+    if self.encoder_.head is None or not objectives.gives_probabilities(self.objective_):
         raise AttributeError(f"Objective '{objective}' gives no probabilities, so this has no meaning for it.")
     return True
 

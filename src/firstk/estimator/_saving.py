@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -61,8 +62,11 @@ class SavedModels:
         encoder = FittedEncoder.load(path, module)
         config = encoder.config
         try:
-            objectives.restore(config["objective"], config["settings"])
-            orderings.restore(config["ordering"], config["ordering_settings"])
+            own = {str(name): str(path) for name, path in config.get("own_classes", {}).items()}
+            if "objective" not in own:
+                objectives.restore(config["objective"], config["settings"])
+            if "ordering" not in own:
+                orderings.restore(config["ordering"], config["ordering_settings"])
             names = _column_names(config.get("feature_names"), encoder.p)
             _ = str(config["solver"]) + str(config["metric"])
             loaded = cls(**_parameters.restored(encoder, module))
@@ -71,6 +75,12 @@ class SavedModels:
             raise CorruptModelError(
                 f"'{path}' is a damaged firstk model: its settings cannot be read ({why})."
             ) from None
+        for name, made_by in own.items():
+            warnings.warn(
+                f"The {name} of '{path}' was a {made_by}, a class of your own, which is not saved. The encoder works "
+                f"without it; before you fit again, pass it: set_params({name}=...).",
+                stacklevel=2,
+            )
         loaded._adopt(encoder, encoder.p, names)  # type: ignore[attr-defined]
         return loaded
 

@@ -60,6 +60,7 @@ _CHECKS: dict[str, Any] = {
     "random_state": _kind(int, type(None)),
     "verbose": _kind(bool, int),
 }
+_REGISTERED = {"objective": objectives.registered, "ordering": orderings.registered}
 _REASONS = {
     "network": "a module is code; pass it to load(path, module=network)",
     "init": "an array is not kept: the encoder that it led to is",
@@ -76,7 +77,9 @@ def expressed(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             plain = _plain(name, value)
             _back(name, plain)  # what would not come back is better named than saved
         except (KeyError, TypeError, ValueError, AttributeError):
-            left_out[name] = _REASONS.get(name, "it cannot be said in JSON")
+            own = name in _REGISTERED and not _REGISTERED[name](value)
+            reason = f"a class of your own is code; pass it to set_params({name}=...)" if own else _REASONS.get(name)
+            left_out[name] = reason or "it cannot be said in JSON"
         else:
             given[name] = plain
     return {"given": given, "left_out": left_out}
@@ -91,12 +94,15 @@ def restored(encoder: FittedEncoder, module: Any = None) -> dict[str, Any]:
     config = encoder.config
     saved = config.get("parameters")
     if saved is None:
-        found = {
+        found: dict[str, Any] = {
             "n_components": encoder.d,
-            "objective": objectives.restore(config["objective"], config["settings"]),
-            "ordering": orderings.restore(config["ordering"], config["ordering_settings"]),
             "network": _network_of(encoder),
         }
+        own = config.get("own_classes", {})
+        if "objective" not in own:
+            found["objective"] = objectives.restore(config["objective"], config["settings"])
+        if "ordering" not in own:
+            found["ordering"] = orderings.restore(config["ordering"], config["ordering_settings"])
     else:
         found = {name: _back(name, value) for name, value in saved["given"].items()}
     return found if module is None else found | {"network": module}

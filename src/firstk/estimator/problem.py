@@ -16,7 +16,7 @@ from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import bad_parameter, check_matrix
 from firstk._base.linalg import row_space
 from firstk._base.rows import as_dense, projected
-from firstk.contracts import FitRequest, Objective, Ordering, Processes, Rows, Solver, settings_of
+from firstk.contracts import FitRequest, Objective, Ordering, Processes, Rows, Solver, class_path, settings_of
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
@@ -200,6 +200,16 @@ class Problem:
         }
         if statistics.fingerprint.rows == statistics.moments.rows:
             config["data_fingerprint"] = str(statistics.fingerprint)
+        own = {
+            axis: class_path(member)
+            for axis, member, registered in (
+                ("objective", objective, objectives.registered),
+                ("ordering", self.ordering, orderings.registered),
+            )
+            if not registered(member)
+        }
+        if own:
+            config["own_classes"] = own
         if choice is not None:
             config["auto"] = [settings_of(candidate) | {"score": score} for candidate, score in choice.scores]
         return config

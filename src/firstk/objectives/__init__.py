@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_args
 
-from firstk._base.checks import resolve_member
-from firstk.contracts import Objective, check_member
-from firstk.objectives._common import ClosedFormObjective, ShrinkageObjective
+from firstk._base.checks import check_choice, resolve_member
+from firstk.contracts import Objective, Supervision, check_member, class_path, settings_of
+from firstk.objectives._common import ClosedFormObjective, LeastSquaresObjective, ShrinkageObjective
 from firstk.objectives.classification import Classification
 from firstk.objectives.denoising import Denoising
 from firstk.objectives.fisher import Fisher
@@ -30,6 +32,7 @@ __all__ = [
     "DotProducts",
     "Fisher",
     "GaussianNoise",
+    "LeastSquaresObjective",
     "Masking",
     "Mixture",
     "Neighbors",
@@ -41,8 +44,10 @@ __all__ = [
     "gives_probabilities",
     "image_patches",
     "provides",
+    "registered",
     "resolve",
     "restore",
+    "settled",
 ]
 
 
@@ -57,14 +62,44 @@ def resolve(objective: object) -> Objective:
     else:
         expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as Fisher()"
         found = check_member(objective, Objective, "objective", expected)  # type: ignore[type-abstract]
+        check_choice(found.supervision, get_args(Supervision), "supervision", type(found).__name__)
     found.check()
     return found
 
 
+def registered(objective: object) -> bool:
+    """Tell whether an objective is one of the library's own, which its name and settings bring back."""
+    return type(objective) in (*PUBLIC.values(), *_SETTLED.values())
+
+
+def settled(given: object, config: Mapping[str, Any]) -> Objective:
+    """Return the objective of a fit, with everything "auto" settled, from the facts that were recorded.
+
+    Parameters
+    ----------
+    given : str or object
+        The estimator's `objective`: what a class of the user's own is rebuilt from, as it is not recorded.
+    config : mapping
+        Facts of the fit.
+    """
+    own = config.get("own_classes", {}).get("objective")
+    if own is None:
+        return restore(config["objective"], config["settings"])
+    for pairs in (False, True):
+        found = resolve(given).resolved(pairs)
+        if class_path(found) == own:
+            changed = {name: value for name, value in config["settings"].items() if settings_of(found)[name] != value}
+            return replace(found, **changed) if changed else found  # type: ignore[type-var]
+    raise AttributeError(
+        f"The objective of this encoder was a {own}, a class of your own, which is not saved. "
+        "Pass it again: set_params(objective=...)."
+    )
+
+
 def provides(objective: object, part: str) -> bool:
     """Tell whether an objective, fitted on rows, has a "decoder" or a "head"."""
-    settled = resolve(objective).resolved(pairs=False)
-    return getattr(type(settled), part) is not getattr(ClosedFormObjective, part)
+    found = resolve(objective).resolved(pairs=False)
+    return getattr(type(found), part) is not getattr(ClosedFormObjective, part)
 
 
 def gives_probabilities(objective: object) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import Objective, Pencil, Quadratic, Rows
+from firstk.contracts import Objective, Pencil, Quadratic, Rows, TrainingLoss, TrainingLossName
 from firstk.encoder.head import Head
 from firstk.exceptions import InvalidInputError
 from firstk.moments.moments import Moments
@@ -26,10 +26,12 @@ SAMPLE_ROWS = 8192
 class ClosedFormObjective:
     """Defaults for an objective that is solved from moments alone, needs no rows and has no decoder or head.
 
-    A subclass sets `name`, `supervision`, `conventions` and `training_loss`, and defines `pencil`; see
+    A subclass sets `name`, `supervision` and `conventions`, and defines `pencil`; see
     :class:`firstk.contracts.Objective`.
     """
 
+    # The loss of any pencil; see :mod:`firstk.solvers.gradient.losses` for others.
+    training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "ratio_trace"
     # Whether scores of the head are log-probabilities of classes, up to a constant.
     probabilities: ClassVar[bool] = False
 
@@ -45,8 +47,8 @@ class ClosedFormObjective:
 
     @property
     def scale_free(self) -> bool:
-        """Whether scaling the code changes no loss."""
-        return False
+        """A ratio of scatters has no scale."""
+        return True
 
     @property
     def sample_size(self) -> int:
@@ -86,11 +88,11 @@ class ClosedFormObjective:
         return None
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
-        """Return the squared error that training lowers."""
+        """Return the squared error that training lowers; where there is one, see `LeastSquaresObjective`."""
         raise NotImplementedError
 
     def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
-        """Return the centred targets of rows."""
+        """Return the centred targets of rows; where the error is known by its moments alone, there are none."""
         raise NotImplementedError
 
     def readouts(
@@ -102,6 +104,17 @@ class ClosedFormObjective:
     def candidates(self) -> tuple[Self, ...]:
         """Leave nothing to choose."""
         return ()
+
+
+class LeastSquaresObjective(ClosedFormObjective):
+    """Defaults for an objective that is a squared error: a subclass defines `quadratic`, and `targets` of rows."""
+
+    training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "least_squares"
+
+    @property
+    def scale_free(self) -> bool:
+        """Targets have a scale."""
+        return False
 
 
 class ShrinkageObjective(ClosedFormObjective):

@@ -70,6 +70,11 @@ class Classification(ShrinkageObjective):
         return False
 
     @property
+    def scale_free(self) -> bool:
+        """Logits have a scale."""
+        return False
+
+    @property
     def loss_settings(self) -> dict[str, float]:
         """Return the label smoothing."""
         return {"label_smoothing": self.label_smoothing}

@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import check_non_negative
 from firstk._base.linalg import shrunk
-from firstk.contracts import Conventions, Pencil, Supervision, TrainingLossName
+from firstk.contracts import Conventions, Pencil, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -44,7 +44,6 @@ class Fisher(ShrinkageObjective):
     name: ClassVar[str] = "fisher"
     supervision: ClassVar[Supervision] = "labels"
     probabilities: ClassVar[bool] = True
-    training_loss: ClassVar[TrainingLossName] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "1nn_accuracy")
 
     def check(self) -> None:

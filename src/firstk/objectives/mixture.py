@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import check_non_negative
-from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision, TrainingLossName
+from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
-    ClosedFormObjective,
+    LeastSquaresObjective,
     check_two_classes,
     dense,
     least_squares_head,
@@ -23,7 +23,7 @@ from firstk.objectives._common import (
 
 
 @dataclass(frozen=True)
-class Mixture(ClosedFormObjective):
+class Mixture(LeastSquaresObjective):
     """Squared error of the targets plus `lam` times that of the vectors, from each prefix.
 
     Balestriero and LeCun 2024 (3), theorem 1.
@@ -42,7 +42,6 @@ class Mixture(ClosedFormObjective):
 
     name: ClassVar[str] = "mixture"
     supervision: ClassVar[Supervision] = "labels or targets"
-    training_loss: ClassVar[TrainingLossName] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "mixture")
 
     def check(self) -> None:

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision, TrainingLossName
+from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
 from firstk.moments.statistics import Statistics
-from firstk.objectives._common import ClosedFormObjective, dense, rows_of
+from firstk.objectives._common import LeastSquaresObjective, dense, rows_of
 
 
 @dataclass(frozen=True)
-class Reconstruction(ClosedFormObjective):
+class Reconstruction(LeastSquaresObjective):
     """Least squared error of ``x - mean`` rebuilt from each prefix: pencil (St, I), principal components.
 
     The shared decoder is the transpose of the encoder, and every prefix is optimal at once (Talukder et al. 2026
@@ -22,7 +22,6 @@ class Reconstruction(ClosedFormObjective):
 
     name: ClassVar[str] = "reconstruction"
     supervision: ClassVar[Supervision] = "rows"
-    training_loss: ClassVar[TrainingLossName] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "mean", False, "uniform", "explained_variance")
 
     def pencil(self, statistics: Statistics) -> Pencil:

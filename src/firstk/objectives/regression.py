@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.linalg import shrunk
-from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision, TrainingLossName
+from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
+    LeastSquaresObjective,
     ShrinkageObjective,
     check_shrinkage,
     least_squares_head,
@@ -20,7 +21,7 @@ from firstk.objectives._common import (
 
 
 @dataclass(frozen=True)
-class Regression(ShrinkageObjective):
+class Regression(ShrinkageObjective, LeastSquaresObjective):
     """Least squared error of the targets read from each prefix: pencil (Sxy Syx, St), reduced-rank regression.
 
     The targets pin rank(Sxy) directions; a longer code continues in the St-complement by variance per unit length.
@@ -35,7 +36,6 @@ class Regression(ShrinkageObjective):
 
     name: ClassVar[str] = "regression"
     supervision: ClassVar[Supervision] = "targets"
-    training_loss: ClassVar[TrainingLossName] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "harmonic", "r2")
 
     def check(self) -> None:

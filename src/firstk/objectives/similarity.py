@@ -25,6 +25,7 @@ from firstk.objectives._common import (
     SAMPLE_ROWS,
     SHRINKAGES,
     ClosedFormObjective,
+    LeastSquaresObjective,
     ShrinkageObjective,
     check_shrinkage,
     dense,
@@ -73,7 +74,6 @@ class Similarity(ClosedFormObjective):
 
     name: ClassVar[str] = "similarity"
     supervision: ClassVar[Supervision] = "rows"
-    training_loss: ClassVar[TrainingLossName] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
 
     def check(self) -> None:
@@ -106,12 +106,11 @@ class Similarity(ClosedFormObjective):
 
 
 @dataclass(frozen=True)
-class DotProducts(ClosedFormObjective):
+class DotProducts(LeastSquaresObjective):
     """Keep all dot products: pencil (X^T X / n, I), the uncentred singular vectors; best at every k."""
 
     name: ClassVar[str] = "dot_products"
     supervision: ClassVar[Supervision] = "rows"
-    training_loss: ClassVar[TrainingLossName] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "none", False, "uniform", "recall@10")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -142,13 +141,7 @@ class Neighbors(ShrinkageObjective):
 
     name: ClassVar[str] = "neighbors"
     supervision: ClassVar[Supervision] = "rows"
-    training_loss: ClassVar[TrainingLossName] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
-
-    @property
-    def scale_free(self) -> bool:
-        """A ratio has no scale."""
-        return True
 
     @property
     def sample_size(self) -> int:
@@ -181,11 +174,6 @@ class Pairs(ClosedFormObjective):
     supervision: ClassVar[Supervision] = "pairs"
     training_loss: ClassVar[TrainingLossName] = "pairs"
     conventions: ClassVar[Conventions] = Conventions("metric", "sides", True, "harmonic", "pair_agreement")
-
-    @property
-    def scale_free(self) -> bool:
-        """Cosines have no scale."""
-        return True
 
     @property
     def sample_size(self) -> int:

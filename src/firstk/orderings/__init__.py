@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
-from firstk._base.checks import bad_parameter, resolve_member
-from firstk.contracts import Ordering, check_member
+from firstk._base.checks import bad_parameter, check_choice, resolve_member
+from firstk._base.prefix_weights import resolve_omega
+from firstk.contracts import Ordering, Residual, check_member
 from firstk.orderings._hooks import Hooks
 from firstk.orderings.full_prefix import FullPrefix
 from firstk.orderings.monotone_l1 import MonotoneL1
@@ -43,7 +44,9 @@ __all__ = [
     "UniformL2",
     "Unordered",
     "Variational",
+    "registered",
     "resolve",
+    "resolve_omega",
     "restore",
 ]
 
@@ -55,13 +58,20 @@ def resolve(ordering: object) -> Ordering:
     """
     if not isinstance(ordering, str):
         expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as FullPrefix()"
-        return check_member(ordering, Ordering, "ordering", expected)  # type: ignore[type-abstract]
+        own = check_member(ordering, Ordering, "ordering", expected)  # type: ignore[type-abstract]
+        check_choice(own.residual, get_args(Residual), "residual", type(own).__name__)
+        return own
     if ordering == SparsePrefix.name:
         raise bad_parameter(
             "ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering
         )
     found: Ordering = resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
     return found
+
+
+def registered(ordering: object) -> bool:
+    """Tell whether an ordering is one of the library's own, which its name and settings bring back."""
+    return type(ordering) in PUBLIC.values()
 
 
 def restore(name: str, settings: dict[str, Any]) -> Ordering:

@@ -97,8 +97,8 @@ class BaseTrainingLoss:
     @classmethod
     def metric(cls, request: FitRequest) -> np.ndarray:
         """Return N, in which training is whitened and the length of rows of the encoder is measured."""
-        assert request.pencil.N is not None
-        return request.pencil.N
+        N = request.pencil.N
+        return np.eye(len(request.statistics.moments.St)) if N is None else N
 
     @classmethod
     def second_moment(cls, request: FitRequest) -> np.ndarray:
