@@ -7,7 +7,7 @@ meet. An object that has the attributes of `Objective` or `Ordering` can be used
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from inspect import getattr_static
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVa
 import numpy as np
 
 from firstk._base.checks import bad_parameter
-from firstk._base.prefix_weights import PrefixWeights
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.head import Head
 from firstk.encoder.network import MLP
@@ -31,8 +31,6 @@ Supervision = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
 # The training losses that have a name; :mod:`firstk.solvers.gradient.losses` holds the classes.
 TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
 Residual = Literal["axes", "blocks", "signs", "permutation", "none"]
-# Weights of the prefixes as a user gives them: a name, weights for k = 1..d, or {k: weight}.
-Omega = str | Sequence[float] | Mapping[int, float] | np.ndarray
 # Rows by name ("X" with "y" and "weight", or "left" and "right" with "scores"); vectors may also be sparse matrices.
 Rows = Mapping[str, np.ndarray]
 T = TypeVar("T")
@@ -281,13 +279,13 @@ class Ordering(Protocol):
         """How the weighted sum is computed: "exact", "sampled", or "auto"."""
 
     @property
-    def omega(self) -> Omega | None:
+    def omega(self) -> OmegaLike | None:
         """Weights of the prefixes in the mean of a curve when "auto" chooses; None: the objective's."""
 
     def check(self, d: int) -> None:
         """Raise an error for settings that do not fit a code of width d."""
 
-    def prefix_weights(self, d: int, default: Omega | None) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
         """Return the weights of the prefixes; `default` is the objective's omega."""
 
     def perturb(self, view: View) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.prefix_weights import resolve_omega
+from firstk._base.prefix_weights import OmegaLike, resolve_omega
 from firstk._base.rows import distinct_rows
-from firstk.contracts import Objective, Omega, Rows
+from firstk.contracts import Objective, Rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData, prefix_scores, settled_metric
@@ -53,7 +53,7 @@ def choose(
     sample: RowSample,
     accumulate: Accumulate,
     solve: Solve,
-    omega: Omega | None = None,
+    omega: OmegaLike | None = None,
     progress: Progress = iter,
 ) -> Choice:
     """Return the best of the objective's candidates.
@@ -128,7 +128,7 @@ class _Trial:
     sample: RowSample
     accumulate: Accumulate
     solve: Solve
-    omega: Omega
+    omega: OmegaLike
     progress: Progress
 
     def scores(self, candidates: Sequence[Objective], folds: Folds) -> np.ndarray:
@@ -188,7 +188,7 @@ def _evaluation_data(kept: Rows, held: Rows) -> EvaluationData:
     return EvaluationData(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
 
 
-def _score(encoder: FittedEncoder, held_out: EvaluationData, omega: Omega) -> float:
+def _score(encoder: FittedEncoder, held_out: EvaluationData, omega: OmegaLike) -> float:
     """Mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width.
 
     Each of these speaks for the prefixes since the one before it, so it weighs what they weigh together.

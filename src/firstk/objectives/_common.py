@@ -122,6 +122,10 @@ class ShrinkageObjective(ClosedFormObjective):
 
     shrinkage: float | str | None
 
+    def check(self) -> None:
+        """Raise an error for a shrinkage outside [0, 1]."""
+        check_shrinkage(self.shrinkage, type(self).__name__)
+
     @property
     def tie_break(self) -> tuple[float, float]:
         """Of candidates that tie, prefer the one that shrinks most."""

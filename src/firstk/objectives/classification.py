@@ -13,7 +13,6 @@ from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ShrinkageObjective,
-    check_shrinkage,
     check_spread_classes,
     rows_of,
 )
@@ -81,7 +80,7 @@ class Classification(ShrinkageObjective):
 
     def check(self) -> None:
         """Raise an error for settings that are out of range."""
-        check_shrinkage(self.shrinkage, "Classification")
+        super().check()
         check_fraction(self.label_smoothing, "label_smoothing", "Classification")
         if self.own_heads != "auto" and not (is_int(self.own_heads) and self.own_heads >= 0):  # type: ignore[operator]
             raise bad_parameter("own_heads", "Classification", "an int that is not negative, or 'auto'", self.own_heads)

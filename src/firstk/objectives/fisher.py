@@ -14,7 +14,6 @@ from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ShrinkageObjective,
-    check_shrinkage,
     check_spread_classes,
     rows_of,
 )
@@ -48,7 +47,7 @@ class Fisher(ShrinkageObjective):
 
     def check(self) -> None:
         """Raise an error for a shrinkage outside [0, 1], or a negative eps."""
-        check_shrinkage(self.shrinkage, "Fisher")
+        super().check()
         check_non_negative(self.code_eps, "code_eps", "Fisher")
 
     @property

@@ -14,7 +14,6 @@ from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     LeastSquaresObjective,
     ShrinkageObjective,
-    check_shrinkage,
     least_squares_head,
     rows_of,
 )
@@ -37,10 +36,6 @@ class Regression(ShrinkageObjective, LeastSquaresObjective):
     name: ClassVar[str] = "regression"
     supervision: ClassVar[Supervision] = "targets"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "harmonic", "r2")
-
-    def check(self) -> None:
-        """Raise an error for a shrinkage outside [0, 1]."""
-        check_shrinkage(self.shrinkage, "Regression")
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (Sxy Syx, St), the first by its factor Sxy."""

@@ -81,13 +81,7 @@ class Similarity(ClosedFormObjective):
         check_choice(self.keep, ("neighbors", "dot_products"), "keep", "Similarity")
         if self.shrinkage != "default":
             check_shrinkage(self.shrinkage, "Similarity")
-        weight = self.neighbor_weight
-        if weight != "auto" and not (is_real(weight) and 0 <= float(weight) <= 1):
-            raise bad_parameter("neighbor_weight", "Similarity", "'auto' or a number in [0, 1]", weight)
-        if not (is_real(self.fidelity) and 0 <= self.fidelity <= 1):
-            raise bad_parameter("fidelity", "Similarity", "a number in [0, 1]", self.fidelity)
-        if not (is_real(self.temperature) and self.temperature > 0):
-            raise bad_parameter("temperature", "Similarity", "a positive number", self.temperature)
+        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Similarity")
 
     def resolved(self, pairs: bool) -> Objective:
         """Return the member that learns from pairs, or the one that learns from rows."""
@@ -156,7 +150,7 @@ class Neighbors(ShrinkageObjective):
 
 
 @dataclass(frozen=True)
-class Pairs(ClosedFormObjective):
+class Pairs(ShrinkageObjective):
     """Learn from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbors are mixed in with weight `neighbor_weight`, each
@@ -174,6 +168,11 @@ class Pairs(ClosedFormObjective):
     supervision: ClassVar[Supervision] = "pairs"
     training_loss: ClassVar[TrainingLossName] = "pairs"
     conventions: ClassVar[Conventions] = Conventions("metric", "sides", True, "harmonic", "pair_agreement")
+
+    def check(self) -> None:
+        """Raise an error for settings that are out of range."""
+        super().check()
+        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Pairs")
 
     @property
     def sample_size(self) -> int:
@@ -221,6 +220,16 @@ class Pairs(ClosedFormObjective):
         scores = _standardised(given, over_all(given))
         cosines = _standardised(own, over_all(own), _ROUNDING)
         return (1 - self.fidelity) * scores + self.fidelity * cosines
+
+
+def _check_pair_settings(weight: object, fidelity: object, temperature: object, owner: str) -> None:
+    automatic = isinstance(weight, str) and weight == "auto"
+    if not automatic and not (is_real(weight) and 0 <= weight <= 1):  # type: ignore[operator]
+        raise bad_parameter("neighbor_weight", owner, "'auto' or a number in [0, 1]", weight)
+    if not (is_real(fidelity) and 0 <= fidelity <= 1):  # type: ignore[operator]
+        raise bad_parameter("fidelity", owner, "a number in [0, 1]", fidelity)
+    if not (is_real(temperature) and temperature > 0):  # type: ignore[operator]
+        raise bad_parameter("temperature", owner, "a positive number", temperature)
 
 
 def mined_agreement(X: np.ndarray) -> np.ndarray:

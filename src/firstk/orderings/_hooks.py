@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.prefix_weights import PrefixWeights, resolve_omega
-from firstk.contracts import Omega, Residual, View
+from firstk._base.checks import bad_parameter
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
+from firstk.contracts import Residual, View
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,11 +46,11 @@ class Hooks:
         return "exact"
 
     @property
-    def omega(self) -> Omega | None:
+    def omega(self) -> OmegaLike | None:
         """Weights in the mean of a curve when "auto" chooses: the objective's."""
         return None
 
-    def prefix_weights(self, d: int, default: Omega | None) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
         """Weigh the whole code alone."""
         return resolve_omega({d: 1.0}, d)
 
@@ -74,3 +75,9 @@ class Hooks:
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix the order nowhere but at full width."""
         return (d,)
+
+
+def check_flag(value: object, name: str, owner: str) -> None:
+    """Raise an error for a setting that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise bad_parameter(name, owner, "True or False", value)

@@ -46,11 +46,14 @@ class NonuniformL2(Hooks):
     needs_linear_encoder: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse penalties that are not positive and increasing."""
+        """Raise an error for penalties that are not positive and increasing."""
         if isinstance(self.lam, str):
             check_choice(self.lam, SCHEDULES, "lam", "NonuniformL2")
             return
-        values = np.asarray(self.lam, dtype=float)
+        try:
+            values = np.asarray(self.lam, dtype=float)
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if values.shape != (d,) or not (np.isfinite(values).all() and (values > 0).all()):
             raise bad_parameter("lam", "NonuniformL2", f"one of {SCHEDULES}, or {d} positive numbers", self.lam)
         if (np.diff(values) <= 0).any():

@@ -30,7 +30,7 @@ class UniformL2(Hooks):
     needs_linear_encoder: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse a penalty that is not positive."""
+        """Raise an error for a penalty that is not positive."""
         if not is_real(self.lam) or self.lam <= 0:
             raise bad_parameter("lam", "UniformL2", "a positive number", self.lam)
 

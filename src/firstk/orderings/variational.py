@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import Residual, View
-from firstk.orderings._hooks import Hooks
+from firstk.orderings._hooks import Hooks, check_flag
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,10 @@ class Variational(Hooks):
         return "sampled" if self.sampled else "exact"
 
     def check(self, d: int) -> None:
-        """Refuse a noise that is not positive."""
+        """Raise an error for a noise that is not positive."""
         if not is_real(self.noise) or self.noise <= 0:
             raise bad_parameter("noise", "Variational", "a positive number", self.noise)
+        check_flag(self.sampled, "sampled", "Variational")
 
     def extras(self, d: int) -> dict[str, np.ndarray]:
         """Start with D = I: log variances of zero."""

@@ -68,7 +68,7 @@ def write(folder: str | Path, state: dict[str, Any], mark: str) -> None:
 
 
 def read(folder: str | Path, mark: str) -> dict[str, Any] | None:
-    """Read the checkpoint in a folder; None when there is none. One of another run is refused."""
+    """Read the checkpoint in a folder; None when there is none. One of another run raises an error."""
     file = Path(folder) / FILE
     if not file.exists():
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,10 @@ class Gradient:
             value = getattr(self, name)
             if value != "auto" and not (is_real(value) and 0 <= value < 1):
                 raise bad_parameter(name, owner, "a number in [0, 1) or 'auto'", value)
+        if not (is_real(self.tolerance) and self.tolerance >= 0):
+            raise bad_parameter("tolerance", owner, "a number that is not negative", self.tolerance)
+        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, os.PathLike)):
+            raise bad_parameter("checkpoint", owner, "a path or None", self.checkpoint)
         if self.clip is not None and not (is_real(self.clip) and self.clip > 0):
             raise bad_parameter("clip", owner, "a positive number or None", self.clip)
         if self.resume and self.checkpoint is None:
