@@ -15,8 +15,9 @@ import numpy as np
 from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import bad_parameter, check_matrix
 from firstk._base.linalg import row_space
+from firstk._base.members import class_path
 from firstk._base.rows import as_dense, projected
-from firstk.contracts import FitRequest, Objective, Ordering, Processes, Rows, Solver, class_path, settings_of
+from firstk.contracts import FitRequest, Objective, Ordering, Processes, Rows, Solver, settings_of
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from firstk._base.checks import check_choice, resolve_member
-from firstk.contracts import Objective, Supervision, check_member, class_path, settings_of
+from firstk._base.members import check_member, class_path
+from firstk.contracts import Objective, Supervision, settings_of
 from firstk.objectives._common import ClosedFormObjective, LeastSquaresObjective, ShrinkageObjective
 from firstk.objectives.classification import Classification
 from firstk.objectives.denoising import Denoising

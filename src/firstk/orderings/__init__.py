@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from firstk._base.checks import bad_parameter, check_choice, resolve_member
+from firstk._base.members import check_member
 from firstk._base.prefix_weights import resolve_omega
-from firstk.contracts import Ordering, Residual, check_member
+from firstk.contracts import Ordering, Residual
 from firstk.orderings._hooks import Hooks
 from firstk.orderings.full_prefix import FullPrefix
 from firstk.orderings.monotone_l1 import MonotoneL1

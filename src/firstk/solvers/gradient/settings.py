@@ -56,7 +56,7 @@ class Gradient:
     dtype : {"auto", "float32", "float64"}
         "auto": float64 on moments, float32 on rows.
     tolerance : float
-        A full-batch run stops when the loss has moved by less than this share over fifty steps.
+        A full-batch run stops when the loss has moved by less than this share over fifty steps; a negative one: never.
     trace_every : int or "auto"
         Steps (epochs, with batches) between entries of ``trace_``; "auto": 10 steps, with batches every epoch.
     watch : callable, optional
@@ -130,8 +130,8 @@ class Gradient:
             value = getattr(self, name)
             if value != "auto" and not (is_real(value) and 0 <= value < 1):
                 raise bad_parameter(name, owner, "a number in [0, 1) or 'auto'", value)
-        if not (is_real(self.tolerance) and self.tolerance >= 0):
-            raise bad_parameter("tolerance", owner, "a number that is not negative", self.tolerance)
+        if not is_real(self.tolerance):
+            raise bad_parameter("tolerance", owner, "a number", self.tolerance)
         if self.checkpoint is not None and not isinstance(self.checkpoint, (str, os.PathLike)):
             raise bad_parameter("checkpoint", owner, "a path or None", self.checkpoint)
         if self.clip is not None and not (is_real(self.clip) and self.clip > 0):
