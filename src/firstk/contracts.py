@@ -1,8 +1,7 @@
 """Objective, ordering, solver, training loss, and what they exchange: the library on one page.
 
-An objective turns statistics of the data into a pencil; an ordering says which prefixes count and how much; a solver
-turns a :class:`FitRequest` into a fitted encoder. :mod:`firstk.estimator.problem` is the only place where the three
-meet. An object that has the attributes of `Objective` or `Ordering` can be used as one (docs/extending.md).
+An objective turns statistics of the data into a pencil; an ordering says which prefixes count; a solver turns a
+:class:`FitRequest` into a fitted encoder. They meet in :mod:`firstk.estimator.problem` alone. See docs/extending.md.
 """
 
 from __future__ import annotations
@@ -190,12 +189,11 @@ class Objective(Protocol):
 
 
 class TrainedModel(Protocol):
-    """What a training step and the hooks of an ordering see of the model: parameters of torch."""
+    """What hooks see of the model: ``encoder.weight`` (d, p) when it is linear, the shared decoder (q, d), extras."""
 
-    encoder: Any  # nn.Module; with `weight` (d, p) and `C` (d, r) when it is linear
-    decoder: Any  # Parameter (q, d): decoder or head that all prefixes share; or None
-    bias: Any  # Parameter (q,) or None
-    extras: Any  # parameters that the ordering trains for itself, by name
+    encoder: Any
+    decoder: Any
+    extras: Any
 
 
 @dataclass
@@ -205,7 +203,6 @@ class View:
     Attributes
     ----------
     model : TrainedModel
-        ``encoder`` (with ``weight`` when linear), ``decoder`` (q, d) or None, ``extras`` by name.
     code : Tensor of shape (n, d), or two of them for pairs, or None
         Codes of the batch; None when the step needs moments alone.
     gram : Tensor of shape (p, p) or None
@@ -371,7 +368,7 @@ class FitRequest:
 
     @property
     def start(self) -> Solution:
-        """Axes of the pencil, in a request that holds them."""
+        """The axes, in a request that holds them."""
         assert self.axes is not None
         return self.axes
 
@@ -450,4 +447,4 @@ def _plain(value: object) -> Any:
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(item) for item in value]
     value = value.item() if isinstance(value, np.generic) else value
-    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)

@@ -13,17 +13,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
 
 from firstk._base import arrays as _arrays
+from firstk.estimator.prefix_encoder import PrefixEncoder
+from firstk.estimator.problem import Problem
 from firstk.exceptions import InvalidInputError
 from firstk.moments.batches import merged
 from firstk.moments.statistics import Statistics
 from firstk.solvers.gradient.processes import SingleProcess
+
+T = TypeVar("T")
 
 
 class _GatheredRows(torch.autograd.Function):
@@ -73,7 +78,7 @@ class ProcessGroup(SingleProcess):
         dist.all_reduce(total)
         return total.to(value.device)
 
-    def sum_gradients(self, parameters: list[Any]) -> None:
+    def sum_gradients(self, parameters: list[nn.Parameter]) -> None:
         """Add up the gradients over processes, in place, in one message."""
         trained = [part for part in parameters if part.requires_grad]
         flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trained])
@@ -97,33 +102,33 @@ class ProcessGroup(SingleProcess):
         dist.all_gather(parts, padded)
         return [each[:count].to(part.device) for each, count in zip(parts, counts, strict=True)]
 
-    def broadcast_parameters(self, model: Any) -> None:
+    def broadcast_parameters(self, model: nn.Module) -> None:
         """Give every process the parameters of the first: machines of another make round otherwise."""
         for part in model.state_dict().values():
             there = part.to(self.device)
             dist.broadcast(there, 0)
             part.copy_(there)
 
-    def broadcast_object(self, thing: Any) -> Any:
+    def broadcast_object(self, thing: T) -> T:
         """Return what the first process has."""
         box = [thing]
         dist.broadcast_object_list(box, 0, device=self.device)
         return box[0]
 
     @contextmanager
-    def normalizing(self, model: Any) -> Iterator[None]:
+    def normalizing(self, model: nn.Module) -> Iterator[None]:
         """Let batch normalization see the rows of all processes: activations are gathered before it, and cut after."""
         layers = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
-        own: dict[Any, slice] = {}
+        own: dict[nn.Module, slice] = {}
 
-        def before(layer: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        def before(layer: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             if not layer.training:
                 return None
             first = self.before(len(inputs[0]))
             own[layer] = slice(first, first + len(inputs[0]))
             return (self.all_gather_rows(inputs[0]), *inputs[1:])
 
-        def after(layer: Any, inputs: Any, output: Tensor) -> Tensor:
+        def after(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
             return output[own[layer]] if layer.training else output
 
         hooks = [layer.register_forward_pre_hook(before) for layer in layers]
@@ -168,7 +173,9 @@ def group(backend: str | None = None) -> Iterator[ProcessGroup]:
         dist.destroy_process_group()
 
 
-def fit(encoder: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+def fit(
+    encoder: PrefixEncoder, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+) -> PrefixEncoder:
     """Fit on the rows of all processes; each calls this with an encoder of the same settings and rows of its own.
 
     Parameters
@@ -189,21 +196,23 @@ def fit(encoder: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     return encoder
 
 
-def fit_pairs(encoder: Any, left: Any, right: Any, scores: Any = None) -> Any:
+def fit_pairs(
+    encoder: PrefixEncoder, left: ArrayLike, right: ArrayLike, scores: ArrayLike | None = None
+) -> PrefixEncoder:
     """Fit on the pairs of all processes; see `fit`."""
     problem = _shared(encoder, pairs=True)
     encoder._encoder, encoder._statistics = problem.fit(encoder._checked_pairs(left, right, scores, reset=True))
     return encoder
 
 
-def _shared(encoder: Any, pairs: bool) -> Any:
+def _shared(encoder: PrefixEncoder, pairs: bool) -> Problem:
     """Pose the problem for all processes, with the seed of the first."""
     processes, problem = ProcessGroup(), encoder._pose(pairs=pairs)
     shown = problem.verbose and not processes.rank
     return replace(problem, processes=processes, seed=processes.broadcast_object(problem.seed), verbose=shown)
 
 
-def save(encoder: Any, path: str | Path, **facts: Any) -> None:
+def save(encoder: PrefixEncoder, path: str | Path, **facts: Any) -> None:
     """Save a fitted encoder once: the first process writes, the others wait."""
     processes = ProcessGroup()
     if not processes.rank:

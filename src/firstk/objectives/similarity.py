@@ -36,7 +36,7 @@ from firstk.objectives._common import (
 
 # Weights of mined neighbors among which "auto" chooses.
 NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)
-# Half of what training aims at is the model's own judgement, half the annotators' (figures in docs/decisions.md).
+# Half of what training aims at are the model's own cosines, half the annotators' scores (figures in docs/decisions.md).
 FIDELITY = 0.5
 # Of the softmax over cosines in training, as in most contrastive models of sentences.
 TEMPERATURE = 0.05

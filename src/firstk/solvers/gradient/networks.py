@@ -119,7 +119,7 @@ class Model(nn.Module):
 
 
 def exported(encoder: nn.Module, p: int) -> Any:
-    """Return a trained network as a body: numpy layers where it is an MLP of ours, else the module itself."""
+    """Return a trained network in the form that is saved: numpy layers for an `MLP`, else the module itself."""
     if isinstance(encoder, nn.Sequential) and all(isinstance(part, _OURS) for part in encoder):
         return _folded(encoder)
     return TorchNetwork(encoder, p)
@@ -147,7 +147,7 @@ def _folded(net: nn.Sequential) -> Layers:
 
 
 def check_width(encoder: nn.Module, x: Tensor, d: int | None) -> int:
-    """Return the width of a module's code, refusing one that is not (n, d)."""
+    """Return the width of a module's code; raise an error where the code is not (n, d)."""
     was, _ = encoder.training, encoder.eval()
     try:
         with torch.no_grad():

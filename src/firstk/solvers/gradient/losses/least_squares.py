@@ -1,4 +1,4 @@
-"""Squared errors of every prefix under one shared decoder or head, from rows or from three moments (theory 4.1)."""
+"""Squared errors of every prefix under one shared decoder or head, from rows or from three moments (docs/theory.md)."""
 
 from __future__ import annotations
 
