@@ -79,7 +79,7 @@ def run(block: Block, page: Path, namespace: dict) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         # Padding with empty lines makes tracebacks name the line of the page.
-        exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
+        exec(compile("\n" * block.line + block.text, str(page), "exec", dont_inherit=True), namespace)
     return printed.getvalue()
 
 

@@ -195,16 +195,16 @@ def test_documents_are_held_out_where_there_is_one_a_fold():
 
 
 @pytest.mark.parametrize("beside", ["scores", "y", None])
-def test_evidence_is_what_was_held_out(beside):
+def test_evaluation_data_is_what_was_held_out(beside):
     """Pairs are evaluated by themselves; rows among those that were fitted."""
     names = ("left", "right", "scores") if beside == "scores" else ("X", "y") if beside else ("X",)
     kept, held = ({name: np.full((2, 2), number) for name in names} for number in (1, 2))
-    found = selection._evidence(kept, held)
+    found = selection._evaluation_data(kept, held)
     for name in names:
         np.testing.assert_array_equal(getattr(found, name), held[name])
     if beside == "scores":
         assert found.X is None
-        assert selection._evidence({}, {"left": kept["left"], "right": held["right"]}).scores is None
+        assert selection._evaluation_data({}, {"left": kept["left"], "right": held["right"]}).scores is None
     else:
         np.testing.assert_array_equal(found.X_ref, kept["X"])
         assert (found.y_ref is None) == (beside is None)

@@ -86,7 +86,7 @@ class Mine(Fisher):
         ("init", np.eye(4), "an array is not kept"),
         ("random_state", np.random.RandomState(0), "pass an int"),
         ("network", object(), r"load\(path, module=network\)"),
-        ("objective", Mine(), "cannot be said in JSON"),
+        ("objective", Mine(), "a class of your own"),
     ],
 )
 def test_what_cannot_be_said_is_named(name, value, reason):

@@ -296,23 +296,20 @@ def test_temperature_is_positive(temperature):
 def test_losses_of_pairs_divide_cosines_by_the_temperature(temperature):
     torch = pytest.importorskip("torch")
     from firstk._base.prefix_weights import resolve_omega
-    from firstk.solvers.gradient.losses import TRAINING_LOSSES
-    from firstk.solvers.gradient.losses.base import PrefixSum
+    from firstk.solvers.gradient.losses import Positives, PrefixSum, ScoredPairs
 
     rng = np.random.default_rng(0)
     left, right = (torch.tensor(rng.normal(size=(6, 3))) for _ in range(2))
     scores = torch.tensor(rng.permutation(np.arange(6.0)))
-    measure = PrefixSum(resolve_omega({3: 1.0}, 3))
+    prefix_sum = PrefixSum(resolve_omega({3: 1.0}, 3))
     unit = [part / part.norm(dim=1, keepdim=True) for part in (left, right)]
     logits = unit[0] @ unit[1].T / temperature
     own = logits.diagonal()
     wrong = [own[i] - own[j] for i in range(6) for j in range(6) if scores[i] < scores[j]]
     expected = {
-        "pairs": torch.nn.functional.cross_entropy(logits, torch.arange(6)),
-        "scored_pairs": torch.log1p(torch.stack(wrong).exp().sum()),
+        Positives: torch.nn.functional.cross_entropy(logits, torch.arange(6)),
+        ScoredPairs: torch.log1p(torch.stack(wrong).exp().sum()),
     }
-    for form, value in expected.items():
-        found = TRAINING_LOSSES[form]({"temperature": temperature}).loss(
-            None, (left, right), {"scores": scores}, measure
-        )
+    for kind, value in expected.items():
+        found = kind({"temperature": temperature}).loss(None, (left, right), {"scores": scores}, prefix_sum)
         torch.testing.assert_close(found, value)

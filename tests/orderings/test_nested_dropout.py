@@ -10,12 +10,12 @@ pytest.importorskip("torch")
 
 
 def test_the_prior_is_that_of_001():
-    p = NestedDropout(rho=0.9).measure(4, None).omega
+    p = NestedDropout(rho=0.9).prefix_weights(4, None).omega
     np.testing.assert_allclose(p, [0.09, 0.081, 0.0729, 0.7561], rtol=1e-12)
 
 
 def test_the_expectation_is_full_prefix_with_the_prior_as_omega(known):
-    prior = NestedDropout().measure(4, None).omega
+    prior = NestedDropout().prefix_weights(4, None).omega
     kwargs = {"solver": Gradient(epochs=50), "init": "random", "random_state": 0}
     nested = PrefixEncoder(4, ordering=NestedDropout(expected=True), **kwargs).fit(known.X)
     full = PrefixEncoder(4, ordering=FullPrefix(prior.tolist()), **kwargs).fit(known.X)

@@ -1,5 +1,7 @@
 """Sparse prefix: blocks are found, and sorted inside by the canonical form; past the list nothing is trained."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,17 +32,11 @@ def test_a_closed_form_answers_a_list_too(known):
 def test_without_the_canonical_form_axes_inside_a_block_would_be_mixed(known):
     """Training a list of {4} is training no order at all: the span is right and the raw axes are not."""
     from firstk.estimator.problem import pose
-    from firstk.solvers.gradient.build import Request, build
+    from firstk.solvers.gradient.build import build, with_axes
 
-    problem = pose("reconstruction", SparsePrefix([4]), Gradient(), 4)
-    statistics = problem.measure({"X": known.X})
-    pencil = problem.objective.pencil(statistics)
-    mean = statistics.moments.mean
-    request = Request(
-        problem.objective, problem.ordering, problem.solver, statistics, None, mean, mean,
-        "linear", "random", "cpu", 0, pencil, problem._axes(pencil, 1e-16),
-    )  # fmt: skip
-    task = build(request)
+    problem = replace(pose("reconstruction", SparsePrefix([4]), Gradient(), 4), init="random", device="cpu")
+    request = with_axes(problem.request(problem.objective, problem.accumulate({"X": known.X})))
+    task = build(request, problem.solver)
     problem.solver.train(task, 0)
     raw = task.model.encoder.weight.detach().numpy()
     assert subspace_distance(raw, known.axes) < 1e-6

@@ -80,9 +80,24 @@ def to_plain(value: Any, *, tagged: bool = False) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def settings_of(member: Any) -> dict[str, Any]:
-    """Return the settings of an objective, ordering, solver or noise as JSON values, for records and saved models."""
-    return {part.name: to_plain(getattr(member, part.name), tagged=True) for part in fields(member)}
+def settings_of(member: object) -> dict[str, Any]:
+    """Return the settings of an objective, ordering, solver or noise as JSON values, for records and saved models.
+
+    Settings are the fields of a dataclass. A value that JSON does not have, as only a user's own class can hold, is
+    recorded as its text.
+    """
+    if not is_dataclass(member):
+        return {}
+    plain = {part.name: to_plain(getattr(member, part.name), tagged=True) for part in fields(member)}
+    return {name: _json_or_text(value) for name, value in plain.items()}
+
+
+def _json_or_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _json_or_text(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_json_or_text(item) for item in value]
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
 # -- reading -------------------------------------------------------------------------------------------------------

@@ -5,15 +5,15 @@ The sample behind the choice does not depend on how the data arrived, and neithe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from firstk._base.prefix_weights import resolve_omega
+from firstk._base.prefix_weights import OmegaLike, resolve_omega
 from firstk._base.rows import distinct_rows
-from firstk.contracts import Objective
+from firstk.contracts import Objective, Rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData, prefix_scores, settled_metric
@@ -35,7 +35,8 @@ ROUNDING = 5e-4
 SURE = 1.0
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
-Measure = Callable[[dict[str, np.ndarray]], Statistics]
+Accumulate = Callable[[Rows], Statistics]
+Progress = Callable[[Iterable[Any]], Iterable[Any]]
 Solve = Callable[[Objective, Statistics], FittedEncoder]
 
 
@@ -48,15 +49,21 @@ class Choice:
 
 
 def choose(
-    objective: Objective, sample: RowSample, measure: Measure, solve: Solve, omega: Any = None, progress: Any = iter
+    objective: Objective,
+    sample: RowSample,
+    accumulate: Accumulate,
+    solve: Solve,
+    omega: OmegaLike | None = None,
+    progress: Progress = iter,
 ) -> Choice:
     """Return the best of the objective's candidates.
 
     Rows and scored pairs are evaluated by cross-validation, pairs on documents that none of the training pairs has, and
     the best mean score wins. Positives answer to two kinds of queries, for documents that no pair names and for those
     that one does: of the settings that lose little on the first, the best on the second wins. Of settings that tie (for
-    rows, by a standard error of the difference over folds) the one that shrinks most wins; of equal shrinkage, the
-    better one. So the choice hangs neither on the order of candidates nor on the last digit.
+    rows, by a standard error of the difference over folds) `Objective.tie_break` decides: the one that shrinks most
+    wins; of equal shrinkage, the better one. So the choice depends neither on the order of candidates nor on the last
+    digit.
 
     Parameters
     ----------
@@ -64,7 +71,7 @@ def choose(
         With something left to "auto".
     sample : RowSample
         Rows or pairs of the training data.
-    measure, solve : callable
+    accumulate, solve : callable
         From rows to statistics, and from an objective and statistics to an encoder.
     omega : str, array-like or mapping, optional
         Weights of the prefixes in a curve's mean; the objective's own if not given.
@@ -78,7 +85,7 @@ def choose(
             f"Got {n}: set shrinkage (and neighbor_weight) to numbers."
         )
     candidates = objective.candidates()
-    trial = _Trial(sample, measure, solve, objective.conventions.omega if omega is None else omega, progress)
+    trial = _Trial(sample, accumulate, solve, objective.conventions.omega if omega is None else omega, progress)
     if objective.supervision != "pairs":
         table = trial.scores(candidates, _row_folds(sample, n))
         return _choice(candidates, table, _best(candidates, table, sure=SURE))
@@ -108,12 +115,10 @@ def _best(candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUND
     loss = table[:, [int(means.argmax())]] - table
     error = loss.std(axis=0, ddof=1) / np.sqrt(len(table))
     tied = loss.mean(axis=0) <= np.maximum(tie, sure * error)
-    shrinkage, weight = (
-        np.array([getattr(each, name, None) or 0.0 for each in candidates]) for name in ("shrinkage", "neighbor_weight")
-    )
-    tied &= shrinkage == shrinkage[tied].max()
+    first, second = np.array([each.tie_break for each in candidates]).T
+    tied &= first == first[tied].max()
     tied &= means >= means[tied].max() - ROUNDING
-    return candidates[int(np.flatnonzero(tied)[weight[tied].argmax()])]
+    return candidates[int(np.flatnonzero(tied)[second[tied].argmax()])]
 
 
 @dataclass(frozen=True)
@@ -121,10 +126,10 @@ class _Trial:
     """Fit candidates on some rows of a sample and score them on others."""
 
     sample: RowSample
-    measure: Measure
+    accumulate: Accumulate
     solve: Solve
-    omega: Any
-    progress: Any
+    omega: OmegaLike
+    progress: Progress
 
     def scores(self, candidates: Sequence[Objective], folds: Folds) -> np.ndarray:
         """Every candidate's score on every fold, shape (folds, candidates).
@@ -133,9 +138,9 @@ class _Trial:
         """
         table = np.empty((len(folds), len(candidates)))
         for f, (kept, held) in enumerate(self.progress(folds)):
-            fit, judge = self.sample.take(kept), self.sample.take(held)
-            statistics, evidence = self.measure(fit), _evidence(fit, judge)
-            table[f] = [_score(self.solve(each, statistics), evidence, self.omega) for each in candidates]
+            fit, validation = self.sample.take(kept), self.sample.take(held)
+            statistics, data = self.accumulate(fit), _evaluation_data(fit, validation)
+            table[f] = [_score(self.solve(each, statistics), data, self.omega) for each in candidates]
         return table
 
 
@@ -162,7 +167,7 @@ def _row_folds(sample: RowSample, n: int) -> Folds:
 
 
 def _folds(number: np.ndarray) -> Folds:
-    """Return the rows to fit on and to judge on, for rows numbered by fold."""
+    """Return the rows to fit on and to evaluate on, for rows numbered by fold."""
     return [(np.flatnonzero(number != f), np.flatnonzero(number == f)) for f in range(N_FOLDS)]
 
 
@@ -177,13 +182,13 @@ def _documents(right: np.ndarray) -> np.ndarray:
     return document
 
 
-def _evidence(kept: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> EvaluationData:
+def _evaluation_data(kept: Rows, held: Rows) -> EvaluationData:
     if "left" in held:
         return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))
     return EvaluationData(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
 
 
-def _score(encoder: FittedEncoder, held_out: EvaluationData, omega: Any) -> float:
+def _score(encoder: FittedEncoder, held_out: EvaluationData, omega: OmegaLike) -> float:
     """Mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width.
 
     Each of these speaks for the prefixes since the one before it, so it weighs what they weigh together.

@@ -75,7 +75,7 @@ def _has_probabilities(self: PrefixEncoder) -> bool:
     if not self.__sklearn_is_fitted__():
         return objectives.gives_probabilities(self.objective)
     objective = self.encoder_.config["objective"]
-    if self.encoder_.head is None or not objectives.gives_probabilities(objective):
+    if self.encoder_.head is None or not objectives.gives_probabilities(self.objective_):
         raise AttributeError(f"Objective '{objective}' gives no probabilities, so this has no meaning for it.")
     return True
 
@@ -196,7 +196,7 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
         problem, reset = self._pose(), not self._started()
         statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
         if statistics is None:
-            statistics = problem.measure(self._checked_rows(problem, X, y, sample_weight, reset=reset))
+            statistics = problem.accumulate(self._checked_rows(problem, X, y, sample_weight, reset=reset))
         self._take_in(statistics)
         return self
 
@@ -227,7 +227,7 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
             problem, {"left": left, "right": right, "scores": scores}, reset=reset
         )
         if statistics is None:
-            statistics = problem.measure(self._checked_pairs(left, right, scores, reset=reset))
+            statistics = problem.accumulate(self._checked_pairs(left, right, scores, reset=reset))
         self._take_in(statistics)
         return self
 
@@ -425,8 +425,7 @@ class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, Transf
     @property
     def objective_(self) -> Objective:
         """The objective with everything "auto" settled."""
-        config = self.encoder_.config
-        return objectives.restore(config["objective"], config["settings"])
+        return objectives.settled(self.objective, self.encoder_.config)
 
     @property
     def n_components_(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -75,8 +76,11 @@ class SavedModels:
         encoder = FittedEncoder.load(path, module)
         config = encoder.config
         try:
-            objectives.restore(config["objective"], config["settings"])
-            orderings.restore(config["ordering"], config["ordering_settings"])
+            own = {str(name): str(made_by) for name, made_by in config.get("own_classes", {}).items()}
+            if "objective" not in own:
+                objectives.restore(config["objective"], config["settings"])
+            if "ordering" not in own:
+                orderings.restore(config["ordering"], config["ordering_settings"])
             names = _column_names(config.get("feature_names"), encoder.p)
             _ = str(config["solver"]) + str(config["metric"])
             loaded = cls(**parameters_of(encoder, module))
@@ -85,6 +89,12 @@ class SavedModels:
             raise CorruptModelError(
                 f"'{path}' is a damaged firstk model: its settings cannot be read ({why})."
             ) from None
+        for name, made_by in own.items():
+            warnings.warn(
+                f"The {name} of '{path}' was a {made_by}, a class of your own, which is not saved. The encoder works "
+                f"without it; before you fit again, pass it: set_params({name}=...).",
+                stacklevel=2,
+            )
         loaded._adopt(encoder, encoder.p, names)  # type: ignore[attr-defined]
         return loaded
 
@@ -196,6 +206,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "random_state": _instance_of(int, type(None)),
     "verbose": _instance_of(bool, int),
 }
+_REGISTERED = {"objective": objectives.registered, "ordering": orderings.registered}
 _REASONS = {
     "network": "a module is code; pass it to load(path, module=network)",
     "init": "an array is not kept: the encoder that it led to is",
@@ -212,7 +223,9 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any
             plain = _to_json(name, value)
             _from_json(name, plain)  # what could not be restored is named, not saved
         except (KeyError, TypeError, ValueError, AttributeError):
-            left_out[name] = _REASONS.get(name, "it cannot be said in JSON")
+            own = name in _REGISTERED and not _REGISTERED[name](value)
+            reason = f"a class of your own is code; pass it to set_params({name}=...)" if own else _REASONS.get(name)
+            left_out[name] = reason or "it cannot be said in JSON"
         else:
             given[name] = plain
     return {"given": given, "left_out": left_out}
@@ -227,12 +240,12 @@ def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> di
     config = encoder.config
     saved = config.get("parameters")
     if saved is None:
-        found = {
-            "n_components": encoder.d,
-            "objective": objectives.restore(config["objective"], config["settings"]),
-            "ordering": orderings.restore(config["ordering"], config["ordering_settings"]),
-            "network": _network_of(encoder),
-        }
+        found: dict[str, Any] = {"n_components": encoder.d, "network": _network_of(encoder)}
+        own = config.get("own_classes", {})
+        if "objective" not in own:
+            found["objective"] = objectives.restore(config["objective"], config["settings"])
+        if "ordering" not in own:
+            found["ordering"] = orderings.restore(config["ordering"], config["ordering_settings"])
     else:
         found = {name: _from_json(name, value) for name, value in saved["given"].items()}
     return found if module is None else found | {"network": module}

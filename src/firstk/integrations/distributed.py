@@ -1,9 +1,9 @@
-"""torch.distributed: fits by several processes under ``torchrun``, each with rows of its own.
+"""Fits by several processes of torch.distributed under ``torchrun``, each with rows of its own.
 
-Statistics are merged over ranks, so closed forms and training on moments need nothing else. Training on rows takes the
-same batches as one process with all the rows would, and adds up gradients; losses that compare rows with one another
-gather codes first. So the run does not depend on the number of ranks, but for rounding, and may go on from a checkpoint
-with another number. Needs the extra "torch".
+Statistics are merged over processes, so closed forms and training on moments need nothing else. Training on rows takes
+the same batches as one process with all the rows would, and adds up gradients; losses that compare rows with one
+another gather codes first. So the run does not depend on the number of processes, but for rounding, and may go on from
+a checkpoint with another number. Needs the extra "torch".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from firstk._base.checks import require
 
@@ -22,30 +22,36 @@ require("torch", "torch", "firstk.integrations.distributed")
 # ruff: noqa: E402 - the extra is named before torch is imported
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
 
 from firstk._base import arrays as _arrays
+from firstk.estimator.prefix_encoder import PrefixEncoder
+from firstk.estimator.problem import Problem
 from firstk.exceptions import InvalidInputError
 from firstk.moments.batches import merged
 from firstk.moments.statistics import Statistics
 from firstk.solvers.gradient.processes import SingleProcess
 
+T = TypeVar("T")
 
-class _Joined(torch.autograd.Function):
-    """All rows on every rank; backwards, what all ranks did with a row is added up where the row came from."""
+
+class _GatheredRows(torch.autograd.Function):
+    """All rows in every process; backward, the gradients of a row in all processes are added where it came from."""
 
     @staticmethod
-    def forward(ctx: Any, part: Tensor, ranks: Ranks) -> Tensor:
-        parts = ranks.all_gather(part)
-        ctx.ranks, ctx.start, ctx.count = ranks, sum(len(each) for each in parts[: ranks.rank]), len(part)
+    def forward(ctx: Any, part: Tensor, processes: ProcessGroup) -> Tensor:
+        parts = processes.all_gather(part)
+        ctx.processes, ctx.count = processes, len(part)
+        ctx.start = sum(len(each) for each in parts[: processes.rank])
         return torch.cat(parts)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        return ctx.ranks.sum(upstream.contiguous())[ctx.start : ctx.start + ctx.count], None
+        return ctx.processes.sum(upstream.contiguous())[ctx.start : ctx.start + ctx.count], None
 
 
-class Ranks(SingleProcess):
+class ProcessGroup(SingleProcess):
     """The processes of torch's default group."""
 
     def __init__(self) -> None:
@@ -59,11 +65,11 @@ class Ranks(SingleProcess):
         self.device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
     def all_gather_rows(self, part: Tensor) -> Tensor:
-        """Return the rows of all ranks, one after the other."""
-        return _Joined.apply(part, self)
+        """Return the rows of all processes, one after the other."""
+        return _GatheredRows.apply(part, self)
 
     def before(self, rows: int) -> int:
-        """Return how many rows the ranks before this one have in a batch."""
+        """Return how many rows the processes before this one have in a batch."""
         return sum(self._counts(rows)[: self.rank])
 
     def _counts(self, rows: int) -> list[int]:
@@ -72,13 +78,13 @@ class Ranks(SingleProcess):
         return [int(count) for count in counts]
 
     def sum(self, value: Tensor) -> Tensor:
-        """Return the sum of a tensor over ranks, without gradient."""
+        """Return the sum of a tensor over processes, without gradient."""
         total = value.detach().to(self.device, copy=True)
         dist.all_reduce(total)
         return total.to(value.device)
 
-    def sum_gradients(self, parameters: list[Any]) -> None:
-        """Add up the gradients over ranks, in place, in one message."""
+    def sum_gradients(self, parameters: list[nn.Parameter]) -> None:
+        """Add up the gradients over processes, in place, in one message."""
         trained = [part for part in parameters if part.requires_grad]
         flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trained])
         flat, start = self.sum(flat), 0
@@ -88,11 +94,11 @@ class Ranks(SingleProcess):
             start += part.numel()
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is up on any rank."""
+        """Tell whether the flag is up in any process."""
         return bool(self.sum(torch.tensor([float(flag)])) > 0)
 
     def all_gather(self, part: Tensor) -> list[Tensor]:
-        """Return a tensor of each rank, of any length, without gradient; shorter ones travel padded."""
+        """Return a tensor of each process, of any length, without gradient; shorter ones travel padded."""
         counts = self._counts(len(part))
         own = part.detach().to(self.device)
         padded = own.new_zeros((max(counts), *own.shape[1:]))
@@ -101,33 +107,33 @@ class Ranks(SingleProcess):
         dist.all_gather(parts, padded)
         return [each[:count].to(part.device) for each, count in zip(parts, counts, strict=True)]
 
-    def broadcast_parameters(self, model: Any) -> None:
-        """Give every rank the parameters of the first: machines of another make round otherwise."""
+    def broadcast_parameters(self, model: nn.Module) -> None:
+        """Give every process the parameters of the first: machines of another make round otherwise."""
         for part in model.state_dict().values():
             there = part.to(self.device)
             dist.broadcast(there, 0)
             part.copy_(there)
 
-    def broadcast_object(self, thing: Any) -> Any:
-        """Return what the first rank has."""
+    def broadcast_object(self, thing: T) -> T:
+        """Return what the first process has."""
         box = [thing]
         dist.broadcast_object_list(box, 0, device=self.device)
         return box[0]
 
     @contextmanager
-    def normalizing(self, model: Any) -> Iterator[None]:
-        """Let batch normalization see the rows of all ranks: their activations are joined before it, and cut after."""
+    def normalizing(self, model: nn.Module) -> Iterator[None]:
+        """Let batch normalization see the rows of all processes: activations are gathered before it, and cut after."""
         layers = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
-        own: dict[Any, slice] = {}
+        own: dict[nn.Module, slice] = {}
 
-        def before(layer: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        def before(layer: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             if not layer.training:
                 return None
             first = self.before(len(inputs[0]))
             own[layer] = slice(first, first + len(inputs[0]))
             return (self.all_gather_rows(inputs[0]), *inputs[1:])
 
-        def after(layer: Any, inputs: Any, output: Tensor) -> Tensor:
+        def after(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
             return output[own[layer]] if layer.training else output
 
         hooks = [layer.register_forward_pre_hook(before) for layer in layers]
@@ -139,17 +145,17 @@ class Ranks(SingleProcess):
                 hook.remove()
 
     def merged(self, statistics: Statistics) -> Statistics:
-        """Return the statistics of the rows of all ranks, in the order of the ranks."""
+        """Return the statistics of the rows of all processes, in the order of their ranks."""
         payload = bytearray(_arrays.to_bytes(statistics.to_arrays()))
         sent = self.all_gather(torch.frombuffer(payload, dtype=torch.uint8))
-        parts = [_arrays.from_bytes(each.numpy().tobytes(), "What a rank sent")[0] for each in sent]
+        parts = [_arrays.from_bytes(each.numpy().tobytes(), "What a process sent")[0] for each in sent]
         found = merged([Statistics.from_arrays(part) for part in parts])
         assert found is not None
         return found
 
 
 @contextmanager
-def group(backend: str | None = None) -> Iterator[Ranks]:
+def group(backend: str | None = None) -> Iterator[ProcessGroup]:
     """Join the processes that ``torchrun`` started: nccl where there are GPUs, gloo elsewhere.
 
     Parameters
@@ -158,7 +164,7 @@ def group(backend: str | None = None) -> Iterator[Ranks]:
         As in ``torch.distributed.init_process_group``.
     """
     if dist.is_initialized():
-        yield Ranks()
+        yield ProcessGroup()
         return
     if "RANK" not in os.environ:
         raise InvalidInputError("This script was not started by torchrun: torchrun --nproc-per-node 2 script.py.")
@@ -167,25 +173,27 @@ def group(backend: str | None = None) -> Iterator[Ranks]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
     dist.init_process_group(backend or ("nccl" if on_gpu else "gloo"))
     try:
-        yield Ranks()
+        yield ProcessGroup()
     finally:
         dist.destroy_process_group()
 
 
-def fit(encoder: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-    """Fit on the rows of all ranks; each calls this with an encoder of the same settings and rows of its own.
+def fit(
+    encoder: PrefixEncoder, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+) -> PrefixEncoder:
+    """Fit on the rows of all processes; each calls this with an encoder of the same settings and rows of its own.
 
     Parameters
     ----------
     encoder : PrefixEncoder
-        With a ``random_state``, the same on every rank.
+        With a ``random_state``, the same in every process.
     X, y, sample_weight
-        As in ``PrefixEncoder.fit``: this rank's rows.
+        As in ``PrefixEncoder.fit``: this process's rows.
 
     Returns
     -------
     PrefixEncoder
-        The encoder, fitted, on every rank; `save` it once.
+        The encoder, fitted, in every process; `save` it once.
     """
     problem = _shared(encoder, pairs=False)
     rows = encoder._checked_rows(problem, X, y, sample_weight, reset=True)
@@ -193,23 +201,25 @@ def fit(encoder: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     return encoder
 
 
-def fit_pairs(encoder: Any, left: Any, right: Any, scores: Any = None) -> Any:
-    """Fit on the pairs of all ranks; see `fit`."""
+def fit_pairs(
+    encoder: PrefixEncoder, left: ArrayLike, right: ArrayLike, scores: ArrayLike | None = None
+) -> PrefixEncoder:
+    """Fit on the pairs of all processes; see `fit`."""
     problem = _shared(encoder, pairs=True)
     encoder._encoder, encoder._statistics = problem.fit(encoder._checked_pairs(left, right, scores, reset=True))
     return encoder
 
 
-def _shared(encoder: Any, pairs: bool) -> Any:
-    """Pose the problem for all ranks, with the seed of the first."""
-    ranks, problem = Ranks(), encoder._pose(pairs=pairs)
-    shown = problem.verbose and not ranks.rank
-    return replace(problem, ranks=ranks, seed=ranks.broadcast_object(problem.seed), verbose=shown)
+def _shared(encoder: PrefixEncoder, pairs: bool) -> Problem:
+    """Pose the problem for all processes, with the seed of the first."""
+    processes, problem = ProcessGroup(), encoder._pose(pairs=pairs)
+    shown = problem.verbose and not processes.rank
+    return replace(problem, processes=processes, seed=processes.broadcast_object(problem.seed), verbose=shown)
 
 
-def save(encoder: Any, path: str | Path, **facts: Any) -> None:
-    """Save a fitted encoder once: the first rank writes, the others wait."""
-    ranks = Ranks()
-    if not ranks.rank:
+def save(encoder: PrefixEncoder, path: str | Path, **facts: Any) -> None:
+    """Save a fitted encoder once: the first process writes, the others wait."""
+    processes = ProcessGroup()
+    if not processes.rank:
         encoder.save(path, **facts)
     dist.barrier()

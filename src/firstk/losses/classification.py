@@ -15,7 +15,7 @@ from firstk._base.checks import bad_parameter, is_int
 from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import cross_entropy, free_heads
-from firstk.losses.functional._inputs import refuse_sampled, untraced
+from firstk.losses.functional._inputs import check_not_sampled, untraced
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
@@ -112,7 +112,7 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
         **options: Any,
     ):
         super().__init__(omega, estimator, None)
-        refuse_sampled(estimator, type(self).__name__, "heads share nothing, so a drawn prefix trains one only")
+        check_not_sampled(estimator, type(self).__name__, "heads share nothing, so a drawn prefix trains one only")
         bad = [k for k in prefixes if not is_int(k) or k < 1]
         if bad or len(prefixes) == 0:
             allowed = "at least one prefix length, each an int of at least 1"

@@ -14,7 +14,7 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import fisher, reconstruction, regression
-from firstk.losses.functional._inputs import refuse_sampled, untraced
+from firstk.losses.functional._inputs import check_not_sampled, untraced
 
 
 class FullPrefixReconstruction(PrefixLoss):
@@ -82,7 +82,7 @@ class FullPrefixFreeHeadRegression(PrefixLoss):
 
     def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact"):
         super().__init__(omega, estimator, None)
-        refuse_sampled(estimator, type(self).__name__, "the best head of a prefix depends on all rows at once")
+        check_not_sampled(estimator, type(self).__name__, "the best head of a prefix depends on all rows at once")
 
     @untraced
     def forward(self, z: Tensor, targets: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ class FullPrefixFisher(PrefixLoss):
         code_eps: float = 0.0,
     ):
         super().__init__(omega, estimator, None)
-        refuse_sampled(estimator, type(self).__name__, "the ratio trace is not a sum over rows")
+        check_not_sampled(estimator, type(self).__name__, "the ratio trace is not a sum over rows")
         self.shrinkage = shrinkage
         self.code_eps = code_eps
 

@@ -14,7 +14,7 @@ from firstk._base.checks import check_choice
 from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import contrastive, cosent, cosine
-from firstk.losses.functional._inputs import refuse_sampled, untraced
+from firstk.losses.functional._inputs import check_not_sampled, untraced
 
 
 class FullPrefixInfoNCE(PrefixLoss):
@@ -122,7 +122,9 @@ class FullPrefixCoSENT(PrefixLoss):
 
     def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact", *, scale: float = 20.0):
         super().__init__(omega, estimator, None)
-        refuse_sampled(estimator, type(self).__name__, "the loss compares pairs with pairs, so it is no sum over rows")
+        check_not_sampled(
+            estimator, type(self).__name__, "the loss compares pairs with pairs, so it is no sum over rows"
+        )
         self.scale = scale
 
     @untraced

@@ -5,11 +5,15 @@ How coordinates get their order lives in `orderings`; statistics of the data liv
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_args
 
-from firstk._base.checks import resolve_member
-from firstk.contracts import Objective
-from firstk.objectives._common import ClosedFormObjective
+from firstk._base.checks import check_choice, resolve_member
+from firstk._base.json_records import settings_of
+from firstk._base.members import check_member, class_path
+from firstk.contracts import Objective, Supervision
+from firstk.objectives._common import ClosedFormObjective, LeastSquaresObjective, ShrinkageObjective
 from firstk.objectives.classification import Classification
 from firstk.objectives.denoising import Denoising
 from firstk.objectives.fisher import Fisher
@@ -28,42 +32,82 @@ _SETTLED: dict[str, Any] = {objective.name: objective for objective in (DotProdu
 
 __all__ = [
     "Classification",
+    "ClosedFormObjective",
     "Denoising",
     "DotProducts",
     "Fisher",
     "GaussianNoise",
+    "LeastSquaresObjective",
     "Masking",
     "Mixture",
     "Neighbors",
     "Pairs",
     "Reconstruction",
     "Regression",
+    "ShrinkageObjective",
     "Similarity",
     "gives_probabilities",
     "image_patches",
     "provides",
+    "registered",
     "resolve",
     "restore",
+    "settled",
 ]
 
 
-def resolve(objective: Any) -> Objective:
-    """Return the objective that a name or an object stands for, its settings checked."""
-    if not isinstance(objective, tuple(_SETTLED.values())):
-        objective = resolve_member(objective, PUBLIC, "objective", "Fisher()")
-    objective.check()
-    return objective
+def resolve(objective: object) -> Objective:
+    """Return the objective that a name or an object stands for, its settings checked.
+
+    Any object that satisfies :class:`firstk.contracts.Objective` is one.
+    """
+    found: Objective
+    if isinstance(objective, str):
+        found = resolve_member(objective, PUBLIC, "objective", "Fisher()")
+    else:
+        expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as Fisher()"
+        found = check_member(objective, Objective, "objective", expected)  # type: ignore[type-abstract]
+        check_choice(found.supervision, get_args(Supervision), "supervision", type(found).__name__)
+    found.check()
+    return found
 
 
-def provides(objective: Any, part: str) -> bool:
+def registered(objective: object) -> bool:
+    """Tell whether an objective is one of the library's own, which its name and settings bring back."""
+    return type(objective) in (*PUBLIC.values(), *_SETTLED.values())
+
+
+def settled(given: object, config: Mapping[str, Any]) -> Objective:
+    """Return the objective of a fit, with everything "auto" settled, from the facts that were recorded.
+
+    Parameters
+    ----------
+    given : str or object
+        The estimator's `objective`: what a class of the user's own is rebuilt from, as it is not recorded.
+    config : mapping
+        Facts of the fit.
+    """
+    own = config.get("own_classes", {}).get("objective")
+    if own is None:
+        return restore(config["objective"], config["settings"])
+    for pairs in (False, True):
+        found = resolve(given).resolved(pairs)
+        if class_path(found) == own:
+            changed = {name: value for name, value in config["settings"].items() if settings_of(found)[name] != value}
+            return replace(found, **changed) if changed else found  # type: ignore[type-var]
+    raise AttributeError(
+        f"The objective of this encoder was a {own}, a class of your own, which is not saved. "
+        "Pass it again: set_params(objective=...)."
+    )
+
+
+def provides(objective: object, part: str) -> bool:
     """Tell whether an objective, fitted on rows, has a "decoder" or a "head"."""
-    settled = resolve(objective)
-    if isinstance(settled, Similarity):
-        settled = settled.for_rows()
-    return getattr(type(settled), part) is not getattr(ClosedFormObjective, part)
+    found = resolve(objective).resolved(pairs=False)
+    return getattr(type(found), part) is not getattr(ClosedFormObjective, part)
 
 
-def gives_probabilities(objective: Any) -> bool:
+def gives_probabilities(objective: object) -> bool:
     """Tell whether an object, or the objective of this name, has a head whose scores are log-probabilities."""
     found = (PUBLIC | _SETTLED).get(objective, objective) if isinstance(objective, str) else objective
     return bool(getattr(found, "probabilities", False))

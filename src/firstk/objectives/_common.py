@@ -1,14 +1,15 @@
-"""What objectives share: the defaults of the contract, and the settings that several have."""
+"""Base classes of objectives: the defaults of the contract, and the settings that several have."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import Pencil, Quadratic
+from firstk.contracts import Objective, Pencil, Quadratic, Rows, TrainingLoss, TrainingLossName
 from firstk.encoder.head import Head
 from firstk.exceptions import InvalidInputError
 from firstk.moments.moments import Moments
@@ -22,8 +23,14 @@ SAMPLE_ROWS = 8192
 
 
 class ClosedFormObjective:
-    """Defaults for an objective that is solved from moments alone, keeps no rows and reads nothing out."""
+    """Defaults for an objective that is solved from moments alone, needs no rows and has no decoder or head.
 
+    A subclass sets `name`, `supervision` and `conventions`, and defines `pencil`; see
+    :class:`firstk.contracts.Objective`.
+    """
+
+    # The loss of any pencil; see :mod:`firstk.solvers.gradient.losses` for others.
+    training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "ratio_trace"
     # Whether scores of the head are log-probabilities of classes, up to a constant.
     probabilities: ClassVar[bool] = False
 
@@ -38,34 +45,53 @@ class ClosedFormObjective:
         return True
 
     @property
+    def scale_free(self) -> bool:
+        """A ratio of scatters has no scale."""
+        return True
+
+    @property
     def sample_size(self) -> int:
         """Rows needed beside the moments: none, unless something is left to "auto"."""
         return SAMPLE_ROWS if self.candidates() else 0
+
+    @property
+    def loss_settings(self) -> Mapping[str, float]:
+        """Numbers that the training loss takes: none."""
+        return {}
+
+    @property
+    def tie_break(self) -> tuple[float, float]:
+        """Prefer no candidate."""
+        return 0.0, 0.0
+
+    def resolved(self, pairs: bool) -> Objective:
+        """Return the objective itself: it learns from one kind of data."""
+        return self  # type: ignore[return-value]
 
     def check(self) -> None:
         """Accept: there is nothing to set."""
 
     def check_data(self, statistics: Statistics) -> None:
-        """Accept: what cannot be solved is refused with its pencil."""
+        """Accept: the pencil raises an error for what cannot be solved."""
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return the pencil of these statistics."""
         raise NotImplementedError
 
     def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray | None:
-        """Decode nothing."""
+        """Return no decoder."""
         return None
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head | None:
-        """Read nothing out."""
+        """Return no readout."""
         return None
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
-        """Return the squared error that training lowers."""
+        """Return the squared error that training lowers; where there is one, see `LeastSquaresObjective`."""
         raise NotImplementedError
 
-    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
-        """Return the centred targets of rows."""
+    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
+        """Return the centred targets of rows; where the error is known by its moments alone, there are none."""
         raise NotImplementedError
 
     def readouts(
@@ -77,6 +103,38 @@ class ClosedFormObjective:
     def candidates(self) -> tuple[Self, ...]:
         """Leave nothing to choose."""
         return ()
+
+
+class LeastSquaresObjective(ClosedFormObjective):
+    """Defaults for an objective that is a squared error: a subclass defines `quadratic`, and `targets` of rows."""
+
+    training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "least_squares"
+
+    @property
+    def scale_free(self) -> bool:
+        """Targets have a scale."""
+        return False
+
+
+class ShrinkageObjective(ClosedFormObjective):
+    """Defaults for an objective with a `shrinkage` that may be "auto"."""
+
+    shrinkage: float | str | None
+
+    def check(self) -> None:
+        """Raise an error for a shrinkage outside [0, 1]."""
+        check_shrinkage(self.shrinkage, type(self).__name__)
+
+    @property
+    def tie_break(self) -> tuple[float, float]:
+        """Of candidates that tie, prefer the one that shrinks most."""
+        return number_or_zero(self.shrinkage), 0.0
+
+    def candidates(self) -> tuple[Self, ...]:
+        """Return one candidate a shrinkage when it is "auto"."""
+        if self.shrinkage != "auto":
+            return ()
+        return tuple(replace(self, shrinkage=a) for a in SHRINKAGES)  # type: ignore[type-var]
 
 
 def rows_of(statistics: Statistics) -> Moments:
@@ -91,17 +149,17 @@ def pairs_of(statistics: Statistics) -> PairMoments:
     return statistics.moments
 
 
-def check_shrinkage(shrinkage: Any, owner: str) -> None:
+def number_or_zero(setting: object) -> float:
+    """Return a setting as a number; 0 where it is None or "auto"."""
+    return float(setting) if is_real(setting) else 0.0
+
+
+def check_shrinkage(shrinkage: object, owner: str) -> None:
     """Accept None, "auto" or a number in [0, 1]."""
     if shrinkage is None or (isinstance(shrinkage, str) and shrinkage == "auto"):
         return
     if not is_real(shrinkage) or not 0 <= shrinkage <= 1:
         raise bad_parameter("shrinkage", owner, "None, 'auto' or a number in [0, 1]", shrinkage)
-
-
-def shrinkage_candidates(objective: Any) -> tuple[Any, ...]:
-    """Return one candidate a shrinkage when the shrinkage is "auto"; else nothing."""
-    return tuple(replace(objective, shrinkage=a) for a in SHRINKAGES) if objective.shrinkage == "auto" else ()
 
 
 def least_squares_head(moments: Moments, components: np.ndarray) -> Head:
@@ -120,7 +178,7 @@ def one_hot_cross(moments: Moments) -> np.ndarray:
 
 
 def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
-    """Return the classes, refusing fewer than two that have any weight."""
+    """Return the classes, or raise an error for fewer than two that have any weight."""
     classes = moments.classes
     if classes is None:
         raise InvalidInputError(f"{owner} needs labels: pass y.")
@@ -133,7 +191,7 @@ def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
 
 
 def check_spread_classes(moments: Moments, owner: str) -> np.ndarray:
-    """Return the classes, refusing fewer than two, and classes that are single points all of them."""
+    """Return the classes, or raise an error for fewer than two, and where all classes are single points."""
     classes, variances = check_two_classes(moments, owner), moments.variances(within=True)
     moments.check_digits(variances)
     if not np.any(variances > 0):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
-from firstk.contracts import Conventions, Form, Pencil, Supervision
+from firstk.contracts import Conventions, Pencil, Supervision, TrainingLossName
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
-    SHRINKAGES,
-    ClosedFormObjective,
-    check_shrinkage,
+    ShrinkageObjective,
     check_spread_classes,
     rows_of,
 )
@@ -27,7 +25,7 @@ SCALES = ("noise", "head", "learned")
 
 
 @dataclass(frozen=True)
-class Classification(ClosedFormObjective):
+class Classification(ShrinkageObjective):
     """Least cross-entropy of a linear head over the prefixes, with heads of their own for short ones.
 
     Longer prefixes share one head, ``b + sum_{j<=k} z_j w_j`` (Talukder et al. 2026 (32)). There is no closed form,
@@ -62,7 +60,7 @@ class Classification(ClosedFormObjective):
     name: ClassVar[str] = "classification"
     supervision: ClassVar[Supervision] = "labels"
     probabilities: ClassVar[bool] = True
-    form: ClassVar[Form] = "cross_entropy"
+    training_loss: ClassVar[TrainingLossName] = "cross_entropy"
     conventions: ClassVar[Conventions] = Conventions("noise", "mean", False, "harmonic", "head_accuracy")
 
     @property
@@ -70,9 +68,19 @@ class Classification(ClosedFormObjective):
         """The pencil is where training starts."""
         return False
 
+    @property
+    def scale_free(self) -> bool:
+        """Logits have a scale."""
+        return False
+
+    @property
+    def loss_settings(self) -> dict[str, float]:
+        """Return the label smoothing."""
+        return {"label_smoothing": self.label_smoothing}
+
     def check(self) -> None:
-        """Refuse settings outside [0, 1]."""
-        check_shrinkage(self.shrinkage, "Classification")
+        """Raise an error for settings that are out of range."""
+        super().check()
         check_fraction(self.label_smoothing, "label_smoothing", "Classification")
         if self.own_heads != "auto" and not (is_int(self.own_heads) and self.own_heads >= 0):
             raise bad_parameter("own_heads", "Classification", "an int that is not negative, or 'auto'", self.own_heads)
@@ -88,7 +96,7 @@ class Classification(ClosedFormObjective):
         return min(wanted, most)
 
     def check_data(self, statistics: Statistics) -> None:
-        """Refuse less than two classes, and classes without spread."""
+        """Raise an error for less than two classes, and for classes without spread."""
         check_spread_classes(rows_of(statistics), "Classification")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -104,7 +112,3 @@ class Classification(ClosedFormObjective):
         """All of it is head; columns and bias are centred over classes, which no softmax notices."""
         weight, offset = shared - shared.mean(axis=0), bias - bias.mean()
         return None, Head(weight, offset, np.zeros_like(weight), rows_of(statistics).classes)
-
-    def candidates(self) -> tuple[Classification, ...]:
-        """Return one candidate a shrinkage when it is "auto"."""
-        return tuple(replace(self, shrinkage=a) for a in SHRINKAGES) if self.shrinkage == "auto" else ()

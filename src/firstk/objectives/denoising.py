@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Pencil, Quadratic, Supervision
 from firstk.moments.statistics import Statistics
-from firstk.objectives._common import ClosedFormObjective, rows_of
+from firstk.objectives._common import LeastSquaresObjective, rows_of
 from firstk.objectives.noise import GaussianNoise, Masking
 
 
 @dataclass(frozen=True)
-class Denoising(ClosedFormObjective):
+class Denoising(LeastSquaresObjective):
     """Least squared error of clean vectors rebuilt from codes of noisy ones: pencil (S S^T, G).
 
     Balestriero and LeCun 2024 theorem 3.
@@ -32,7 +32,6 @@ class Denoising(ClosedFormObjective):
 
     name: ClassVar[str] = "denoising"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "readback_variance")
 
     @property
@@ -41,7 +40,7 @@ class Denoising(ClosedFormObjective):
         return self.noise.rotation_free
 
     def check(self) -> None:
-        """Refuse a noise without known moments."""
+        """Raise an error for a noise without known moments."""
         if not isinstance(self.noise, (GaussianNoise, Masking)):
             raise bad_parameter("noise", "Denoising", "GaussianNoise(...) or Masking(...)", self.noise)
         self.noise.check()

@@ -9,20 +9,18 @@ import numpy as np
 
 from firstk._base.checks import check_non_negative
 from firstk._base.linalg import shrunk
-from firstk.contracts import Conventions, Form, Pencil, Supervision
+from firstk.contracts import Conventions, Pencil, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
-    ClosedFormObjective,
-    check_shrinkage,
+    ShrinkageObjective,
     check_spread_classes,
     rows_of,
-    shrinkage_candidates,
 )
 
 
 @dataclass(frozen=True)
-class Fisher(ClosedFormObjective):
+class Fisher(ShrinkageObjective):
     """Largest ratio trace tr((B Sw B^T)^-1 B Sb B^T) of each prefix: pencil (Sb, Sw), linear discriminants.
 
     The objective pins C - 1 directions; a longer code continues in the Sw-complement, ordered by
@@ -45,12 +43,11 @@ class Fisher(ClosedFormObjective):
     name: ClassVar[str] = "fisher"
     supervision: ClassVar[Supervision] = "labels"
     probabilities: ClassVar[bool] = True
-    form: ClassVar[Form] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "1nn_accuracy")
 
     def check(self) -> None:
-        """Refuse a shrinkage outside [0, 1]."""
-        check_shrinkage(self.shrinkage, "Fisher")
+        """Raise an error for a shrinkage outside [0, 1], or a negative eps."""
+        super().check()
         check_non_negative(self.code_eps, "code_eps", "Fisher")
 
     @property
@@ -58,8 +55,18 @@ class Fisher(ClosedFormObjective):
         """With eps on the code's side there is no optimum to be exact about."""
         return not self.code_eps
 
+    @property
+    def scale_free(self) -> bool:
+        """Only eps on the code's side has a scale."""
+        return not self.code_eps
+
+    @property
+    def loss_settings(self) -> dict[str, float]:
+        """Return code_eps."""
+        return {"code_eps": self.code_eps}
+
     def check_data(self, statistics: Statistics) -> None:
-        """Refuse less than two classes, and classes without spread."""
+        """Raise an error for less than two classes, and for classes without spread."""
         check_spread_classes(rows_of(statistics), "Fisher")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -75,7 +82,3 @@ class Fisher(ClosedFormObjective):
         means = (moments.class_means - moments.mean) @ components.T
         with np.errstate(divide="ignore"):
             return Head(means, np.log(moments.class_shares), means**2 / 2, moments.classes)
-
-    def candidates(self) -> tuple[Fisher, ...]:
-        """Return one candidate a shrinkage when it is "auto"."""
-        return shrinkage_candidates(self)

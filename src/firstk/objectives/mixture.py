@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from firstk._base.checks import check_non_negative
 from firstk._base.rows import as_dense
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
-    ClosedFormObjective,
+    LeastSquaresObjective,
     check_two_classes,
     least_squares_head,
     one_hot,
@@ -23,7 +23,7 @@ from firstk.objectives._common import (
 
 
 @dataclass(frozen=True)
-class Mixture(ClosedFormObjective):
+class Mixture(LeastSquaresObjective):
     """Squared error of the targets plus `lam` times that of the vectors, from each prefix.
 
     Balestriero and LeCun 2024 (3), theorem 1.
@@ -42,11 +42,10 @@ class Mixture(ClosedFormObjective):
 
     name: ClassVar[str] = "mixture"
     supervision: ClassVar[Supervision] = "labels or targets"
-    form: ClassVar[Form] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "mixture")
 
     def check(self) -> None:
-        """Refuse a negative weight."""
+        """Raise an error for a negative weight."""
         check_non_negative(self.lam, "lam", "Mixture")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -77,7 +76,7 @@ class Mixture(ClosedFormObjective):
         spread = float(np.trace(moments.Syy)) if shares is None else float(1 - np.sum(shares**2))
         return Quadratic(spread + self.lam * float(np.trace(St)), np.hstack([cross, root * St]), St)
 
-    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
         """Return (y, sqrt(lam) x), centred; labels as one-hot rows."""
         moments = rows_of(statistics)
         if moments.classes is not None:

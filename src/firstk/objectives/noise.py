@@ -26,7 +26,7 @@ class GaussianNoise:
     rotation_free: ClassVar[bool] = True
 
     def check(self) -> None:
-        """Refuse a negative sigma."""
+        """Raise an error for a negative sigma."""
         check_non_negative(self.sigma, "sigma", "GaussianNoise")
 
     def second_moments(self, St: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +64,7 @@ class Masking:
             object.__setattr__(self, "patches", tuple(np.asarray(self.patches).tolist()))
 
     def check(self) -> None:
-        """Refuse a keep rate outside (0, 1] and patches that are not whole numbers."""
+        """Raise an error for a keep rate outside (0, 1] and patches that are not whole numbers."""
         check_fraction(self.keep, "keep", "Masking", open_left=True)
         if self.patches is not None and (np.ndim(self.patches) != 1 or np.asarray(self.patches).dtype.kind not in "iu"):
             raise bad_parameter("patches", "Masking", "one whole number a coordinate, or None", self.patches)

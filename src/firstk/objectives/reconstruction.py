@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from firstk._base.rows import as_dense
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
 from firstk.moments.statistics import Statistics
-from firstk.objectives._common import ClosedFormObjective, rows_of
+from firstk.objectives._common import LeastSquaresObjective, rows_of
 
 
 @dataclass(frozen=True)
-class Reconstruction(ClosedFormObjective):
+class Reconstruction(LeastSquaresObjective):
     """Least squared error of ``x - mean`` rebuilt from each prefix: pencil (St, I), principal components.
 
     The shared decoder is the transpose of the encoder, and every prefix is optimal at once (Talukder et al. 2026
@@ -23,7 +23,6 @@ class Reconstruction(ClosedFormObjective):
 
     name: ClassVar[str] = "reconstruction"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "mean", False, "uniform", "explained_variance")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -39,6 +38,6 @@ class Reconstruction(ClosedFormObjective):
         St = rows_of(statistics).St
         return Quadratic(float(np.trace(St)), St, St)
 
-    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
         """Return the rows themselves, centred."""
         return as_dense(rows["X"]) - rows_of(statistics).mean

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from firstk._base.linalg import shrunk
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
 from firstk.encoder.head import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
-    ClosedFormObjective,
-    check_shrinkage,
+    LeastSquaresObjective,
+    ShrinkageObjective,
     least_squares_head,
     rows_of,
-    shrinkage_candidates,
 )
 
 
 @dataclass(frozen=True)
-class Regression(ClosedFormObjective):
+class Regression(ShrinkageObjective, LeastSquaresObjective):
     """Least squared error of the targets read from each prefix: pencil (Sxy Syx, St), reduced-rank regression.
 
     The targets pin rank(Sxy) directions; a longer code continues in the St-complement by variance per unit length.
@@ -36,12 +35,7 @@ class Regression(ClosedFormObjective):
 
     name: ClassVar[str] = "regression"
     supervision: ClassVar[Supervision] = "targets"
-    form: ClassVar[Form] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "harmonic", "r2")
-
-    def check(self) -> None:
-        """Refuse a shrinkage outside [0, 1]."""
-        check_shrinkage(self.shrinkage, "Regression")
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (Sxy Syx, St), the first by its factor Sxy."""
@@ -59,14 +53,10 @@ class Regression(ClosedFormObjective):
         gram = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Quadratic(float(np.trace(moments.Syy)), moments.Sxy, gram)
 
-    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
         """Return the centred targets."""
         return np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - rows_of(statistics).target_mean
 
     def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[None, Head]:
         """All of it is head."""
         return None, Head(shared, rows_of(statistics).target_mean + bias, np.zeros_like(shared))
-
-    def candidates(self) -> tuple[Regression, ...]:
-        """Return one candidate a shrinkage when it is "auto"."""
-        return shrinkage_candidates(self)

@@ -16,7 +16,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk._base.linalg import shrunk, symmetrised
 from firstk._base.rows import as_dense, distinct_rows
-from firstk.contracts import Conventions, Form, Pencil, Quadratic, Supervision
+from firstk.contracts import Conventions, Objective, Pencil, Quadratic, Rows, Supervision, TrainingLossName
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import nearest_neighbors
 from firstk.moments.pairs import PairMoments
@@ -25,15 +25,17 @@ from firstk.objectives._common import (
     SAMPLE_ROWS,
     SHRINKAGES,
     ClosedFormObjective,
+    LeastSquaresObjective,
+    ShrinkageObjective,
     check_shrinkage,
+    number_or_zero,
     pairs_of,
     rows_of,
-    shrinkage_candidates,
 )
 
 # Weights of mined neighbors among which "auto" chooses.
 NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)
-# Half of what training aims at is the model's own judgement, half the annotators' (figures in docs/decisions.md).
+# Half of what training aims at are the model's own cosines, half the annotators' scores (figures in docs/decisions.md).
 FIDELITY = 0.5
 # Of the softmax over cosines in training, as in most contrastive models of sentences.
 TEMPERATURE = 0.05
@@ -71,21 +73,18 @@ class Similarity(ClosedFormObjective):
 
     name: ClassVar[str] = "similarity"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
 
     def check(self) -> None:
-        """Refuse settings that mean nothing."""
+        """Raise an error for settings that are out of range."""
         check_choice(self.keep, ("neighbors", "dot_products"), "keep", "Similarity")
         if self.shrinkage != "default":
             check_shrinkage(self.shrinkage, "Similarity")
-        weight = self.neighbor_weight
-        if weight != "auto" and not (is_real(weight) and 0 <= float(weight) <= 1):
-            raise bad_parameter("neighbor_weight", "Similarity", "'auto' or a number in [0, 1]", weight)
-        if not (is_real(self.fidelity) and 0 <= self.fidelity <= 1):
-            raise bad_parameter("fidelity", "Similarity", "a number in [0, 1]", self.fidelity)
-        if not (is_real(self.temperature) and self.temperature > 0):
-            raise bad_parameter("temperature", "Similarity", "a positive number", self.temperature)
+        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Similarity")
+
+    def resolved(self, pairs: bool) -> Objective:
+        """Return the member that learns from pairs, or the one that learns from rows."""
+        return self.for_pairs() if pairs else self.for_rows()
 
     def for_rows(self) -> Neighbors | DotProducts:
         """Return the member that learns without pairs."""
@@ -100,12 +99,11 @@ class Similarity(ClosedFormObjective):
 
 
 @dataclass(frozen=True)
-class DotProducts(ClosedFormObjective):
+class DotProducts(LeastSquaresObjective):
     """Keep all dot products: pencil (X^T X / n, I), the uncentred singular vectors; best at every k."""
 
     name: ClassVar[str] = "dot_products"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "least_squares"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "none", False, "uniform", "recall@10")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -123,20 +121,19 @@ class DotProducts(ClosedFormObjective):
         S = moments.St + np.outer(moments.mean, moments.mean)
         return Quadratic(float(np.trace(S)), S, S)
 
-    def targets(self, rows: dict[str, Any], statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
         """Return the rows as they are."""
         return as_dense(rows["X"])
 
 
 @dataclass(frozen=True)
-class Neighbors(ClosedFormObjective):
+class Neighbors(ShrinkageObjective):
     """Learn from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
 
     shrinkage: float | str | None = 0.5
 
     name: ClassVar[str] = "neighbors"
     supervision: ClassVar[Supervision] = "rows"
-    form: ClassVar[Form] = "ratio_trace"
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", True, "harmonic", "recall@10")
 
     @property
@@ -150,13 +147,9 @@ class Neighbors(ClosedFormObjective):
         N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(M=M, N=N)
 
-    def candidates(self) -> tuple[Neighbors, ...]:
-        """Return one candidate a shrinkage when it is "auto"."""
-        return shrinkage_candidates(self)
-
 
 @dataclass(frozen=True)
-class Pairs(ClosedFormObjective):
+class Pairs(ShrinkageObjective):
     """Learn from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbors are mixed in with weight `neighbor_weight`, each
@@ -172,13 +165,28 @@ class Pairs(ClosedFormObjective):
 
     name: ClassVar[str] = "pairs"
     supervision: ClassVar[Supervision] = "pairs"
-    form: ClassVar[Form] = "pairs"
+    training_loss: ClassVar[TrainingLossName] = "pairs"
     conventions: ClassVar[Conventions] = Conventions("metric", "sides", True, "harmonic", "pair_agreement")
+
+    def check(self) -> None:
+        """Raise an error for settings that are out of range."""
+        super().check()
+        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Pairs")
 
     @property
     def sample_size(self) -> int:
         """Mining and choosing both need rows."""
         return SAMPLE_ROWS if self.neighbor_weight or self.candidates() else 0
+
+    @property
+    def loss_settings(self) -> dict[str, float]:
+        """Return the temperature."""
+        return {"temperature": self.temperature}
+
+    @property
+    def tie_break(self) -> tuple[float, float]:
+        """Of candidates that tie, prefer the one that shrinks most, then the one with the most mined neighbors."""
+        return number_or_zero(self.shrinkage), number_or_zero(self.neighbor_weight)
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return the mixture of the pairs' and the neighbors' M, and N."""
@@ -200,12 +208,10 @@ class Pairs(ClosedFormObjective):
         shrinkages: Any = SHRINKAGES if self.shrinkage == "auto" else (self.shrinkage,)
         return tuple(replace(self, shrinkage=a, neighbor_weight=w) for w in weights for a in shrinkages)
 
-    def mixed_scores(
-        self, rows: dict[str, Any], over_all: Callable[[np.ndarray], np.ndarray] = np.asarray
-    ) -> np.ndarray:
+    def mixed_scores(self, rows: Rows, over_all: Callable[[np.ndarray], np.ndarray] = np.asarray) -> np.ndarray:
         """Return ``(1 - f) s + f cos(x, x')``, each with mean 0 and variance 1 over the pairs; f is `fidelity`.
 
-        Annotators order few pairs, and the vectors themselves judge all of them: what a short code learns from both
+        Annotators order few pairs, and the vectors themselves order all of them: what a short code learns from both
         carries further than what it learns from either. `over_all` gives the column of all processes that train.
         """
         given = np.asarray(rows["scores"], dtype=np.float64)
@@ -215,10 +221,20 @@ class Pairs(ClosedFormObjective):
         return (1 - self.fidelity) * scores + self.fidelity * cosines
 
 
+def _check_pair_settings(weight: object, fidelity: object, temperature: object, owner: str) -> None:
+    automatic = isinstance(weight, str) and weight == "auto"
+    if not automatic and not (is_real(weight) and 0 <= weight <= 1):
+        raise bad_parameter("neighbor_weight", owner, "'auto' or a number in [0, 1]", weight)
+    if not (is_real(fidelity) and 0 <= fidelity <= 1):
+        raise bad_parameter("fidelity", owner, "a number in [0, 1]", fidelity)
+    if not (is_real(temperature) and temperature > 0):
+        raise bad_parameter("temperature", owner, "a positive number", temperature)
+
+
 def mined_agreement(X: np.ndarray) -> np.ndarray:
     """``sym E[x x'^T]`` over pairs of each row and its nearest other row by cosine, each side centred.
 
-    Rows that stand more than once are taken once: a copy of a row says nothing of what it resembles.
+    Rows that occur more than once are taken once: a copy of a row says nothing of what it resembles.
     """
     X = np.asarray(X, dtype=np.float64)
     X = X[distinct_rows(X)[0][:SAMPLE_ROWS]]

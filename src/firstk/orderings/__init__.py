@@ -5,9 +5,12 @@ What a good prefix is lives in `objectives`; the training loop that calls the ho
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
-from firstk._base.checks import bad_parameter, resolve_member
+from firstk._base.checks import bad_parameter, check_choice, resolve_member
+from firstk._base.members import check_member
+from firstk._base.prefix_weights import resolve_omega
+from firstk.contracts import Ordering, Residual
 from firstk.orderings._conditioning import condition_number, hessian_extremes
 from firstk.orderings._hooks import Hooks
 from firstk.orderings.full_prefix import FullPrefix
@@ -48,21 +51,37 @@ __all__ = [
     "Variational",
     "condition_number",
     "hessian_extremes",
+    "registered",
     "resolve",
+    "resolve_omega",
     "restore",
 ]
 
 
-def resolve(ordering: Any) -> Any:
-    """Return the ordering that a name or an object stands for."""
+def resolve(ordering: object) -> Ordering:
+    """Return the ordering that a name or an object stands for.
+
+    Any object that satisfies :class:`firstk.contracts.Ordering` is one.
+    """
+    if not isinstance(ordering, str):
+        expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as FullPrefix()"
+        own = check_member(ordering, Ordering, "ordering", expected)  # type: ignore[type-abstract]
+        check_choice(own.residual, get_args(Residual), "residual", type(own).__name__)
+        return own
     if ordering == SparsePrefix.name:
         raise bad_parameter(
             "ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering
         )
-    return resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
+    found: Ordering = resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
+    return found
 
 
-def restore(name: str, settings: dict[str, Any]) -> Any:
+def registered(ordering: object) -> bool:
+    """Tell whether an ordering is one of the library's own, which its name and settings bring back."""
+    return type(ordering) in PUBLIC.values()
+
+
+def restore(name: str, settings: dict[str, Any]) -> Ordering:
     """Rebuild an ordering from its name and recorded settings."""
     settings = dict(settings)
     for key in ("omega", "prefixes"):

@@ -4,7 +4,7 @@ Bao et al. 2020 section 4.3.
 
 At B = A^T = (I - Lambda S^-2)^(1/2) U^T the Hessian splits into small blocks, so its extreme eigenvalues are exact.
 Bao et al. 2020 (16) minimises a lower bound whose infimum lies on the boundary, where the true condition number is
-infinite (THEORY section 6); here the true one is minimised.
+infinite (docs/theory.md, section 6); here the true one is minimised.
 """
 
 from __future__ import annotations

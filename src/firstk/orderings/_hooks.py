@@ -1,32 +1,34 @@
-"""The five hooks as they are when an ordering does not fill them: the identity.
+"""Defaults of an ordering: five hooks that change nothing, and needs that are none.
 
-Traits say what an ordering asks of the rest, so that nobody asks which ordering it is:
-"weights" (it looks at the weights themselves, so they may not be written in other coordinates), "codes" (it needs
-the codes of rows, not only moments), "linear" (a linear encoder), "decoder" (a decoder of the vectors), "plain" (plain
-gradient steps: momentum at most), "tied" (starts with the decoder the transpose of the encoder), "scale" (it weighs
-the size of codes or weights, which means nothing where the objective is blind to size), "row_sums" (losses that are
-sums over rows).
+Every ordering derives from `Hooks`, so that it writes down only what is its own.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.prefix_weights import PrefixWeights, resolve_omega
-from firstk.contracts import View
+from firstk._base.checks import bad_parameter
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
+from firstk.contracts import Residual, View
 
-Residual = Literal["axes", "blocks", "signs", "permutation", "none"]
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Hooks:
-    """An ordering that does nothing: the loss of the whole code, and no more."""
+    """An ordering that does nothing: the loss of the whole code alone. See :class:`firstk.contracts.Ordering`."""
 
     residual: ClassVar[Residual] = "none"
-    traits: ClassVar[frozenset[str]] = frozenset()
-    # Whether the axes of a pencil answer this ordering, so that nothing need be trained.
     has_closed_form: ClassVar[bool] = False
+    needs_linear_encoder: ClassVar[bool] = False
+    needs_decoder: ClassVar[bool] = False
+    needs_plain_gradient: ClassVar[bool] = False
+    starts_tied: ClassVar[bool] = False
+    penalizes_scale: ClassVar[bool] = False
+    acts_on_weights: ClassVar[bool] = False
+    acts_on_codes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         # Tuples, whatever came: equal settings make equal orderings, also after saving and loading.
@@ -36,14 +38,19 @@ class Hooks:
                 object.__setattr__(self, name, tuple(value if isinstance(value, list) else value.tolist()))
 
     def check(self, d: int) -> None:
-        """Accept: there is nothing to set."""
+        """Accept any width."""
 
     @property
     def estimator(self) -> str:
-        """How the weighted sum over prefixes is found."""
+        """How the weighted sum over prefixes is computed."""
         return "exact"
 
-    def measure(self, d: int, default: Any) -> PrefixWeights:
+    @property
+    def omega(self) -> OmegaLike | None:
+        """Weights in the mean of a curve when "auto" chooses: the objective's."""
+        return None
+
+    def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
         """Weigh the whole code alone."""
         return resolve_omega({d: 1.0}, d)
 
@@ -51,7 +58,7 @@ class Hooks:
         """Leave the code as it is."""
         return view.code
 
-    def penalty(self, view: View) -> Any:
+    def penalty(self, view: View) -> Tensor | float:
         """Add nothing."""
         return 0.0
 
@@ -68,3 +75,9 @@ class Hooks:
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix the order nowhere but at full width."""
         return (d,)
+
+
+def check_flag(value: object, name: str, owner: str) -> None:
+    """Raise an error for a setting that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise bad_parameter(name, owner, "True or False", value)

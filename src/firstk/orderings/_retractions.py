@@ -21,7 +21,7 @@ def orthonormalize_decoder(view: View) -> None:
 def unit_decoder_columns(view: View) -> None:
     """Divide the columns of A by their norms, and multiply the rows of a linear B: the code's scale is then its own.
 
-    Without it, shrinking B and growing A would kill any penalty on the code (THEORY section 2).
+    Without it, shrinking B and growing A would kill any penalty on the code (docs/theory.md, section 2).
     """
     import torch
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from firstk._base.checks import bad_parameter, check_choice
-from firstk._base.prefix_weights import PrefixWeights, resolve_omega
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk._base.checks import check_choice
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
+from firstk.contracts import Residual, View
+from firstk.orderings._hooks import Hooks, check_flag
 from firstk.orderings._retractions import orthonormalize_decoder
 
 
@@ -41,16 +41,16 @@ class FullPrefix(Hooks):
     has_closed_form: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse weights that do not fit a code of width d."""
+        """Raise an error for weights that do not fit a code of width d."""
         check_choice(self.estimator, ("auto", "exact", "sampled"), "estimator", "FullPrefix")
-        if not isinstance(self.orthonormal_decoder, bool):
-            raise bad_parameter("orthonormal_decoder", "FullPrefix", "True or False", self.orthonormal_decoder)
+        check_flag(self.orthonormal_decoder, "orthonormal_decoder", "FullPrefix")
         if self.omega is not None:
             resolve_omega(self.omega, d, "FullPrefix")
 
-    def measure(self, d: int, default: Any) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
         """Weigh every prefix by omega."""
-        return resolve_omega(default if self.omega is None else self.omega, d, "FullPrefix")
+        omega = default if self.omega is None else self.omega
+        return resolve_omega("uniform" if omega is None else omega, d, "FullPrefix")
 
     def retract(self, view: View) -> None:
         """Return the decoder to orthonormal columns, if that was asked for."""
@@ -59,4 +59,4 @@ class FullPrefix(Hooks):
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix every axis whose prefix has weight."""
-        return tuple(self.measure(d, "uniform").support.tolist())
+        return tuple(self.prefix_weights(d, "uniform").support.tolist())

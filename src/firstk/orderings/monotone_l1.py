@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Residual, View
+from firstk.orderings._hooks import Hooks, check_flag
 from firstk.orderings._retractions import unit_decoder_columns
 
 
@@ -30,12 +30,14 @@ class MonotoneL1(Hooks):
 
     name: ClassVar[str] = "monotone_l1"
     residual: ClassVar[Residual] = "signs"
-    traits: ClassVar[frozenset[str]] = frozenset({"codes", "scale"})
+    acts_on_codes: ClassVar[bool] = True
+    penalizes_scale: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse a strength that is not positive."""
+        """Raise an error for a strength that is not positive."""
         if not is_real(self.alpha) or self.alpha <= 0:
             raise bad_parameter("alpha", "MonotoneL1", "a positive number", self.alpha)
+        check_flag(self.unit_columns, "unit_columns", "MonotoneL1")
 
     def penalty(self, view: View) -> Any:
         """Return alpha sum_k k mean_i |z_ik|."""

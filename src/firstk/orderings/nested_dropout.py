@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk._base.prefix_weights import PrefixWeights, resolve_omega
-from firstk.orderings._hooks import Hooks, Residual
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
+from firstk.contracts import Residual
+from firstk.exceptions import InvalidInputError
+from firstk.orderings._hooks import Hooks, check_flag
 
 
 @dataclass(frozen=True)
@@ -45,19 +47,25 @@ class NestedDropout(Hooks):
         return "exact" if self.expected else "sampled"
 
     def check(self, d: int) -> None:
-        """Refuse a prior that is none."""
+        """Raise an error for numbers that are no prior."""
         if not is_real(self.rho) or not 0 < self.rho < 1:
             raise bad_parameter("rho", "NestedDropout", "a number in (0, 1)", self.rho)
-        self.measure(d, None)
+        self.prefix_weights(d, None)
+        check_flag(self.expected, "expected", "NestedDropout")
 
-    def measure(self, d: int, default: Any) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
         """Weigh each prefix by its probability."""
         if self.prior is not None:
-            return resolve_omega(self.prior, d, "NestedDropout")
+            try:
+                return resolve_omega(self.prior, d, "NestedDropout")
+            except InvalidInputError:
+                raise bad_parameter(
+                    "prior", "NestedDropout", f"{d} numbers that are not negative, or None", self.prior
+                ) from None
         p = self.rho ** np.arange(1, d + 1) * (1 - self.rho)
         p[-1] = 1 - p[:-1].sum()
         return resolve_omega(p, d, "NestedDropout")
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix every axis."""
-        return tuple(self.measure(d, None).support.tolist())
+        return tuple(self.prefix_weights(d, None).support.tolist())

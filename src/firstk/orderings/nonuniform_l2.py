@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice
-from firstk.contracts import View
+from firstk.contracts import Residual, View
 from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.orderings._conditioning import best_conditioned
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.orderings._hooks import Hooks
 from firstk.orderings._weights import weighted_squares
 
 SCHEDULES = ("spectral", "mnist", "synthetic", "conditioned")
@@ -41,14 +41,19 @@ class NonuniformL2(Hooks):
 
     name: ClassVar[str] = "nonuniform_l2"
     residual: ClassVar[Residual] = "signs"
-    traits: ClassVar[frozenset[str]] = frozenset({"weights", "scale", "linear"})
+    acts_on_weights: ClassVar[bool] = True
+    penalizes_scale: ClassVar[bool] = True
+    needs_linear_encoder: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse penalties that are not positive and increasing."""
+        """Raise an error for penalties that are not positive and increasing."""
         if isinstance(self.lam, str):
             check_choice(self.lam, SCHEDULES, "lam", "NonuniformL2")
             return
-        values = np.asarray(self.lam, dtype=float)
+        try:
+            values = np.asarray(self.lam, dtype=float)
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if values.shape != (d,) or not (np.isfinite(values).all() and (values > 0).all()):
             raise bad_parameter("lam", "NonuniformL2", f"one of {SCHEDULES}, or {d} positive numbers", self.lam)
         if (np.diff(values) <= 0).any():
@@ -72,6 +77,7 @@ class NonuniformL2(Hooks):
         import torch
 
         C = view.model.encoder.weight
+        assert view.gram is not None
         spectrum = np.linalg.eigvalsh(view.gram.cpu().numpy())[::-1]
         lam = self.lambdas(spectrum, len(C))
         gone = np.flatnonzero(lam >= spectrum[: len(lam)]) + 1

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from firstk._base.checks import bad_parameter, check_choice, is_real
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Residual, View
+from firstk.orderings._hooks import Hooks, check_flag
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,18 @@ class Rotation(Hooks):
 
     name: ClassVar[str] = "rotation"
     residual: ClassVar[Residual] = "signs"
-    traits: ClassVar[frozenset[str]] = frozenset({"weights", "linear", "decoder", "plain", "tied"})
+    acts_on_weights: ClassVar[bool] = True
+    needs_linear_encoder: ClassVar[bool] = True
+    needs_decoder: ClassVar[bool] = True
+    needs_plain_gradient: ClassVar[bool] = True
+    starts_tied: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse an unknown rule or a factor that is not positive."""
+        """Raise an error for an unknown rule or a factor that is not positive."""
         check_choice(self.rule, ("augmented", "hebbian"), "rule", "Rotation")
         if not is_real(self.factor) or self.factor <= 0:
             raise bad_parameter("factor", "Rotation", "a positive number", self.factor)
+        check_flag(self.tied, "tied", "Rotation")
 
     def correct(self, view: View) -> None:
         """Add the rotation to the gradients, or put the Hebbian rule in their place."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
-from firstk._base.prefix_weights import PrefixWeights, resolve_omega
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
+from firstk.contracts import Residual
 from firstk.exceptions import InvalidInputError
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class SparsePrefix(Hooks):
     has_closed_form: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse lengths outside [1, d]."""
+        """Raise an error for lengths outside [1, d]."""
         check_choice(self.estimator, ("exact", "sampled"), "estimator", "SparsePrefix")
         try:
             given = list(self.prefixes)
@@ -46,11 +47,11 @@ class SparsePrefix(Hooks):
         if bad:
             raise bad_parameter("prefixes", "SparsePrefix", f"lengths in [1, {d}] (the width of the code)", bad[0])
 
-    def measure(self, d: int, default: Any) -> PrefixWeights:
+    def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
         """Weigh the listed prefixes."""
         listed = self.prefixes if isinstance(self.prefixes, Mapping) else dict.fromkeys(self.prefixes, 1.0)
         return resolve_omega({int(k): weight for k, weight in listed.items()}, d, "SparsePrefix")
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix the order at the listed lengths."""
-        return tuple(self.measure(d, None).support.tolist())
+        return tuple(self.prefix_weights(d, None).support.tolist())

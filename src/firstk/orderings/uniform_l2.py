@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Residual, View
+from firstk.orderings._hooks import Hooks
 from firstk.orderings._weights import weighted_squares
 
 
@@ -25,10 +25,12 @@ class UniformL2(Hooks):
 
     name: ClassVar[str] = "uniform_l2"
     residual: ClassVar[Residual] = "none"
-    traits: ClassVar[frozenset[str]] = frozenset({"weights", "scale", "linear"})
+    acts_on_weights: ClassVar[bool] = True
+    penalizes_scale: ClassVar[bool] = True
+    needs_linear_encoder: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Refuse a penalty that is not positive."""
+        """Raise an error for a penalty that is not positive."""
         if not is_real(self.lam) or self.lam <= 0:
             raise bad_parameter("lam", "UniformL2", "a positive number", self.lam)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Residual
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import View
-from firstk.orderings._hooks import Hooks, Residual
+from firstk.contracts import Residual, View
+from firstk.orderings._hooks import Hooks, check_flag
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,10 @@ class Variational(Hooks):
 
     name: ClassVar[str] = "variational"
     residual: ClassVar[Residual] = "permutation"
-    traits: ClassVar[frozenset[str]] = frozenset({"weights", "scale", "linear", "decoder"})
+    acts_on_weights: ClassVar[bool] = True
+    penalizes_scale: ClassVar[bool] = True
+    needs_linear_encoder: ClassVar[bool] = True
+    needs_decoder: ClassVar[bool] = True
 
     @property
     def estimator(self) -> str:
@@ -43,9 +46,10 @@ class Variational(Hooks):
         return "sampled" if self.sampled else "exact"
 
     def check(self, d: int) -> None:
-        """Refuse a noise that is not positive."""
+        """Raise an error for a noise that is not positive."""
         if not is_real(self.noise) or self.noise <= 0:
             raise bad_parameter("noise", "Variational", "a positive number", self.noise)
+        check_flag(self.sampled, "sampled", "Variational")
 
     def extras(self, d: int) -> dict[str, np.ndarray]:
         """Start with D = I: log variances of zero."""

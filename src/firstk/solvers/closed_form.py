@@ -14,8 +14,9 @@ import numpy as np
 
 from firstk._base.checks import check_choice
 from firstk._base.linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
-from firstk.contracts import Pencil, Solution
-from firstk.exceptions import InvalidInputError, RankWarning
+from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Solution
+from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
 
 NO_SIGNAL = (
     "every column is constant, or what was asked for is unrelated to the data. Check the columns and the labels."
@@ -36,44 +37,84 @@ class ClosedForm:
 
     name: ClassVar[str] = "closed_form"
     trains: ClassVar[bool] = False
+    shows_coordinates: ClassVar[bool] = False
 
     def check(self) -> None:
-        """Refuse a precision that does not exist."""
+        """Raise an error for a precision that does not exist."""
         check_choice(self.precision, ("auto", "float64"), "precision", "ClosedForm")
 
-    def solve(self, pencil: Pencil, n_components: int | None, eps: float) -> Solution:
-        """Return the first `n_components` axes of the pencil; None takes those that carry signal.
+    def check_combination(self, objective: Objective, ordering: Ordering, network: object) -> None:
+        """Raise an error where no pencil has the answer: a network, or an objective or ordering that is trained."""
+        if network != "linear":
+            raise IllegalCombinationError(
+                f"network={network!r} with solver 'closed_form'",
+                "closed forms exist for linear encoders only",
+                "network='linear', or solver='gradient'",
+            )
+        if not objective.exact or not ordering.has_closed_form:
+            what = f"objective '{objective.name}'" if not objective.exact else f"ordering '{ordering.name}'"
+            raise IllegalCombinationError(
+                f"{what} with solver 'closed_form'", "no pencil has it as its answer", "solver='gradient' or 'auto'"
+            )
 
-        Parameters
-        ----------
-        pencil : Pencil
-        n_components : int or None
-        eps : float
-            Precision of the products behind the pencil.
+    def check_streamable(self, objective: Objective, ordering: Ordering, network: object, what: str) -> None:
+        """Accept: statistics are all that a pencil needs."""
 
-        Returns
-        -------
-        Solution
-            Axes orthonormal in N (as they stand when N is the identity), gamma descending, signs by rule.
-        """
-        R, U, gamma = _diagonalised(pencil, eps)
-        tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
-        pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
-        available = pinned if R is None else R.shape[1]
-        d = _chosen_width(n_components, pinned, available)
-        vectors = U if R is None else R @ U
-        if d > pinned:
-            assert R is not None
-            assert pencil.N is not None
-            lowering = gamma < -tolerance
-            if np.any(lowering):
-                _warn_indefinite(pinned)
-            raising = np.arange(len(gamma)) < pinned
-            free = _indifferent(pencil.N, R, vectors[:, raising | lowering])
-            vectors = np.hstack([vectors[:, raising], free, vectors[:, lowering]])
-            gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
-        components = np.ascontiguousarray(vectors[:, :d].T)
-        return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
+    def solve(self, request: FitRequest) -> FittedEncoder:
+        """Return the encoder whose rows are the axes of the request's pencil."""
+        objective, solution = request.objective, pencil_axes(request)
+        return FittedEncoder(
+            components=solution.components,
+            spectrum=solution.spectrum,
+            mean=request.mean,
+            query_mean=request.query_mean,
+            decoder=objective.decoder(request.statistics, solution.components),
+            head=objective.head(request.statistics, solution.components),
+            normalized=objective.conventions.normalized,
+            pinned=solution.pinned,
+        )
+
+
+def pencil_axes(request: FitRequest) -> Solution:
+    """Return the axes of the request's pencil, with the ordering checked against the width found."""
+    solution = solve_pencil(request.pencil, request.n_components, request.statistics.moments.eps)
+    request.ordering.check(len(solution.components))
+    return solution
+
+
+def solve_pencil(pencil: Pencil, n_components: int | None, eps: float) -> Solution:
+    """Return the first `n_components` axes of the pencil; None takes those that carry signal.
+
+    Parameters
+    ----------
+    pencil : Pencil
+    n_components : int or None
+    eps : float
+        Precision of the products behind the pencil.
+
+    Returns
+    -------
+    Solution
+        Axes orthonormal in N (as they stand when N is the identity), gamma descending, signs by rule.
+    """
+    R, U, gamma = _diagonalised(pencil, eps)
+    tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
+    pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
+    available = pinned if R is None else R.shape[1]
+    d = _chosen_width(n_components, pinned, available)
+    vectors = U if R is None else R @ U
+    if d > pinned:
+        assert R is not None
+        assert pencil.N is not None
+        lowering = gamma < -tolerance
+        if np.any(lowering):
+            _warn_indefinite(pinned)
+        raising = np.arange(len(gamma)) < pinned
+        free = _indifferent(pencil.N, R, vectors[:, raising | lowering])
+        vectors = np.hstack([vectors[:, raising], free, vectors[:, lowering]])
+        gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
+    components = np.ascontiguousarray(vectors[:, :d].T)
+    return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
 
 
 def _diagonalised(pencil: Pencil, eps: float) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:

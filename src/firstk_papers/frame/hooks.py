@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -45,7 +45,9 @@ def step_view(
 ) -> View:
     """Return what an ordering's hooks see, for tensors B (d, p), A (p, d) and the scatter St."""
     encoder = SimpleNamespace(C=B, weight=B)
-    return View(SimpleNamespace(encoder=encoder, decoder=A, extras=extras or {}), code, St, None)
+    return View(
+        SimpleNamespace(encoder=encoder, decoder=A, extras=extras or {}), code, cast("Tensor | None", St), None
+    )  # a Diagonal multiplies as a tensor does
 
 
 class Weights(NamedTuple):
@@ -57,5 +59,5 @@ class Weights(NamedTuple):
 
 def prefix_weights(ordering: Ordering, d: int) -> Weights:
     """Return the weights that an ordering gives the prefixes; uniform ones where it leaves them to the objective."""
-    weights = ordering.measure(d, "uniform")
+    weights = ordering.prefix_weights(d, "uniform")
     return Weights(weights.omega, weights.cum)

@@ -105,7 +105,7 @@ def test_training_is_adam_on_the_loss_of_the_paper(data, method):
     cell = MSE | ADAM | {"method": method, "prefixes": [2, 4, 6], "alpha": 0.5}
     best = recovery_fits.reference(data, "mse", 6)
     ordering = recovery_fits.ordering_of(cell)
-    losses = recovery_fits.Losses(data, cell, best, ordering.measure(6, "uniform").omega)
+    losses = recovery_fits.Losses(data, cell, best, ordering.prefix_weights(6, "uniform").omega)
     solver = recovery_fits.solver_of(cell, losses)
     found = PrefixEncoder(6, ordering=ordering, solver=solver, init="random", random_state=0).fit(data.X)
 

@@ -84,7 +84,7 @@ def check_codes(z: object, owner: str, name: str = "z", *, width: int | None = N
 
 
 def check_rows(a: Tensor, b: Tensor, name_a: str, name_b: str, owner: str) -> None:
-    """Refuse two tensors whose numbers of rows differ."""
+    """Raise an error for two tensors whose numbers of rows differ."""
     if len(a) != len(b):
         raise InvalidInputError(
             f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
@@ -109,8 +109,8 @@ def check_estimator(estimator: str, owner: str) -> bool:
     return check_choice(estimator, ESTIMATORS, "estimator", owner) == "sampled"
 
 
-def refuse_sampled(estimator: str, owner: str, why: str) -> None:
-    """Refuse estimator="sampled" for a loss that is not a sum over rows."""
+def check_not_sampled(estimator: str, owner: str, why: str) -> None:
+    """Raise an error for estimator="sampled", for a loss that is not a sum over rows."""
     if check_estimator(estimator, owner):
         raise IllegalCombinationError(f"{owner} with estimator='sampled'", why, "estimator='exact'")
 

@@ -59,7 +59,7 @@ def prefix_cosines(a: Tensor, b: Tensor) -> Tensor:
 
 
 def check_scored(left: Tensor, right: Tensor, scores: Tensor, owner: str) -> tuple[Tensor, ...]:
-    """Return both sides and their scores in the working dtype, refusing what does not fit together."""
+    """Return both sides and their scores in the working dtype; raise an error for what does not fit together."""
     check_codes(left, owner, "left")
     check_codes(right, owner, "right", width=left.shape[1])
     check_rows(left, right, "left", "right", owner)

@@ -18,10 +18,10 @@ from firstk.exceptions import InvalidInputError
 from firstk.losses.functional._inputs import (
     as_tensor,
     check_codes,
+    check_not_sampled,
     check_rows,
     full_precision,
     promoted,
-    refuse_sampled,
     untraced,
     weights_of,
 )
@@ -142,10 +142,10 @@ def fisher(
         eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproduction only: scaling B up removes
         it, so the loss has no minimiser.
     estimator : "exact"
-        "sampled" is refused: the ratio trace is not a sum over rows.
+        "sampled" raises an error: the ratio trace is not a sum over rows.
     """
     owner = "fisher"
-    refuse_sampled(estimator, owner, _WHY_NOT_SAMPLED)
+    check_not_sampled(estimator, owner, _WHY_NOT_SAMPLED)
     B, Sw, Sb = _checked(components, Sw, Sb, owner)
     a = 0.0 if shrinkage is None else check_fraction(shrinkage, "shrinkage", owner)
     eps = check_non_negative(code_eps, "code_eps", owner)
@@ -215,7 +215,7 @@ def fisher_from_codes(
         Sw + Sb, prefix k is at least -k. For linear codes both have the same axes.
     """
     owner = "fisher_from_codes"
-    refuse_sampled(estimator, owner, _WHY_NOT_SAMPLED)
+    check_not_sampled(estimator, owner, _WHY_NOT_SAMPLED)
     check_choice(against, ("within", "total"), "against", owner)
     with full_precision(z.device):
         A, M = _code_scatters(z, labels, code_eps, owner)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from firstk._base.checks import bad_parameter
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
-from firstk.losses.functional._inputs import check_codes, check_rows, refuse_sampled, weights_of
+from firstk.losses.functional._inputs import check_codes, check_not_sampled, check_rows, weights_of
 
 _OWNER = "cross_entropy_free_heads"
 
@@ -54,12 +54,12 @@ def cross_entropy_free_heads(
     omega : as in `cross_entropy`
         Restricted to the prefixes that have a head, and divided by its sum there.
     estimator : "exact"
-        "sampled" is refused: a row trains only the head of the prefix it drew.
+        "sampled" raises an error: a row trains only the head of the prefix it drew.
     **options
         Passed to `torch.nn.functional.cross_entropy`.
     """
     why = "heads share nothing, so one pass would train only the heads that were drawn, each on few rows"
-    refuse_sampled(estimator, _OWNER, why)
+    check_not_sampled(estimator, _OWNER, why)
     check_codes(z, _OWNER)
     found = check_heads(heads, z.shape[1], _OWNER)
     full = weights_of(omega, z.shape[1], _OWNER).omega

@@ -22,10 +22,10 @@ from firstk.exceptions import InvalidInputError
 from firstk.losses.functional._inputs import (
     check_codes,
     check_estimator,
+    check_not_sampled,
     check_rows,
     full_precision,
     promoted,
-    refuse_sampled,
     scaled,
     untraced,
     weights_of,
@@ -257,10 +257,10 @@ def reconstruction_from_moments(
         Decoder A.
     omega : as in `cross_entropy`
     estimator : "exact"
-        "sampled" is refused: moments have no rows to draw for.
+        "sampled" raises an error: moments have no rows to draw for.
     """
     owner = "reconstruction_from_moments"
-    refuse_sampled(estimator, owner, "moments have no rows for which a prefix could be drawn")
+    check_not_sampled(estimator, owner, "moments have no rows for which a prefix could be drawn")
     St, B, A = _checked_moments(St, components, decoder, owner)
     tables = _tables(weights_of(omega, len(B), owner), B.dtype, B.device)
     with full_precision(B.device):

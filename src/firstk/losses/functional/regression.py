@@ -16,10 +16,10 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.functional._inputs import (
     as_tensor,
     check_codes,
+    check_not_sampled,
     check_rows,
     full_precision,
     promoted,
-    refuse_sampled,
     untraced,
     weights_of,
 )
@@ -128,10 +128,10 @@ def regression_free_head(
     targets : Tensor of shape (n, q) or (n,)
     omega : as in `cross_entropy`
     estimator : "exact"
-        "sampled" is refused: the best head of a prefix depends on all rows at once.
+        "sampled" raises an error: the best head of a prefix depends on all rows at once.
     """
     owner = "regression_free_head"
-    refuse_sampled(estimator, owner, _WHY_NOT_SAMPLED)
+    check_not_sampled(estimator, owner, _WHY_NOT_SAMPLED)
     dtype = promoted(z)[0].dtype
     with full_precision(z.device):
         z, y = _centred(z, targets, owner)

@@ -30,20 +30,20 @@ class Plan:
 
     def deterministic(self, task: Task) -> bool:
         """Tell whether every step sees the same loss."""
-        return self.batch_size is None and task.measure.estimator == "exact" and task.weight is None
+        return self.batch_size is None and task.prefix_sum.estimator == "exact" and task.weight is None
 
 
 def settled(task: Task, settings: Gradient) -> Plan:
-    """Settle every "auto" of the solver for this task, and refuse what cannot be."""
-    plain = "plain" in task.ordering.traits
+    """Settle every "auto" of the solver for this task, and raise an error for what cannot be."""
+    plain = task.ordering.needs_plain_gradient
     full = task.moments or settings.batch_size == "full"
     can_precondition = task.moments and task.free_coordinates and settings.optimizer in ("auto", "sgd")
     precondition = can_precondition if settings.precondition == "auto" else bool(settings.precondition)
     optimizer = settings.optimizer
     linear = task.model.linear
-    decay = task.half.weight_decay if linear and not full else 0.0
+    decay = task.training_loss.weight_decay if linear and not full else 0.0
     if optimizer == "auto":
-        smooth = task.moments and "codes" not in task.ordering.traits
+        smooth = task.moments and not task.ordering.acts_on_codes
         optimizer = "sgd" if plain or precondition else "lbfgs" if smooth else "adamw" if decay else "adam"
     _check_legal(task, optimizer, precondition, can_precondition, full)
     defaults: dict[str, Any] = {
@@ -53,7 +53,7 @@ def settled(task: Task, settings: Gradient) -> Plan:
         "momentum": 0.98 if precondition else 0.9,
         "schedule": "constant" if precondition or plain or optimizer == "lbfgs" else "cosine",
         "patience": None if linear else 5,
-        "batch_size": task.half.batch_size if linear else 128,
+        "batch_size": task.training_loss.batch_size if linear else 128,
     }
     own = {name: getattr(settings, name) for name in defaults}
     own = {name: defaults[name] if value == "auto" else value for name, value in own.items()}
@@ -75,13 +75,13 @@ def _epochs(task: Task, optimizer: str, precondition: bool, batch_size: int | No
     """Return passes over the rows, more of them where rows are few: a run needs some number of steps whatever n is."""
     if batch_size is None:
         return 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # a step of L-BFGS is twenty
-    fewest = -(-task.half.steps // max(1, task.n // batch_size))
-    return max(task.half.epochs if task.model.linear else 20, fewest)
+    fewest = -(-task.training_loss.steps // max(1, task.n // batch_size))
+    return max(task.training_loss.epochs if task.model.linear else 20, fewest)
 
 
 def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool, full: bool) -> None:
     name = task.ordering.name
-    if "plain" in task.ordering.traits and optimizer != "sgd":
+    if task.ordering.needs_plain_gradient and optimizer != "sgd":
         raise IllegalCombinationError(
             f"ordering '{name}' with optimizer '{optimizer}'",
             "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing",
@@ -93,7 +93,7 @@ def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool,
             "curvature is known for full batches on moments under 'sgd', where the ordering leaves coordinates free",
             "precondition='auto'",
         )
-    if optimizer == "lbfgs" and (not full or task.measure.estimator != "exact"):
+    if optimizer == "lbfgs" and (not full or task.prefix_sum.estimator != "exact"):
         raise IllegalCombinationError(
             f"optimizer 'lbfgs' with ordering '{name}' on batches or drawn prefixes",
             "its curvature estimate needs the same loss at every step",
@@ -112,4 +112,4 @@ def _learning_rate(task: Task, optimizer: str, precondition: bool) -> float:
             return 0.05
         # A loss at 1/n has curvature near 4 sigma_1^2; a fifth of what that allows leaves room for momentum.
         return 0.05 / float(torch.linalg.eigvalsh(task.gram)[-1])
-    return task.half.learning_rate if task.model.linear else 1e-3
+    return task.training_loss.learning_rate if task.model.linear else 1e-3

@@ -28,6 +28,8 @@ from firstk.solvers.gradient.task import Task
 # A loss this many times its first size has left for good.
 _DIVERGED = 1e6
 _WINDOW = 50
+# What checkpoints and saved models record where there is no reason to stop but that all epochs are done.
+_COMPLETED = "done"
 
 
 @dataclass
@@ -36,7 +38,7 @@ class Outcome:
 
     trace: list[dict[str, float]]
     epochs: int
-    ended: str
+    stop_reason: str
     plan: Plan
 
 
@@ -52,14 +54,14 @@ class _Progress:
     kept: dict[str, Tensor] | None = None
     recent: list[float] = field(default_factory=list)
     trace: list[dict[str, float]] = field(default_factory=list)
-    ended: str = "done"
+    stop_reason: str | None = None
 
 
 def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Outcome:
     """Train `task.model` in place and return what happened."""
     plan = settled(task, settings)
-    seeded = global_seed(seed + task.ranks.rank) if _draws_globally(task) else nullcontext()
-    with seeded, interruptible() as interrupted, task.ranks.normalizing(task.model):
+    seeded = global_seed(seed + task.processes.rank) if _draws_globally(task) else nullcontext()
+    with seeded, interruptible() as interrupted, task.processes.normalizing(task.model):
         return _Run(task, plan, settings, seed, interrupted).go(progress)
 
 
@@ -69,12 +71,12 @@ class _Run:
     def __init__(self, task: Task, plan: Plan, settings: Gradient, seed: int, interrupted: threading.Event):
         self.task, self.plan, self.settings, self.interrupted = task, plan, settings, interrupted
         self.optimizer = _optimizer(plan, list(task.model.parameters()))
-        self.generator = task.measure.generator
+        self.generator = task.prefix_sum.generator
         self.deterministic = plan.deterministic(task)
         self.at = _Progress()
         self.began = time.perf_counter()
         self.mark = ""
-        task.ranks.broadcast_parameters(task.model)
+        task.processes.broadcast_parameters(task.model)
         if settings.checkpoint is not None:
             self.mark = _mark(task, plan, seed)
         if settings.resume:
@@ -84,24 +86,24 @@ class _Run:
         """Run to the end, and leave the best state in the model."""
         self.task.model.train()
         with _bar(progress, self.plan, self.at.epoch) as bar:
-            while self.at.epoch < self.plan.epochs and self.at.ended == "done":
+            while self.at.epoch < self.plan.epochs and self.at.stop_reason is None:
                 loss = self._epoch()
                 self._note(loss)
                 bar.set_postfix_str(f"loss {loss:.6g}")
                 bar.update()
-                self.at.ended = self._verdict(loss)
+                self.at.stop_reason = self._stop_reason(loss)
                 self._keep()
         if self.at.kept is not None:
             self.task.model.load_state_dict(self.at.kept)
         self.task.model.eval()
-        if self.at.ended == "interrupted":
+        if self.at.stop_reason == "interrupted":
             warnings.warn(
                 f"Training was interrupted at epoch {self.at.epoch} of {self.plan.epochs}; "
                 "the best state so far is kept.",
                 TrainingWarning,
                 stacklevel=2,
             )
-        return Outcome(self.at.trace, self.at.epoch, self.at.ended, self.plan)
+        return Outcome(self.at.trace, self.at.epoch, self.at.stop_reason or _COMPLETED, self.plan)
 
     # -- one epoch: a pass over batches, or one full-batch step ------------------------------------------------
 
@@ -115,7 +117,7 @@ class _Run:
         if before is not None and loss < self.at.best:
             self.at.best, self.at.kept = loss, before
         elif self.task.held:
-            self._judge(self.task.held_loss())
+            self._validate(self.task.held_loss())
         self.at.epoch += 1
         return loss
 
@@ -144,26 +146,26 @@ class _Run:
         def closure() -> Tensor:
             self.optimizer.zero_grad()
             code = self.task.encode(part.rows)
-            view = self.task.view(code, part.measure)
+            view = self.task.view(code, part.prefix_sum)
             view.code = self.task.ordering.perturb(view)
             loss = self.task.loss(view.code, part) + self.task.penalty(view, part)
             loss.backward()
-            self.task.ranks.sum_gradients(list(self.task.model.parameters()))
+            self.task.processes.sum_gradients(list(self.task.model.parameters()))
             self.task.ordering.correct(view)
             self._shape_gradients()
-            return self.task.ranks.sum(loss.detach())
+            return self.task.processes.sum(loss.detach())
 
         # torch types step for closures that return floats.
         loss = float(self.optimizer.step(closure))  # type: ignore[arg-type]
         self.task.ordering.retract(self.task.view(None))
         if self.plan.precondition:
-            self.task.half.regauge(self.task.model)
+            self.task.training_loss.regauge(self.task.model)
         self.at.step += 1
         return loss
 
     def _shape_gradients(self) -> None:
         if self.plan.precondition:
-            self.task.half.precondition(self.task.model, self.task.measure)
+            self.task.training_loss.precondition(self.task.model, self.task.prefix_sum)
         for part in self.task.model.parameters():
             if part.grad is not None and not part.grad.is_contiguous():
                 part.grad = part.grad.contiguous()
@@ -178,17 +180,17 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
-    # -- judging -----------------------------------------------------------------------------------------------
+    # -- validation --------------------------------------------------------------------------------------------
 
-    def _judge(self, held: float) -> None:
+    def _validate(self, held: float) -> None:
         if held < self.at.best:
             self.at.best, self.at.kept, self.at.waiting = held, _copied(self.task.model), 0
         else:
             self.at.waiting += 1
 
-    def _verdict(self, loss: float) -> str:
-        """Say how the run ends after this epoch, or "done" to go on."""
-        if self.task.ranks.any(self.interrupted.is_set()):
+    def _stop_reason(self, loss: float) -> str | None:
+        """Return why the run stops after this epoch; None to go on."""
+        if self.task.processes.any(self.interrupted.is_set()):
             return "interrupted"
         if self.plan.patience is not None and self.at.waiting >= self.plan.patience:
             return "no better validation loss"
@@ -198,7 +200,7 @@ class _Run:
             moved = max(self.at.recent) - min(self.at.recent)
             if len(self.at.recent) > window and moved <= self.plan.tolerance * max(abs(loss), 1e-300):
                 return "converged"
-        return "done"
+        return None
 
     def _check_finite(self, loss: float, first: float) -> None:
         if math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(first), 1.0):
@@ -225,26 +227,27 @@ class _Run:
     # -- checkpoints -------------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Write a checkpoint where one is due: after the trace and the verdict of an epoch, which belong to it."""
+        """Write a checkpoint where one is due: after the trace and the stop reason of an epoch, which belong to it."""
         every = self.settings.checkpoint_every if self.plan.batch_size is None else 1
         if self.settings.checkpoint is not None and self.at.epoch % every == 0:
             self._save()
 
     def _save(self) -> None:
+        at = dict(vars(self.at))
         state = {
-            "at": dict(self.at.__dict__),
+            "at": at | {"ended": at.pop("stop_reason") or _COMPLETED},
             "model": self.task.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "generator": self.generator.get_state(),
-            "global": self.task.ranks.all_gather(torch.get_rng_state()),
+            "global": self.task.processes.all_gather(torch.get_rng_state()),
         }
-        if not self.task.ranks.rank:
+        if not self.task.processes.rank:
             _checkpoint.write(self.settings.checkpoint, state, self.mark)  # type: ignore[arg-type]
 
     def _restore(self) -> None:
-        ranks, folder = self.task.ranks, self.settings.checkpoint
+        processes, folder = self.task.processes, self.settings.checkpoint
         assert folder is not None
-        state = ranks.broadcast_object(None if ranks.rank else _checkpoint.read(folder, self.mark))
+        state = processes.broadcast_object(None if processes.rank else _checkpoint.read(folder, self.mark))
         if state is None:
             return
         try:
@@ -253,16 +256,16 @@ class _Run:
             raise _checkpoint.misfit(folder, error) from None
 
     def _adopt(self, state: dict[str, Any]) -> None:
-        ranks = self.task.ranks
-        self.at = _Progress(**state["at"])
-        if self.at.ended == "interrupted":
-            self.at.ended = "done"
+        processes = self.task.processes
+        at = dict(state["at"])
+        ended = at.pop("ended")
+        self.at = _Progress(stop_reason=None if ended in (_COMPLETED, "interrupted") else ended, **at)
         self.task.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
-        # A state of another number of ranks is of no use: dropout then goes on with other draws.
-        if _draws_globally(self.task) and len(state["global"]) == ranks.size:
-            torch.set_rng_state(state["global"][ranks.rank])
+        # A state of another number of processes is of no use: dropout then goes on with other draws.
+        if _draws_globally(self.task) and len(state["global"]) == processes.size:
+            torch.set_rng_state(state["global"][processes.rank])
 
 
 def _draws_globally(task: Task) -> bool:
@@ -272,8 +275,8 @@ def _draws_globally(task: Task) -> bool:
 
 def _mark(task: Task, plan: Plan, seed: int) -> str:
     """Return what tells this run from others; where several processes share it, whatever their number."""
-    settings = (plan, task.ordering, task.half.__class__.__name__)
-    if task.ranks.size > 1 or task.data:
+    settings = (plan, task.ordering, task.training_loss.__class__.__name__)
+    if task.processes.size > 1 or task.data:
         return _checkpoint.fingerprint((*settings, task.data, task.n), seed, {})
     given = {**task.rows, **task.model.state_dict()} | ({} if task.gram is None else {"gram": task.gram})
     return _checkpoint.fingerprint(settings, seed, given)

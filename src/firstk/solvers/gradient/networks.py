@@ -104,7 +104,7 @@ class Model(nn.Module):
         own: tuple[Tensor, Tensor] | None = None,
     ):
         super().__init__()
-        self.encoder = encoder
+        self.encoder: Any = encoder  # with `C`, `R`, `weight` and `centre` when it is a LinearEncoder
         self.decoder = None if decoder is None else nn.Parameter(decoder.clone(memory_format=torch.contiguous_format))
         self.bias = None if bias is None else nn.Parameter(bias.clone())
         # Heads of short prefixes that they share with none, as `firstk.encoder.head.Head` has them.
@@ -119,7 +119,7 @@ class Model(nn.Module):
 
 
 def exported(encoder: nn.Module, p: int) -> Any:
-    """Return a trained network: numpy layers where it is an MLP of ours, else the module itself."""
+    """Return a trained network in the form that is saved: numpy layers for an `MLP`, else the module itself."""
     if isinstance(encoder, nn.Sequential) and all(isinstance(part, _OURS) for part in encoder):
         return _folded(encoder)
     return TorchNetwork(encoder, p)
@@ -147,7 +147,7 @@ def _folded(net: nn.Sequential) -> TrainedMLP:
 
 
 def check_width(encoder: nn.Module, x: Tensor, d: int | None) -> int:
-    """Return the width of a module's code, refusing one that is not (n, d)."""
+    """Return the width of a module's code; raise an error where the code is not (n, d)."""
     was, _ = encoder.training, encoder.eval()
     try:
         with torch.no_grad():

@@ -1,55 +1,62 @@
-"""Training by several processes at once, each with rows of its own: what a loss and a loop ask of the others.
+"""The interface of training by several processes, each with rows of its own, as a single process has it.
 
-A *rank* is one of the processes. Rows have numbers over all ranks, and a batch is a list of such numbers, the same on
-every rank: each takes the rows it has. What a rank contributes to the loss is its share, and the shares add up to the
-loss of the batch. `SingleProcess` is the answer of a process that has no others; the other is in
-`firstk.integrations.distributed`.
+Rows have numbers over all processes, and a batch is a list of such numbers, the same in every process: each takes the
+rows it has. What a process contributes to the loss is its share, and the shares add up to the loss of the batch.
+Several processes are in `firstk.integrations.distributed`.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
+
+from firstk.moments.statistics import Statistics
+
+T = TypeVar("T")
 
 
 class SingleProcess:
     """One process that has all the rows."""
 
-    rank = 0
-    size = 1
+    rank: int = 0
+    size: int = 1
 
     def all_gather_rows(self, part: Tensor) -> Tensor:
-        """Return the rows of all ranks, one after the other; gradients go back to the rank that each row came from."""
+        """Return the rows of all processes, one after the other; gradients go back to where each row came from."""
         return part
 
     def before(self, rows: int) -> int:
-        """Return how many rows the ranks before this one have in a batch."""
+        """Return how many rows the processes before this one have in a batch."""
         return 0
 
     def sum(self, value: Tensor) -> Tensor:
-        """Return the sum of a tensor over ranks, without gradient."""
+        """Return the sum of a tensor over processes, without gradient."""
         return value
 
-    def sum_gradients(self, parameters: list[Any]) -> None:
-        """Add up the gradients over ranks, in place."""
+    def sum_gradients(self, parameters: list[nn.Parameter]) -> None:
+        """Add up the gradients over processes, in place."""
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is up on any rank."""
+        """Tell whether the flag is up in any process."""
         return flag
 
     def all_gather(self, part: Tensor) -> list[Tensor]:
-        """Return a tensor of each rank, of any length, without gradient."""
+        """Return a tensor of each process, of any length, without gradient."""
         return [part]
 
-    def broadcast_parameters(self, model: Any) -> None:
-        """Give every rank the parameters of the first."""
+    def broadcast_parameters(self, model: nn.Module) -> None:
+        """Give every process the parameters of the first."""
 
-    def broadcast_object(self, thing: Any) -> Any:
-        """Return what the first rank has."""
+    def broadcast_object(self, thing: T) -> T:
+        """Return what the first process has."""
         return thing
 
-    def normalizing(self, model: Any) -> AbstractContextManager[Any]:
-        """Let batch normalization see the rows of all ranks while training."""
+    def merged(self, statistics: Statistics) -> Statistics:
+        """Return the statistics of the rows of all processes."""
+        return statistics
+
+    def normalizing(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Let batch normalization see the rows of all processes while training."""
         return nullcontext()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from firstk._base.checks import bad_parameter, check_choice, is_int, is_real
+from firstk._base.checks import bad_parameter, check_choice, is_int, is_real, require
+from firstk._base.json_records import settings_of
+from firstk.contracts import FitRequest, Objective, Ordering
+from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk.solvers.gradient.loop import Outcome
+    from firstk.solvers.gradient.task import Task
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "sgd")
 
@@ -49,7 +57,7 @@ class Gradient:
     dtype : {"auto", "float32", "float64"}
         "auto": float64 on moments, float32 on rows.
     tolerance : float
-        A full-batch run stops when the loss has moved by less than this share over fifty steps.
+        A full-batch run stops when the loss has moved by less than this share over fifty steps; a negative one: never.
     trace_every : int or "auto"
         Steps (epochs, with batches) between entries of ``trace_``; "auto": 10 steps, with batches every epoch.
     watch : callable, optional
@@ -59,7 +67,7 @@ class Gradient:
         Bring what was learned into the canonical form (docs/theory.md, section 2). False keeps axes, decoder and head
         as training left them, up to signs: for studies of training itself.
     checkpoint : path, optional
-        Folder for a checkpoint, written whole or not at all.
+        Folder for a checkpoint, replaced by an atomic write.
     checkpoint_every : int
         Steps (epochs, with batches) between checkpoints.
     resume : bool
@@ -90,9 +98,15 @@ class Gradient:
 
     name: ClassVar[str] = "gradient"
     trains: ClassVar[bool] = True
+    precision: ClassVar[str] = "auto"
+
+    @property
+    def shows_coordinates(self) -> bool:
+        """Whether weights are watched, in the coordinates of the data."""
+        return self.watch is not None
 
     def check(self) -> None:
-        """Refuse settings that mean nothing."""
+        """Raise an error for settings that are out of range."""
         owner = "Gradient"
         check_choice(self.optimizer, ("auto", *OPTIMIZERS), "optimizer", owner)
         check_choice(self.schedule, ("auto", "constant", "cosine"), "schedule", owner)
@@ -117,6 +131,10 @@ class Gradient:
             value = getattr(self, name)
             if value != "auto" and not (is_real(value) and 0 <= value < 1):
                 raise bad_parameter(name, owner, "a number in [0, 1) or 'auto'", value)
+        if not is_real(self.tolerance):
+            raise bad_parameter("tolerance", owner, "a number", self.tolerance)
+        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, os.PathLike)):
+            raise bad_parameter("checkpoint", owner, "a path or None", self.checkpoint)
         if self.clip is not None and not (is_real(self.clip) and self.clip > 0):
             raise bad_parameter("clip", owner, "a positive number or None", self.clip)
         if self.resume and self.checkpoint is None:
@@ -134,7 +152,52 @@ class Gradient:
                 "batch_size='full', or optimizer='adam'",
             )
 
-    def train(self, task: Any, seed: int, progress: bool = False) -> Any:
+    def check_combination(self, objective: Objective, ordering: Ordering, network: object) -> None:
+        """Raise an error where the ordering's hooks are not defined for the objective or the network."""
+        pair = f"objective '{objective.name}' with ordering '{ordering.name}'"
+        if ordering.needs_linear_encoder and network != "linear":
+            raise IllegalCombinationError(
+                f"ordering '{ordering.name}' with a nonlinear network",
+                "it acts on the rows of an encoder that is a matrix",
+                "network='linear', or ordering='full_prefix'",
+            )
+        if ordering.needs_decoder and objective.conventions.scaling != "orthonormal":
+            raise IllegalCombinationError(
+                pair, "it is defined for a decoder that rebuilds the vectors", "objective='reconstruction'"
+            )
+        if ordering.penalizes_scale and objective.scale_free:
+            raise IllegalCombinationError(
+                pair,
+                "the objective is blind to the scale of the code, so the penalty is lowered by shrinking it to nothing",
+                "ordering='full_prefix'; for the baselines of full-prefix learning, Fisher(code_eps=1e-4)",
+            )
+
+    def check_streamable(self, objective: Objective, ordering: Ordering, network: object, what: str) -> None:
+        """Raise an error where training needs the rows themselves."""
+        require("torch", "torch", "Training by gradient")
+        from firstk.solvers.gradient.build import check_streamable
+
+        check_streamable(self, objective, ordering, network, what)
+
+    def solve(self, request: FitRequest) -> FittedEncoder:
+        """Train from the axes of the request's pencil, or from where `init` says."""
+        require("torch", "torch", "Training by gradient")
+        from firstk.solvers.gradient.build import build, with_axes
+        from firstk.solvers.gradient.finish import fitted
+
+        request = with_axes(request)
+        task = build(request, self)
+        outcome = self.train(task, request.seed, request.verbose)
+        request.statistics.derived["trace"] = outcome.trace
+        config = {
+            "solver_settings": settings_of(outcome.plan),
+            "estimator": task.prefix_sum.estimator,
+            "ended": outcome.stop_reason,
+            "epochs": outcome.epochs,
+        }
+        return fitted(request, self, task, config)
+
+    def train(self, task: Task, seed: int, progress: bool = False) -> Outcome:
         """Train what a task describes, and return what happened; see `firstk.solvers.gradient.loop`."""
         from firstk.solvers.gradient.loop import run
 

@@ -1,4 +1,4 @@
-"""What the training loop is given: a model, a loss, an ordering and rows or moments. It asks no names."""
+"""One training problem as the loop sees it: a model, a loss, an ordering, and rows or moments."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from firstk.contracts import View
+from firstk.contracts import Ordering, View
 from firstk.losses.functional.draws import Stratum
+from firstk.solvers.gradient.losses.base import BaseTrainingLoss, PrefixSum
+from firstk.solvers.gradient.networks import Model
+from firstk.solvers.gradient.processes import SingleProcess
 
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of a batch that this process has, and how the sum over them is found."""
+    """The rows of a batch that this process has, and how the sum over prefixes is computed for them."""
 
     rows: dict[str, Tensor]
-    measure: Any
+    prefix_sum: PrefixSum
 
 
 @dataclass
@@ -27,8 +30,8 @@ class Task:
 
     Attributes
     ----------
-    model, half, ordering, measure
-        Network with shared weights; torch half of the objective; hooks; weights of the prefixes.
+    model, training_loss, ordering, prefix_sum
+        Network with shared weights; what is lowered; hooks; weights of the prefixes.
     rows, held : dict of Tensors
         Training and validation rows, by name; empty when moments suffice.
     gram : Tensor of shape (p, p), optional
@@ -50,17 +53,17 @@ class Task:
         Fingerprint of the rows of all processes, for checkpoints of runs that several share.
     """
 
-    model: Any
-    half: Any
-    ordering: Any
-    measure: Any
+    model: Model
+    training_loss: BaseTrainingLoss
+    ordering: Ordering
+    prefix_sum: PrefixSum
     rows: dict[str, Tensor] = field(default_factory=dict)
     held: dict[str, Tensor] = field(default_factory=dict)
     gram: Tensor | None = None
     moments: bool = False
     weight: Tensor | None = None
     free_coordinates: bool = False
-    watched: list[Callable[[Any], dict[str, float]]] = field(default_factory=list)
+    watched: list[Callable[[Model], dict[str, float]]] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
     numbers: Tensor | None = None
     held_numbers: Tensor | None = None
@@ -68,9 +71,9 @@ class Task:
     data: str = ""
 
     @property
-    def ranks(self) -> Any:
+    def processes(self) -> SingleProcess:
         """The processes that train this."""
-        return self.measure.ranks
+        return self.prefix_sum.processes
 
     @property
     def n(self) -> int:
@@ -83,7 +86,7 @@ class Task:
         """Return the rows of a batch that are here; None takes all."""
         if self.numbers is None:
             rows = self.rows if index is None else {name: part[index] for name, part in self.rows.items()}
-            return Part(rows, self.measure)
+            return Part(rows, self.prefix_sum)
         if index is None:
             return Part(self.rows, self._shared(self.numbers, self.counts[0]))
         at = torch.searchsorted(self.numbers, index)
@@ -96,13 +99,13 @@ class Task:
         if self.numbers is None:
             return {name: part[:count] for name, part in self.rows.items()}
         here = int(torch.searchsorted(self.numbers, count))
-        order = torch.cat(self.ranks.all_gather(self.numbers[:here])).argsort()
-        return {name: torch.cat(self.ranks.all_gather(part[:here]))[order] for name, part in self.rows.items()}
+        order = torch.cat(self.processes.all_gather(self.numbers[:here])).argsort()
+        return {name: torch.cat(self.processes.all_gather(part[:here]))[order] for name, part in self.rows.items()}
 
-    def _shared(self, positions: Tensor, total: int) -> Any:
-        """Return the measure of a batch of which the rows at these positions are here."""
-        source = Stratum(self.measure.generator, positions, total)
-        return replace(self.measure, generator=source, share=len(positions) / total)
+    def _shared(self, positions: Tensor, total: int) -> PrefixSum:
+        """Return the prefix sum of a batch of which the rows at these positions are here."""
+        source = Stratum(self.prefix_sum.generator, positions, total)
+        return replace(self.prefix_sum, generator=source, share=len(positions) / total)
 
     def encode(self, batch: dict[str, Tensor]) -> Any:
         """Return the codes of a batch, of both sides where rows are pairs; None where there are no rows."""
@@ -110,35 +113,35 @@ class Task:
             return self.model.encoder(batch["left"]), self.model.encoder(batch["right"])
         return self.model.encoder(batch["input"]) if "input" in batch else None
 
-    def view(self, code: Any, measure: Any = None) -> View:
+    def view(self, code: Any, prefix_sum: PrefixSum | None = None) -> View:
         """Return what hooks see."""
-        measure = self.measure if measure is None else measure
-        view = View(self.model, code, self.gram, measure.generator, self.memory)
-        if measure.share < 1:
-            view.total = lambda mean: self.ranks.sum(mean * measure.share)
+        prefix_sum = self.prefix_sum if prefix_sum is None else prefix_sum
+        view = View(self.model, code, self.gram, prefix_sum.generator, self.memory)
+        if prefix_sum.share < 1:
+            view.total = lambda mean: self.processes.sum(mean * prefix_sum.share)
         return view
 
     def loss(self, code: Any, part: Part) -> Tensor:
         """Return what the rows at hand add to the weighted loss of the prefixes; from moments where possible."""
         if self.moments:
-            value = self.half.moment_loss(self.model, part.measure)
-        elif part.measure.share or not self.half.row_sums:
-            value = self.half.loss(self.model, code, part.rows, part.measure)
+            value = self.training_loss.moment_loss(self.model, part.prefix_sum)
+        elif part.prefix_sum.share or not self.training_loss.row_sums:
+            value = self.training_loss.loss(self.model, code, part.rows, part.prefix_sum)
         else:  # no row of this batch is here, but gradients of the others' rows may pass
             value = code.sum() + sum(parameter.sum() for parameter in self.model.parameters())
-        return value if part.measure.share == 1 else part.measure.share * value
+        return value if part.prefix_sum.share == 1 else part.prefix_sum.share * value
 
-    def penalty(self, view: View, part: Part) -> Any:
+    def penalty(self, view: View, part: Part) -> Tensor | float:
         """Return what the ordering adds to it."""
-        share = part.measure.share
+        share = part.prefix_sum.share
         return share * self.ordering.penalty(view) if share else 0.0
 
     @torch.no_grad()
     def held_loss(self) -> float:
         """Return the loss of the rows held out, every prefix counted exactly."""
         self.model.eval()
-        measure = self.measure if self.held_numbers is None else self._shared(self.held_numbers, self.counts[1])
-        part = Part(self.held, replace(measure, estimator="exact"))
-        value = float(self.ranks.sum(self.loss(self.encode(self.held), part)))
+        prefix_sum = self.prefix_sum if self.held_numbers is None else self._shared(self.held_numbers, self.counts[1])
+        part = Part(self.held, replace(prefix_sum, estimator="exact"))
+        value = float(self.processes.sum(self.loss(self.encode(self.held), part)))
         self.model.train()
         return value

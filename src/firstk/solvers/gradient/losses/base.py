@@ -1,34 +1,60 @@
-"""What the torch halves share: which of the possible things a half can do, and the shape of a step."""
+"""Defaults of a training loss: what it can do, where training starts, and how what was learned is read off."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights
+from firstk.contracts import FitRequest
+from firstk.encoder.head import Head
+from firstk.moments.statistics import Statistics
+from firstk.solvers.gradient.canonical import Code, sorted_form
 from firstk.solvers.gradient.processes import SingleProcess
+
+if TYPE_CHECKING:
+    from firstk.solvers.gradient.networks import Model
+    from firstk.solvers.gradient.task import Task
+
+_SMALL = 1e-2  # standard deviation of N(0, 1e-4), Bao et al. 2020 H.1
+# Rows on which the gain of each prefix is computed after training.
+GAIN_ROWS = 8192
+
+ToTensor = Callable[[Any], Tensor]
 
 
 @dataclass(frozen=True)
 class PrefixSum:
-    """Weights of the prefixes and how their sum is found; what part of the batch is here, and who has the rest."""
+    """Weights of the prefixes and how their sum is computed; which share of the batch is here, and who has the rest."""
 
     weights: PrefixWeights
     estimator: str = "exact"
     generator: Any = None
-    ranks: SingleProcess = field(default_factory=SingleProcess)
+    processes: SingleProcess = field(default_factory=SingleProcess)
     share: float = 1.0
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments that the kernels take."""
+        """Return the arguments that the functional losses take."""
         return {"omega": self.weights, "estimator": self.estimator, "generator": self.generator}
 
 
+@dataclass(frozen=True)
+class Initial:
+    """Encoder in the coordinates of training, shared weights (q, d) and bias (q,); None where there are none."""
+
+    encoder: np.ndarray | None = None
+    shared: np.ndarray | None = None
+    bias: np.ndarray | None = None
+
+
 @dataclass
-class TrainingLoss:
-    """Defaults of a torch half.
+class BaseTrainingLoss:
+    """Defaults of a training loss without a decoder or head of its own.
 
     Attributes
     ----------
@@ -42,8 +68,8 @@ class TrainingLoss:
     row_sums: ClassVar[bool] = True
     # Whether a linear encoder can be trained from moments alone.
     from_moments: ClassVar[bool] = False
-    # Whether scaling the whole code changes nothing.
-    scale_free: ClassVar[bool] = False
+    # Whether its optimum under a linear encoder are the axes of the pencil, where the objective is exact.
+    solves_pencil: ClassVar[bool] = False
     sampled_by_default: ClassVar[bool] = False
     # Whether a linear encoder is trained with an offset: where cosines are measured from is part of what is learnt.
     offset: ClassVar[bool] = False
@@ -56,20 +82,165 @@ class TrainingLoss:
     epochs: ClassVar[int] = 15
     steps: ClassVar[int] = 600
 
-    def loss(self, model: Any, code: Any, batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
-        """Return the weighted loss of a batch: where rows are compared with one another, with those of all ranks.
+    # -- before training ---------------------------------------------------------------------------------------
 
-        The shares of all ranks times what they return add up to the loss of the whole batch, and gradients likewise.
+    @classmethod
+    def for_statistics(cls, statistics: Statistics) -> type[BaseTrainingLoss]:
+        """Return the class that trains on such data: this one, unless it is a family."""
+        return cls
+
+    @classmethod
+    def from_request(cls, request: FitRequest, R: np.ndarray | None, tensor: ToTensor) -> Self:
+        """Return the loss, with what it needs in the coordinates of training: rows times R, where there is one."""
+        return cls(dict(request.objective.loss_settings))
+
+    @classmethod
+    def metric(cls, request: FitRequest) -> np.ndarray:
+        """Return N, in which training is whitened and the length of rows of the encoder is measured."""
+        N = request.pencil.N
+        return np.eye(len(request.statistics.moments.St)) if N is None else N
+
+    @classmethod
+    def second_moment(cls, request: FitRequest) -> np.ndarray:
+        """Return E[x x^T] of what the encoder sees."""
+        return request.statistics.moments.St
+
+    @classmethod
+    def initial(cls, request: FitRequest, R: np.ndarray | None, axes: np.ndarray) -> Initial:
+        """Return a linear encoder with these axes (d, p), and the best shared weights that moments give for it."""
+        return Initial(cls.in_training_coordinates(request, R, axes))
+
+    @classmethod
+    def random_initial(
+        cls, request: FitRequest, R: np.ndarray | None, rng: np.random.Generator, small: bool
+    ) -> Initial:
+        """Return a random linear encoder, orthonormal in the coordinates of training, or with small entries."""
+        d, p = request.start.components.shape
+        if small:
+            return cls.initial(request, R, rng.normal(0, _SMALL, (d, p)))
+        A = orthonormal_columns(rng, p, d)
+        if R is None:
+            return cls.initial(request, None, A.T)
+        return cls.initial(request, R, orthonormal_columns(rng, R.shape[1], d).T @ R.T)
+
+    @classmethod
+    def network_initial(cls, request: FitRequest, d: int) -> Initial:
+        """Return random shared weights for a network of width d, which has its own first weights."""
+        return Initial()
+
+    @classmethod
+    def in_training_coordinates(cls, request: FitRequest, R: np.ndarray | None, B: np.ndarray) -> np.ndarray:
+        """Return C with C R^T = B on the range of N: R^T N R = I gives C = B N R."""
+        return B if R is None else B @ cls.metric(request) @ R
+
+    @classmethod
+    def targets(cls, request: FitRequest, tensor: ToTensor) -> dict[str, Tensor]:
+        """Return what the loss compares the codes of rows with, row by row, by name."""
+        return {}
+
+    def own_heads(
+        self, request: FitRequest, initial: Initial, weights: PrefixWeights
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return initial weights (K, q, K) and offsets (K, q) of heads that the first K prefixes share with none."""
+        return None
+
+    # -- in training -------------------------------------------------------------------------------------------
+
+    def loss(self, model: Model, code: Any, batch: dict[str, Tensor], prefix_sum: PrefixSum) -> Tensor:
+        """Return the weighted loss of a batch; where rows are compared with one another, with those of all processes.
+
+        The shares of all processes times what they return add up to the loss of the whole batch, and gradients
+        likewise.
         """
         raise NotImplementedError
 
-    def moment_loss(self, model: Any, measure: PrefixSum) -> Tensor:
+    def moment_loss(self, model: Model, prefix_sum: PrefixSum) -> Tensor:
         """Return the weighted loss of a linear encoder from moments."""
         raise NotImplementedError
 
-    def precondition(self, model: Any, measure: PrefixSum) -> None:
+    def precondition(self, model: Model, prefix_sum: PrefixSum) -> None:
         """Divide the gradients by the curvature of each coordinate, in place."""
         raise NotImplementedError
 
-    def regauge(self, model: Any) -> None:
+    def regauge(self, model: Model) -> None:
         """Move along the residual symmetry to where the next step is best conditioned; the loss does not change."""
+
+    # -- after training ----------------------------------------------------------------------------------------
+
+    def learned(self, request: FitRequest, model: Model) -> Code:
+        """Return the code of a trained linear encoder, with the metric of its rows."""
+        return Code(
+            numbers(model.encoder.weight), optional(model.decoder), self.metric(request), own=optional(model.own_weight)
+        )
+
+    def canonical(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
+        """Return the canonical form of a code under the request's ordering (docs/theory.md, section 2).
+
+        `second_moment` is that of what the code's matrix is applied to.
+        """
+        if request.ordering.residual == "permutation":
+            return sorted_form(code)
+        return self.representative(request, code, second_moment)
+
+    def representative(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
+        """Return the canonical form where axes have an order: one scale for all, unless a loss leaves more free."""
+        size = np.sqrt(np.trace(code.gram) / len(code.components))
+        return code.scaled(np.full(len(code.components), 1 / size))
+
+    def spectrum(self, request: FitRequest, task: Task, code: Code) -> np.ndarray:
+        """Return what each axis of a linear encoder is worth, (d,): the quotient of the pencil."""
+        B, N = code.components, request.pencil.N
+        size = np.square(B).sum(axis=1) if N is None else ((B @ N) * B).sum(axis=1)
+        value = ((B @ request.pencil.formed()) * B).sum(axis=1)
+        return np.divide(value, size, out=np.zeros_like(value), where=size > 0)
+
+    def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
+        """Return what each coordinate of a network's code is worth, (d,): its second moment."""
+        return np.diag(codes.T @ codes) / len(codes)
+
+    def network_metric(self, codes: np.ndarray, batch: dict[str, Tensor], gram: np.ndarray) -> np.ndarray:
+        """Return the metric in which axes of a network's codes are scaled: their second moment."""
+        return gram
+
+    def network_form(
+        self, request: FitRequest, codes: np.ndarray, batch: dict[str, Tensor]
+    ) -> tuple[Code, Head, np.ndarray] | None:
+        """Return canonical code, head and spectrum that follow from a network's codes alone; None where they do not."""
+        return None
+
+    def optimum(self, request: FitRequest) -> tuple[Code, float]:
+        """Return the code of the pencil with its shared weights, and the loss of no code at all."""
+        return Code(request.start.components, None, self.metric(request)), 0.0
+
+
+def orthonormal_columns(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """Return a random matrix with orthonormal columns, by reduced QR (Talukder et al. 2026 C.1)."""
+    return np.linalg.qr(rng.normal(size=(rows, columns)))[0]
+
+
+def prefix_gains(losses: Tensor, empty: Tensor) -> np.ndarray:
+    """Return what each coordinate takes off the loss, from the losses of all prefixes and that of no code."""
+    return -np.diff(numbers(losses), prepend=float(empty))
+
+
+def numbers(tensor: Tensor) -> np.ndarray:
+    """Return a tensor as an array of float64."""
+    found: np.ndarray = tensor.detach().cpu().double().numpy()
+    return found
+
+
+def optional(tensor: Tensor | None) -> np.ndarray | None:
+    """Return a tensor as an array of float64, or None."""
+    return None if tensor is None else numbers(tensor)
+
+
+def labels_of(batch: dict[str, Tensor]) -> np.ndarray:
+    """Return the labels of a batch as whole numbers."""
+    return numbers(batch["label"]).astype(int)
+
+
+def label_tensor(request: FitRequest, like: torch.device) -> Tensor:
+    """Return the labels of the request's rows as numbers of classes."""
+    assert request.rows is not None
+    classes = request.statistics.moments.group_labels  # type: ignore[union-attr]
+    return torch.as_tensor(np.searchsorted(classes, request.rows["y"]), device=like)

@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from firstk._base.prefix_weights import beyond
+from firstk._base.prefix_weights import PrefixWeights, beyond
+from firstk.contracts import FitRequest
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.losses.functional.stacked_heads import stacked_heads, stacked_heads_per_prefix
-from firstk.solvers.gradient.losses.base import PrefixSum, TrainingLoss
+from firstk.moments.moments import Moments
+from firstk.solvers.gradient.canonical import Code, head_form
+from firstk.solvers.gradient.losses.base import (
+    GAIN_ROWS,
+    BaseTrainingLoss,
+    Initial,
+    PrefixSum,
+    ToTensor,
+    label_tensor,
+    labels_of,
+    prefix_gains,
+)
+
+if TYPE_CHECKING:
+    from firstk.solvers.gradient.networks import Model
+    from firstk.solvers.gradient.task import Task
 
 # Numbers of rows times prefixes times classes, of which torch takes 2^27 in half a second.
 _WORTH_LOADING = 1 << 27
+# Norm of a code at which the softmax of its products with class means is neither flat nor saturated.
+_CODE_NORM = 4.0
 
 
-class CrossEntropy(TrainingLoss):
+class Classifier(Protocol):
+    """What this loss asks of its objective beside the contract; see :class:`firstk.objectives.Classification`."""
+
+    def own_heads_of(self, most: int, classes: int) -> int:
+        """Return up to which length prefixes have heads of their own, where `most` could."""
+
+    def scale_of(self, linear: bool) -> str:
+        """Return the scale of the axes: "noise", "head" or "learned"."""
+
+
+class CrossEntropy(BaseTrainingLoss):
     """``CE(b + sum_{j<=k} z_j w_j)`` (Talukder et al. 2026 (32)); settings: label_smoothing.
 
     The heads of short prefixes are few and small, and are always summed exactly: where prefixes are drawn, they are
@@ -29,23 +59,95 @@ class CrossEntropy(TrainingLoss):
     batch_size: ClassVar[int] = 128
     epochs: ClassVar[int] = 25
 
-    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
-        """Return the weighted loss of the batch."""
-        options = measure.options() | self.settings
-        if model.own_weight is None:
-            return cross_entropy(code, model.decoder, batch["label"], model.bias, **options)
-        omega = measure.weights.omega[: len(model.own_weight)]
-        share, rest = beyond(measure.weights, len(omega))
-        heads = model.own_weight, model.own_offset, batch["label"], code.new_tensor(omega)
-        own = stacked_heads(code, *heads, **self.settings)
-        return own + share * cross_entropy(code, model.decoder, batch["label"], model.bias, **options | {"omega": rest})
+    @classmethod
+    def initial(cls, request: FitRequest, R: np.ndarray | None, axes: np.ndarray) -> Initial:
+        """Return the axes, scaled so that the softmax is neither flat nor saturated, with class means as the head."""
+        moments = request.statistics.moments
+        assert isinstance(moments, Moments)
+        B = axes * (_CODE_NORM / np.sqrt(np.trace(axes @ moments.St @ axes.T)))
+        means = (moments.class_means - moments.mean) @ B.T
+        return Initial(cls.in_training_coordinates(request, R, B), means, np.zeros(len(means)))
 
-    def per_prefix(self, model: Any, code: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    @classmethod
+    def network_initial(cls, request: FitRequest, d: int) -> Initial:
+        """Return a random head that tells unit codes apart."""
+        moments = request.statistics.moments
+        assert isinstance(moments, Moments)
+        q = len(moments.group_labels)
+        size = _CODE_NORM / np.sqrt(d)
+        return Initial(None, np.random.default_rng(request.seed).uniform(-1, 1, (q, d)) * size, np.zeros(q))
+
+    @classmethod
+    def targets(cls, request: FitRequest, tensor: ToTensor) -> dict[str, Tensor]:
+        """Return the labels of the rows."""
+        return {"label": label_tensor(request, tensor(0.0).device)}
+
+    def own_heads(
+        self, request: FitRequest, initial: Initial, weights: PrefixWeights
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return heads of short prefixes that start at the shared one; None where no short prefix has weight.
+
+        The longest that has weight reads with the shared head, alone if it must, so that there always is one.
+        """
+        shared, bias = initial.shared, initial.bias
+        assert shared is not None
+        assert bias is not None
+        K = cast(Classifier, request.objective).own_heads_of(int(weights.support[-1]) - 1, len(shared))
+        if not weights.omega[:K].any():
+            return None
+        weight = np.tril(np.broadcast_to(shared[:, None, :K], (len(shared), K, K))).swapaxes(0, 1)
+        return weight, np.tile(bias, (K, 1))
+
+    def loss(self, model: Model, code: Tensor, batch: dict[str, Tensor], prefix_sum: PrefixSum) -> Tensor:
+        """Return the weighted loss of the batch."""
+        options = prefix_sum.options() | self.settings
+        shared, label = _head(model), batch["label"]
+        if model.own_weight is None:
+            return cross_entropy(code, shared, label, model.bias, **options)
+        omega = prefix_sum.weights.omega[: len(model.own_weight)]
+        share, rest = beyond(prefix_sum.weights, len(omega))
+        assert model.own_offset is not None
+        own = stacked_heads(code, model.own_weight, model.own_offset, label, code.new_tensor(omega), **self.settings)
+        return own + share * cross_entropy(code, shared, label, model.bias, **options | {"omega": rest})
+
+    def per_prefix(self, model: Model, code: Tensor, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of every prefix, (d,), without gradient."""
-        # It is asked for once a fit: below this size, loading the compiled kernel takes longer than doing without it.
-        backend = "auto" if code.numel() * len(model.decoder) > _WORTH_LOADING else "torch"
-        losses = cross_entropy_per_prefix(code, model.decoder, batch["label"], model.bias, backend=backend)
+        # It is computed once a fit: below this size, loading the compiled kernel takes longer than doing without it.
+        shared = _head(model)
+        backend = "auto" if code.numel() * len(shared) > _WORTH_LOADING else "torch"
+        losses = cross_entropy_per_prefix(code, shared, batch["label"], model.bias, backend=backend)
         if model.own_weight is not None:
-            own = model.own_weight, model.own_offset, batch["label"]
-            losses[: len(model.own_weight)] = stacked_heads_per_prefix(code, *own)
+            assert model.own_offset is not None
+            own = stacked_heads_per_prefix(code, model.own_weight, model.own_offset, batch["label"])
+            losses[: len(model.own_weight)] = own
         return losses
+
+    def representative(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
+        """Use up the scale of each axis as the objective says."""
+        return head_form(code, cast(Classifier, request.objective).scale_of(request.linear), second_moment)
+
+    def spectrum(self, request: FitRequest, task: Task, code: Code) -> np.ndarray:
+        """Return what each coordinate takes off the cross-entropy."""
+        return self._gains(task)
+
+    @torch.no_grad()
+    def _gains(self, task: Task) -> np.ndarray:
+        """Return what each coordinate takes off the cross-entropy; the first, off that of the best constant."""
+        batch = task.first(GAIN_ROWS)
+        task.model.eval()
+        z = task.encode(batch)
+        shares = torch.bincount(batch["label"]) / len(z)
+        return prefix_gains(self.per_prefix(task.model, z, batch), torch.special.entr(shares).sum())
+
+    def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
+        """Return what each coordinate takes off the cross-entropy."""
+        return self._gains(task)
+
+    def network_metric(self, codes: np.ndarray, batch: dict[str, Tensor], gram: np.ndarray) -> np.ndarray:
+        """Return the within-class scatter of the codes."""
+        return Moments().update(codes, labels_of(batch)).Sw
+
+
+def _head(model: Model) -> Tensor:
+    assert model.decoder is not None
+    return model.decoder

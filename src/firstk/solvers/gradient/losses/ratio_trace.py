@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from firstk.contracts import FitRequest
+from firstk.encoder.head import Head
+from firstk.exceptions import IllegalCombinationError
 from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.fisher import fisher, fisher_from_codes
-from firstk.solvers.gradient.losses.base import PrefixSum, TrainingLoss
+from firstk.moments.moments import Moments
+from firstk.solvers.gradient.canonical import Code, flag_form
+from firstk.solvers.gradient.losses.base import BaseTrainingLoss, PrefixSum, ToTensor, label_tensor, labels_of
+
+if TYPE_CHECKING:
+    from firstk.solvers.gradient.networks import Model
 
 
-class RatioTrace(TrainingLoss):
+class RatioTrace(BaseTrainingLoss):
     """``-tr((B_k N B_k^T)^-1 B_k M B_k^T)``; settings: M and N (p, p), code_eps, and both whitened.
 
     It depends on the nested spans alone, so any lower-triangular change of the encoder is free: `regauge` takes the
@@ -21,44 +31,66 @@ class RatioTrace(TrainingLoss):
 
     row_sums: ClassVar[bool] = False
     from_moments: ClassVar[bool] = True
-    scale_free: ClassVar[bool] = True
+    solves_pencil: ClassVar[bool] = True
 
-    def loss(self, model: Any, code: Tensor, batch: dict[str, Tensor], measure: PrefixSum) -> Tensor:
+    @classmethod
+    def from_request(cls, request: FitRequest, R: np.ndarray | None, tensor: ToTensor) -> Self:
+        """Take the pencil, and the pencil in whitened coordinates."""
+        settings: dict[str, Any] = {"code_eps": 0.0, **request.objective.loss_settings}
+        M = request.pencil.formed()
+        if request.linear:
+            settings |= {"N": tensor(cls.metric(request)), "M": tensor(M)}
+        if R is not None:
+            settings |= {"white_N": tensor(np.eye(R.shape[1])), "white_M": tensor(R.T @ M @ R)}
+        return cls(settings)
+
+    @classmethod
+    def targets(cls, request: FitRequest, tensor: ToTensor) -> dict[str, Tensor]:
+        """Return the labels of the rows; without labels the loss is defined by moments alone."""
+        if request.objective.supervision != "labels":
+            raise IllegalCombinationError(
+                f"objective '{request.objective.name}' with a nonlinear network",
+                "it is defined by a pencil of the vectors themselves",
+                "network='linear', or fit_pairs with objective='similarity'",
+            )
+        return {"label": label_tensor(request, tensor(0.0).device)}
+
+    def loss(self, model: Model, code: Tensor, batch: dict[str, Tensor], prefix_sum: PrefixSum) -> Tensor:
         """Return the loss of the batch's codes and labels, for networks that moments do not serve.
 
         Against the total scatter, so that it has a bound; with eps on the code, which is Talukder et al. 2026's bound,
         as Talukder et al. 2026 has it.
         """
-        eps, joined = self.settings["code_eps"], measure.ranks.all_gather_rows
+        eps, gathered = self.settings["code_eps"], prefix_sum.processes.all_gather_rows
         return fisher_from_codes(
-            joined(code),
-            joined(batch["label"]),
-            omega=measure.weights,
+            gathered(code),
+            gathered(batch["label"]),
+            omega=prefix_sum.weights,
             code_eps=eps,
             against="within" if eps else "total",
         )
 
-    def _scatters(self, model: Any) -> tuple[Tensor, Tensor]:
+    def _scatters(self, model: Model) -> tuple[Tensor, Tensor]:
         prefix = "" if model.encoder.R is None else "white_"
         return self.settings[prefix + "N"], self.settings[prefix + "M"]
 
-    def moment_loss(self, model: Any, measure: PrefixSum) -> Tensor:
+    def moment_loss(self, model: Model, prefix_sum: PrefixSum) -> Tensor:
         """Return the loss from the pencil alone."""
         eps = self.settings["code_eps"]
-        return fisher(model.encoder.C, *self._scatters(model), omega=measure.weights, code_eps=eps)
+        return fisher(model.encoder.C, *self._scatters(model), omega=prefix_sum.weights, code_eps=eps)
 
     @torch.no_grad()
-    def precondition(self, model: Any, measure: PrefixSum) -> None:
+    def precondition(self, model: Model, prefix_sum: PrefixSum) -> None:
         """Divide row k by 2 cum_k gamma_k, gamma_k its own quotient: steps then have the size of relative gaps."""
         C, (N, M) = model.encoder.C, self._scatters(model)
         size = ((C @ N) * C).sum(1)
         gamma = ((C @ M) * C).sum(1) / size
-        cum = as_tensor(measure.weights.cum, C)
+        cum = as_tensor(prefix_sum.weights.cum, C)
         floor = 1e-12 * (cum * gamma.abs()).max()
         C.grad.div_((2 * (cum * gamma.abs()).clamp_min(floor) / size)[:, None])
 
     @torch.no_grad()
-    def regauge(self, model: Any) -> None:
+    def regauge(self, model: Model) -> None:
         """B <- L^-1 B with B N B^T = L L^T: the flag, and so the loss, stays as it is."""
         if self.settings["code_eps"]:
             return
@@ -66,3 +98,24 @@ class RatioTrace(TrainingLoss):
         L, info = torch.linalg.cholesky_ex(C @ N @ C.t())
         if not int(info):
             C.copy_(torch.linalg.solve_triangular(L, C, upper=False))
+
+    def learned(self, request: FitRequest, model: Model) -> Code:
+        """Return the code of a trained linear encoder, with both matrices of the pencil."""
+        return replace(super().learned(request, model), M=request.pencil.formed())
+
+    def canonical(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
+        """Return rows orthonormal in N in their order, whatever the ordering: the nested spans are all there is."""
+        ordering = request.ordering
+        return flag_form(code, ordering.residual, ordering.blocks(len(code.components)))
+
+    def network_form(
+        self, request: FitRequest, codes: np.ndarray, batch: dict[str, Tensor]
+    ) -> tuple[Code, Head, np.ndarray]:
+        """Return the flag form of codes in their own within-class scatter, Fisher's rule on them, and its quotients."""
+        moments, d = Moments().update(codes, labels_of(batch)), codes.shape[1]
+        N = moments.Sw + self.settings["code_eps"] * np.eye(d)
+        code = flag_form(Code(np.eye(d), None, N, moments.Sb), "axes", ())
+        means = moments.class_means @ code.components.T
+        classes = request.statistics.moments.classes  # type: ignore[union-attr]
+        head = Head(means, np.log(moments.class_shares), means**2 / 2, classes)
+        return code, head, np.diag(code.components @ moments.Sb @ code.components.T).copy()

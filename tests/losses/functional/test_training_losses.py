@@ -1,4 +1,4 @@
-"""The torch halves of objectives: what training asks of them beside the loss."""
+"""Training losses: preconditioning, and the residual symmetry between steps."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def scatters(p=5):
 
 def test_regauging_makes_rows_orthonormal_and_keeps_the_loss():
     N, M = scatters()
-    half = RatioTrace({"N": N, "M": M, "code_eps": 0.0})
+    loss = RatioTrace({"N": N, "M": M, "code_eps": 0.0})
     model, measure = linear(torch.randn(3, 5, dtype=D)), PrefixSum(resolve_omega("uniform", 3))
-    before = half.moment_loss(model, measure)
-    half.regauge(model)
+    before = loss.moment_loss(model, measure)
+    loss.regauge(model)
     C = model.encoder.C
     torch.testing.assert_close(C @ N @ C.t(), torch.eye(3, dtype=D))
-    torch.testing.assert_close(half.moment_loss(model, measure), before)
+    torch.testing.assert_close(loss.moment_loss(model, measure), before)
 
 
 @pytest.mark.parametrize("why", ["eps on the code", "rows alike"])
@@ -59,10 +59,10 @@ def test_gradients_of_the_ratio_trace_are_divided_by_their_quotients():
 def test_gradients_stay_finite_where_no_quotient_is_positive():
     C = torch.nn.Parameter(torch.eye(2, dtype=D))
     C.grad = torch.ones(2, 2, dtype=D)
-    half = RatioTrace(
+    loss = RatioTrace(
         {"N": torch.eye(2, dtype=D), "M": torch.diag(torch.tensor([-1.0, 0.0], dtype=D)), "code_eps": 0.0}
     )
-    half.precondition(linear(C), PrefixSum(resolve_omega("uniform", 2)))
+    loss.precondition(linear(C), PrefixSum(resolve_omega("uniform", 2)))
     assert C.grad.isfinite().all()
 
 

@@ -1,0 +1,204 @@
+"""Objectives and orderings of the user's own: taken by protocol, with or without a base class; saved without code."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from contracts.members import data
+from firstk import Fisher, FullPrefix, Gradient, PrefixEncoder
+from firstk.contracts import Conventions, Pencil
+from firstk.exceptions import InvalidInputError
+from firstk.objectives import ClosedFormObjective
+from firstk.orderings import Hooks, resolve_omega
+
+X = data("rows")["X"]
+Y = data("labels")["y"]
+
+
+@dataclass(frozen=True)
+class Weighted(ClosedFormObjective):
+    """Principal components of weighted columns; the weight of the first may be "auto"."""
+
+    first: float | str = 1.0
+
+    name: ClassVar[str] = "weighted"
+    supervision: ClassVar[str] = "rows"
+    conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "recall@10")
+
+    @property
+    def rotation_free(self):
+        return False
+
+    def pencil(self, statistics):
+        scale = np.ones(statistics.n_features)
+        scale[0] = self.first
+        return Pencil(M=scale[:, None] * statistics.moments.St * scale)
+
+    def candidates(self):
+        return (Weighted(0.5), Weighted(2.0)) if self.first == "auto" else ()
+
+
+class Delegated:
+    """No base class of firstk: everything is asked of another member."""
+
+    def __init__(self, member):
+        self._member = member
+        for name in dir(type(member)):
+            if not name.startswith("_"):
+                setattr(self, name, getattr(member, name))
+
+
+@dataclass(frozen=True)
+class Last(Hooks):
+    """Weigh the full width and the first coordinate alone."""
+
+    name: ClassVar[str] = "last"
+    residual: ClassVar[str] = "blocks"
+    has_closed_form: ClassVar[bool] = True
+
+    def prefix_weights(self, d, default):
+        return resolve_omega({1: 1.0, d: 1.0}, d)
+
+    def blocks(self, d):
+        return tuple(sorted({1, d}))
+
+
+def test_an_objective_of_ones_own_is_solved_and_evaluated():
+    enc = PrefixEncoder(3, objective=Weighted(3.0)).fit(X)
+    assert enc.solver_ == "closed_form"
+    assert enc.objective_ == Weighted(3.0)
+    assert len(enc.curve(X[:50]).k) == 3
+    assert enc.encoder_.config["objective"] == "weighted"
+    expected = np.linalg.eigh(np.cov((X * [3, 1, 1, 1, 1, 1]).T, bias=True))[1][:, ::-1][:, :3].T
+    np.testing.assert_allclose(np.abs(enc.components_), np.abs(expected), atol=1e-8)
+
+
+def test_its_settings_may_be_chosen():
+    enc = PrefixEncoder(3, objective=Weighted("auto")).fit(X)
+    assert enc.objective_ in Weighted("auto").candidates()
+    assert len(enc.encoder_.config["auto"]) == 2
+
+
+def test_it_is_trained_to_the_same_axes():
+    pytest.importorskip("torch")
+    solved = PrefixEncoder(2, objective=Weighted(3.0)).fit(X)
+    trained = PrefixEncoder(2, objective=Weighted(3.0), solver=Gradient(), init="random", random_state=0).fit(X)
+    assert trained.optimality_gap_ < 1e-9
+    np.testing.assert_allclose(np.abs(trained.components_), np.abs(solved.components_), atol=1e-4)
+
+
+def test_a_training_loss_of_ones_own():
+    torch = pytest.importorskip("torch")
+    from firstk.solvers.gradient.losses import LeastSquares
+
+    class Absolute(LeastSquares):
+        from_moments = False
+        solves_pencil = False
+
+        def loss(self, model, code, batch, prefix_sum):
+            weights = code.new_tensor(prefix_sum.weights.omega)
+            errors = [
+                (batch["target"] - code[:, :k] @ model.decoder[:, :k].t()).abs().sum(1).mean()
+                for k in range(1, code.shape[1] + 1)
+            ]
+            return (weights * torch.stack(errors)).sum()
+
+    from firstk import Reconstruction
+
+    class Robust(Reconstruction):
+        name = "robust"
+        training_loss = Absolute
+        exact = False
+
+    enc = PrefixEncoder(2, objective=Robust(), solver=Gradient(epochs=5), random_state=0).fit(X)
+    assert enc.solver_ == "gradient"
+    assert enc.optimality_gap_ is None
+    assert enc.encoder_.config["own_classes"]["objective"].endswith("Robust")
+    assert enc.inverse_transform(enc.transform(X)).shape == X.shape
+
+
+def test_no_base_class_is_needed():
+    plain = PrefixEncoder(2, objective=Fisher(), ordering=FullPrefix()).fit(X, Y)
+    mine = PrefixEncoder(2, objective=Delegated(Fisher()), ordering=Delegated(FullPrefix())).fit(X, Y)
+    np.testing.assert_array_equal(mine.components_, plain.components_)
+    assert mine.predict(X).tolist() == plain.predict(X).tolist()
+
+
+def test_an_ordering_of_ones_own_is_solved_and_trained():
+    solved = PrefixEncoder(3, ordering=Last()).fit(X)
+    assert solved.solver_ == "closed_form"
+    assert solved.encoder_.config["omega"] == {1: 0.5, 3: 0.5} or solved.encoder_.config["omega"] == {
+        "1": 0.5,
+        "3": 0.5,
+    }
+    pytest.importorskip("torch")
+    trained = PrefixEncoder(3, ordering=Last(), solver=Gradient(), random_state=0).fit(X)
+    np.testing.assert_allclose(np.abs(trained.components_), np.abs(solved.components_), atol=1e-4)
+
+
+def test_what_is_missing_is_named():
+    class Half:
+        name = "half"
+
+    with pytest.raises(InvalidInputError, match=r"a Half, lacks 19 of the 20 attributes .* supervision, .*pencil"):
+        PrefixEncoder(objective=Half()).fit(X)
+    with pytest.raises(InvalidInputError, match=r"a Half, lacks \d+ of the \d+ .* firstk.contracts.Ordering"):
+        PrefixEncoder(ordering=Half()).fit(X)
+
+
+@pytest.mark.parametrize("nothing", [3, None, object(), Fisher])
+def test_what_is_no_objective_at_all_gets_the_list(nothing):
+    with pytest.raises(InvalidInputError, match="must be one of 'reconstruction'"):
+        PrefixEncoder(objective=nothing).fit(X)
+
+
+def test_attributes_outside_their_choices_are_named():
+    class Odd(Weighted):
+        supervision = "nothing"
+
+    with pytest.raises(InvalidInputError, match="'supervision' parameter of Odd"):
+        PrefixEncoder(objective=Odd()).fit(X)
+
+    class Strange(Last):
+        residual = "nothing"
+
+    with pytest.raises(InvalidInputError, match="'residual' parameter of Strange"):
+        PrefixEncoder(ordering=Strange()).fit(X)
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["estimator", "encoder alone"])
+def test_the_encoder_is_saved_without_the_class(tmp_path, alone):
+    enc = PrefixEncoder(3, objective=Weighted(3.0), ordering=Last()).fit(X)
+    path = (enc.encoder_ if alone else enc).save(tmp_path / "model")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        back = PrefixEncoder.load(path)
+    objective, ordering = (str(each.message) for each in caught)
+    assert re.search(r"The objective of .* was a \S+Weighted, a class of your own, which is not saved", objective)
+    assert re.search(r"The ordering of .* was a \S+Last, .* set_params\(ordering=...\)", ordering)
+    np.testing.assert_array_equal(back.transform(X), enc.transform(X))
+    assert back.n_components_ == 3
+    with pytest.raises(AttributeError, match=r"set_params\(objective"):
+        _ = back.objective_
+    if not alone:
+        left_out = back.encoder_.config["parameters"]["left_out"]
+        assert set(left_out) == {"objective", "ordering"}
+        assert all("class of your own" in reason for reason in left_out.values())
+    again = back.set_params(objective=Weighted(3.0), ordering=Last())
+    assert again.objective_ == Weighted(3.0)
+    np.testing.assert_array_equal(again.fit(X).components_, enc.components_)
+
+
+def test_a_member_of_ones_own_is_cloned_cut_and_merged():
+    enc = PrefixEncoder(3, objective=Weighted(2.0), ordering=Last())
+    assert clone(enc).get_params() == enc.get_params()
+    parts = [clone(enc).partial_fit(part) for part in (X[:50], X[50:])]
+    np.testing.assert_allclose(parts[0].merge(parts[1]).components_, enc.fit(X).components_, atol=1e-9)
+    assert enc[:2].objective_ == Weighted(2.0)
