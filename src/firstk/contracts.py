@@ -230,7 +230,7 @@ class Ordering(Protocol):
         """Start values of parameters that the ordering trains for itself."""
 
     def blocks(self, d: int) -> tuple[int, ...]:
-        """Return the prefix lengths at which the order is fixed."""
+        """Return the prefix lengths at which the order is fixed: those that a curve may recommend."""
 
 
 @runtime_checkable

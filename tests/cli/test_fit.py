@@ -248,12 +248,47 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
     printed = run(*arguments)
     ours = study_of(out).lead.ours
     keeps = {share: next(k for k in (2, 4, 10) if ours.at(k) >= share * ours.at(10)) for share in (0.95, 0.99, 0.999)}
-    assert ours.smallest(0.95) not in (2, 4, 10)
+    assert replace(ours, supported=None).smallest(0.95) not in (2, 4, 10)
     shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in keeps.items())
     assert f"Of the readback_variance of the first 10 of 16 coordinates, these keep: {shares}." in printed
     assert "lengths of the ordering's list alone (2, 4, 10)" in printed
     assert "-k 10 -o short.npz" in printed
     assert json.loads(run(*arguments, "--json"))["smallest"] == {f"{share:g}": k for share, k in keeps.items()}
+
+
+@pytest.mark.parametrize("ordering", ["sparse_prefix:4,16,32", "full_prefix"])
+def test_whatever_recommends_a_k_recommends_the_same(folder, ordering):
+    out, page, data = folder / "agreed", folder / "agreed.html", folder / "digits.npz"
+    fit = ("fit", data, "--ordering", ordering, "--components", 40, "-o", out)
+    printed, fitted = run(*fit), json.loads(run(*fit, "--json"))
+    evaluate = ("curve", out, data, "--metric", "readback_variance", "--no-baselines")
+    curve = json.loads(run(*evaluate, "--keep", 0.99, "--json"))
+    info = json.loads(run("info", out, "--json"))
+    run("report", out, "-o", page)
+    ours = study_of(out).lead.ours
+    k = ours.smallest(0.99)
+    if ordering != "full_prefix":  # where the list makes a difference
+        assert k in (4, 16, 32)
+        assert replace(ours, supported=None).smallest(0.99) not in (4, 16, 32)
+    assert fitted["smallest"]["0.99"] == curve["smallest"]["0.99"]["full"] == curve["chosen"]["k"] == k
+    assert fitted["smallest"] == info["smallest_k"]
+    assert f"99 % with k = {k}" in printed
+    assert f"99 % k = {k}" in run(*evaluate)
+    assert re.search(rf"keeps 0\.99 of .* is {k}\.", (out / "README.md").read_text(encoding="utf-8"))
+    assert f"The first {k} coordinates keep 99 % of" in run("info", out)
+    assert f"The first {k} of 40 coordinates reach" in page.read_text(encoding="utf-8")
+    found = PrefixEncoder.load(out).curve(open_vectors(data).read().vectors, metric="readback_variance")
+    assert found.supported == ours.supported
+    assert found.smallest(0.99) in found.recommendable
+
+
+def test_lengths_of_a_list_are_evaluated_wherever_they_are(folder):
+    out = folder / "long"
+    write_vectors(folder / "long.npz", np.random.default_rng(0).standard_normal((400, 130)).astype(np.float32))
+    run("fit", folder / "long.npz", "--ordering", "sparse_prefix:5,101,113", "-o", out)
+    study = study_of(out)
+    assert study.lead.ours.recommendable == (5, 101, 113)
+    assert sorted({point.k for point in study.precisions}) == [5, 101, 113]
 
 
 def test_classification_with_a_network(folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -182,7 +181,6 @@ def _limits(
 
 def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, shown: bool) -> CurveResult:
     from firstk._base.checks import check_prefix
-    from firstk.cli._curve_text import recommendable
     from firstk.metrics.curve import METRICS, check_metric, prefix_curve
 
     encoder, judging = run.encoder, run.judging
@@ -193,12 +191,10 @@ def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, 
         ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
     others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
     notes = (*judging.notes, *_about_labels(judging), *notes)
-    table = _table(encoder, judging, limits, run.rows, shown, _lengths(ours, encoder)) if limits.tabulates else None
+    table = _table(encoder, judging, limits, run.rows, shown) if limits.tabulates else None
     found = CurveResult(ours, others, table, None, notes)
-    # A k that was asked for may be any; one that is chosen is one that the code is made for.
-    open_to_choice = ours if limits.k is not None else recommendable(ours, encoder.config)
     try:
-        return replace(found, chosen=_choose(open_to_choice, table, limits) if limits.chooses else None)
+        return replace(found, chosen=_choose(ours, table, limits) if limits.chooses else None)
     except InvalidInputError as refusal:  # what was measured is shown all the same
         return replace(found, refusal=refusal)
 
@@ -252,26 +248,16 @@ def _baselines(
     return tuple(curves), tuple(notes)
 
 
-def _lengths(ours: PrefixCurve, encoder: FittedEncoder) -> Sequence[int]:
-    """Return the prefix lengths at which precisions are judged: those of the ordering's list, or a ladder."""
-    from firstk.cli._curve_text import recommendable
-    from firstk.evaluation.precision_cost import ladder
-
-    own = recommendable(ours, encoder.config)
-    return ladder(encoder.d) if own is ours else own.k
-
-
 def _table(
     encoder: FittedEncoder,
     judging: EvaluationInput,
     limits: Limits,
     rows: int | None,
     shown: bool,
-    lengths: Sequence[int],
 ) -> PrecisionTable:
-    from firstk.evaluation.precision_cost import precision_table
+    from firstk.evaluation.precision_cost import default_lengths, precision_table
 
-    ks = sorted({*lengths, *([] if limits.k is None else [limits.k])})
+    ks = sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])})
     # Float32 is always judged: it is what a share of the full score means.
     precisions = dict.fromkeys(("float32", *limits.precisions))
     made = precision_table(
@@ -289,7 +275,9 @@ def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) ->
     offers = list(table or ())
     if limits.latency is None:
         there = {offer.k for offer in offers}
-        offers += [OperatingPoint(k, "float32", 4 * k, score) for k, score in curve if k not in there]
+        # A k that was asked for may be any; one that is chosen is one that the code is made for.
+        allowed = {limits.k} if limits.k is not None else set(curve.recommendable)
+        offers += [OperatingPoint(k, "float32", 4 * k, score) for k, score in curve if k in allowed - there]
     candidates = PrecisionTable(tuple(offers), curve.metric, input_score=curve.input_score)
     return candidates.choose(
         keep=limits.keep,
@@ -321,7 +309,7 @@ def _write_plot(path: Path, found: CurveResult) -> None:
 
 
 def _as_json(found: CurveResult, run: Run) -> str:
-    from firstk.cli._curve_text import as_record, recommendable, smallest
+    from firstk.cli._curve_text import as_record, smallest
 
     return jsonlib.dumps(
         {
@@ -330,7 +318,7 @@ def _as_json(found: CurveResult, run: Run) -> str:
             "objective": run.encoder.config.get("objective"),
             "metric": found.curve.metric,
             "judged": run.judging.said,
-            "smallest": smallest(recommendable(found.curve, run.encoder.config)),
+            "smallest": smallest(found.curve),
             "curve": found.curve.to_dict(),
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
@@ -351,7 +339,7 @@ def _as_text(found: CurveResult, run: Run) -> list[str]:
     width = f"{number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
     lines = [f"{found.curve.metric} of {run.model}, {width}.", run.judging.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
-    lines += ["", *text.smallest_lines(found.curve, encoder.config)]
+    lines += ["", *text.smallest_lines(found.curve)]
     if found.table is not None:
         lines += ["", *text.table_lines(found.table)]
     if chosen is not None:

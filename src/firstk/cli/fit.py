@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from firstk.evaluation.records import HeldOutReport
     from firstk.moments.checkpoint import Checkpoint
 
-SHARES = (0.95, 0.99, 0.999)
-
 
 def fit(
     source: VectorsArgument,
@@ -275,14 +273,7 @@ def _warnings_as_notes() -> Iterator[None]:
 # -- what is printed -------------------------------------------------------------------------------------------
 
 
-def _smallest(curve: PrefixCurve) -> dict[float, int]:
-    """Smallest k for each share; nothing where a share means nothing."""
-    return {share: curve.smallest(share) for share in SHARES} if curve.full > 0 else {}
-
-
 def _as_json(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: Path) -> str:
-    from firstk.cli._curve_text import recommendable
-
     encoder = done.encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
@@ -298,7 +289,7 @@ def _as_json(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: 
         lead = study.comparisons[0]
         found |= {
             "metric": lead.ours.metric,
-            "smallest": {f"{share:g}": k for share, k in _smallest(recommendable(lead.ours, encoder.config)).items()},
+            "smallest": {f"{share:g}": k for share, k in lead.ours.smallest_lengths().items() if k is not None},
             "curve": lead.ours.to_dict(),
             "baselines": [curve.to_dict() for curve in lead.baselines],
         }
@@ -324,7 +315,7 @@ def _as_text(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: 
     if study.comparisons:
         lead = study.comparisons[0]
         lines += [*_table((lead.ours, *lead.baselines), encoder.p), ""]
-        k, said = _recommended(lead.ours, lead.baselines, encoder.config)
+        k, said = _recommended(lead.ours, lead.baselines)
         lines += said
     lines += [f"Saved in {out}. Next:", f"  firstk report {out} -o report.html"]
     if k is not None and not place.pairs:
@@ -332,20 +323,18 @@ def _as_text(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: 
     return "\n".join(lines)
 
 
-def _recommended(
-    ours: PrefixCurve, baselines: Iterable[PrefixCurve], config: Mapping[str, Any]
-) -> tuple[int | None, list[str]]:
+def _recommended(ours: PrefixCurve, baselines: Iterable[PrefixCurve]) -> tuple[int | None, list[str]]:
     """Return the k that keeps 99 %, None where a share means nothing, and what to say about it and others."""
-    from firstk.cli._curve_text import about_list, recommendable, whole_name
+    from firstk.cli._curve_text import about_list
+    from firstk.encoder.curve import full_name
 
-    own = recommendable(ours, config)
-    found = _smallest(own)
-    if not found:
+    found = ours.smallest_lengths()
+    k = found[0.99]
+    if k is None:
         return None, []
     shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
-    keeping = f"Of the {own.metric} of {whole_name(own, ours.k[-1])}, these keep: {shares}."
-    k = found[0.99]
-    return k, [keeping, *_of_raw(own), *about_list(ours, config), *_who_is_ahead(own, baselines, k)]
+    keeping = f"Of the {ours.metric} of {full_name(ours)}, these keep: {shares}."
+    return k, [keeping, *_of_raw(ours), *about_list(ours), *_who_is_ahead(ours, baselines, k)]
 
 
 def _curve_of_test(out: Path, place: VectorSource) -> str:

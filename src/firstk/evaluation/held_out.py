@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from firstk import metrics
-from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
@@ -163,7 +163,7 @@ def _comparison(
     evidence: EvaluationData,
     progress: Progress,
 ) -> Comparison:
-    ks = prefix_grid(encoder.d)
+    ks = np.array(sorted({*prefix_grid(encoder.d).tolist(), *(supported_lengths(encoder.config, encoder.d) or ())}))
     progress(f"{metric}, ours")
     ours = prefix_curve(encoder, evidence, metric, ks, confidence=CONFIDENCE)
     if metric == "head_accuracy":  # baselines have no head

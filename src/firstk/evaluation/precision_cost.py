@@ -15,6 +15,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
+from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.metrics._sweep import largest as nearest
@@ -39,6 +40,11 @@ def ladder(d: int) -> tuple[int, ...]:
     return tuple(sorted({1, d} | {k for k in steps if k < d}))
 
 
+def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
+    """Return the prefix lengths of a table: those at which the code's order is fixed; a `ladder` where all are."""
+    return supported_lengths(encoder.config, encoder.d) or ladder(encoder.d)
+
+
 def precision_table(
     encoder: FittedEncoder,
     evidence: EvaluationData,
@@ -60,7 +66,7 @@ def precision_table(
     metric : str
         A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
     ks : sequence of int, optional
-        Prefix lengths; a `ladder` if not given.
+        Prefix lengths; `default_lengths` if not given.
     precisions : iterable of str
         Names in `firstk.data.precision.PRECISIONS`.
     latency : bool
@@ -72,7 +78,9 @@ def precision_table(
         Wraps the list of work: `tqdm`, say.
     """
     name = settled_metric(encoder, evidence) if metric == "auto" else check_metric(metric, evidence)
-    lengths = sorted({check_prefix(k, encoder.d, "precision_table") for k in (ladder(encoder.d) if ks is None else ks)})
+    lengths = sorted(
+        {check_prefix(k, encoder.d, "precision_table") for k in (default_lengths(encoder) if ks is None else ks)}
+    )
     chosen = [resolve_precision(each, "precision_table") for each in dict.fromkeys(precisions)]
     searched = _rows_to_search(rows, evidence)
     evidence = METRICS[name].prepare(encoder, evidence)

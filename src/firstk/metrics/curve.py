@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base.checks import check_choice, check_prefix
-from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import scorers as judges
@@ -105,6 +105,7 @@ def prefix_curve(
         low=low,
         high=high,
         confidence=confidence,
+        supported=supported_lengths(encoder.config, encoder.d),
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, shown_lengths
+from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths, supported_lengths
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
-KEEP = (0.95, 0.99, 0.999)
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
 # What has a meaning in Markdown or HTML, wherever it stands.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -40,17 +40,14 @@ def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
     if found is None:
         return None
     curve = PrefixCurve.from_dict(found)
-    kept = [(k, score) for k, score in curve if k <= d]
-    if not kept:
-        return None
-    return PrefixCurve.from_dict(found | {"k": [k for k, _ in kept], "score": [score for _, score in kept]})
+    if curve.supported is None:  # one of an earlier version, or a user's own: the model says which lengths are
+        curve = replace(curve, supported=supported_lengths(config, d))
+    return curve.cut(d)
 
 
 def smallest_lengths(curve: PrefixCurve) -> dict[float, int]:
     """Return the smallest k for each share that is worth naming; none where a share means nothing."""
-    if curve.full <= 0:
-        return {}
-    return {keep: curve.smallest(keep) for keep in KEEP}
+    return {keep: k for keep, k in curve.smallest_lengths().items() if k is not None}
 
 
 _LOADING = """## Use
@@ -96,9 +93,8 @@ def _omega(omega: Any) -> str | None:
 def _curve_section(curve: PrefixCurve) -> str:
     shown = shown_lengths(curve.k)
     rows = [f"| {k} | {score:.4f} |" for k, score in curve if k in shown]
-    after = [
-        f"The smallest k that keeps {keep:.4g} of the full score is {k}." for keep, k in smallest_lengths(curve).items()
-    ]
+    name = "the full score" if curve.full_k == curve.k[-1] else f"the score of {full_name(curve)}"
+    after = [f"The smallest k that keeps {keep:.4g} of {name} is {k}." for keep, k in smallest_lengths(curve).items()]
     if curve.input_score is not None:
         after.append(f"The raw vectors score {curve.input_score:.4f}.")
     if curve.n_evaluated is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, shown_lengths
+from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.storage.card import saved_curve, smallest_lengths
 from firstk.encoder.storage.folder import read_extra, read_manifest, read_model
@@ -136,7 +136,8 @@ class ModelInfo:
         shown = shown_lengths(self.curve.k)
         lines = ["", f"  {'k':>6}  {self.curve.metric:>20}  {'bytes a vector':>15}"]
         lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>15,}" for k, score in self.curve if k in shown]
-        lines += [f"  smallest k that keeps {keep:.4g} of the full score: {k}" for keep, k in self.smallest.items()]
+        name = "the full score" if self.curve.full_k == self.curve.k[-1] else f"the score of {full_name(self.curve)}"
+        lines += [f"  smallest k that keeps {keep:.4g} of {name}: {k}" for keep, k in self.smallest.items()]
         return lines
 
 

@@ -91,7 +91,7 @@ def _names(ax: Any, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[flo
     ax.set_ylim(low, high)  # Names are placed for these limits; they must not move afterwards.
     curves = [curve for curve, _ in drawn]
     widest = max(curve.k[-1] for curve in curves)
-    depths = [(high - score) / (high - low) for score in (*(curve.full for curve in curves), *raw)]
+    depths = [(high - score) / (high - low) for score in (*(curve.score[-1] for curve in curves), *raw)]
     gap = LINE * ax.figure.dpi / 72 / ax.get_window_extent().height
     places = stacked(curves, depths, gap, 0.0, 1.0)
     lines = [(name_of(curve), look, curve.k[-1] == widest) for curve, look in drawn]

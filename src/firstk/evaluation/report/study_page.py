@@ -148,11 +148,11 @@ def _chosen(curve: PrefixCurve, k: int | None, keep: float) -> tuple[int | None,
 def _summary(lead: Section, k: int | None, stored: StorageSection) -> str:
     ours = lead.curves[0]
     if k is None:
-        return f"The score of the full width is not positive ({ours.full:.4g}), so that no k can be said to keep it."
+        return f"The score of the full code is not positive ({ours.full:.4g}), so that no k can be said to keep it."
     size = size_of(ours)
     text = (
         f"The first {k} of {ours.k[-1]} coordinates reach {ours.metric} {score_text(ours.at(k), size)} on held-out "
-        f"data; all {ours.k[-1]} reach {score_text(ours.full, size)}"
+        f"data; {'all' if ours.full_k == ours.k[-1] else 'the first'} {ours.full_k} reach {score_text(ours.full, size)}"
     )
     if ours.input_score is not None:
         text += f", the {stored.columns} raw columns {score_text(ours.input_score)}"
