@@ -99,7 +99,7 @@ def test_what_is_printed_is_true_of_the_saved_encoder(fisher):
         assert re.search(rf"^  {name}  +0\.\d", printed, re.MULTILINE)
     for share, k in ((95, curve.smallest(0.95)), (99, curve.smallest(0.99)), ("99.9", curve.smallest(0.999))):
         assert f"{share} % with k = {k}" in printed
-    assert "359 rows of digits.npz" in printed
+    assert "359 held-out rows of digits.npz" in printed
     assert f"firstk report {out}" in printed
 
 
@@ -109,7 +109,7 @@ def test_the_folder_holds_a_model_its_card_and_its_study(fisher):
     found = study_of(out)
     assert found.images.shape == (8, 8)
     assert found.facts["rows fitted on"] == 1438
-    assert "359 rows of digits.npz" in found.held_out
+    assert "359 held-out rows of digits.npz" in found.held_out
 
 
 def test_a_second_fit_replaces_the_first(folder):
@@ -142,7 +142,7 @@ def test_a_held_out_file_of_ones_own(folder):
         "--held-out", folder / "test.npz", "-o", folder / "own",
     )  # fmt: skip
     assert "fitted on 1,797 rows" in printed
-    assert f"360 rows of {folder / 'test.npz'}" in printed
+    assert f"360 held-out rows of {folder / 'test.npz'}" in printed
 
 
 def test_nothing_held_out_is_no_study(folder):
@@ -150,7 +150,7 @@ def test_nothing_held_out_is_no_study(folder):
     assert "Nothing was held out" in printed
     assert read_extra(folder / "none", "study.json") is None
     said = run("report", folder / "none", "-o", folder / "none.html", code=1)
-    assert "without a study" in said
+    assert "without an evaluation" in said
     assert "firstk fit" in said
     assert not (folder / "none.html").exists()
 
@@ -167,10 +167,10 @@ def test_nothing_held_out_is_no_study(folder):
 )
 def test_the_command_for_rows_of_ones_own_works_as_it_is_printed(folder, monkeypatch, arguments, files):
     monkeypatch.chdir(folder)
-    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "unjudged")
+    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "plain-model")
     words = printed.splitlines()[-1].split()
-    assert words[:4] == ["firstk", "curve", "unjudged", "TEST"]
-    assert "Judged on" in run(*(files.get(word, word) for word in words[1:]))
+    assert words[:4] == ["firstk", "curve", "plain-model", "TEST"]
+    assert "Evaluated on" in run(*(files.get(word, word) for word in words[1:]))
 
 
 def test_labels_may_come_from_a_second_file(folder, fisher):
@@ -522,7 +522,7 @@ def test_report_refuses_what_is_no_model(tmp_path):
 
 def test_report_refuses_a_model_saved_from_python(tmp_path):
     PrefixEncoder(4).fit(load_digits().X).save(tmp_path / "model")
-    assert "without a study" in run("report", tmp_path / "model", "-o", tmp_path / "a.html", code=1)
+    assert "without an evaluation" in run("report", tmp_path / "model", "-o", tmp_path / "a.html", code=1)
 
 
 def test_report_notices_a_study_that_was_changed(folder, fisher, tmp_path):

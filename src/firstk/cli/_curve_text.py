@@ -65,7 +65,7 @@ def table_lines(table: PrecisionTable) -> Iterator[str]:
     """Scores and bytes of each k in each precision."""
     yield from str(table).splitlines()
     if table.n_searched is not None:
-        times = {offer.k: offer.seconds for offer in table if offer.seconds is not None}
+        times = {point.k: point.seconds for point in table if point.seconds is not None}
         shown = ", ".join(f"k = {k}: {1e3 * seconds:.3g}" for k, seconds in sorted(times.items()))
         yield f"Exact search, float32, one query, {table.n_searched:,} rows, milliseconds on this machine: {shown}."
 

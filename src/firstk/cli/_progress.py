@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-Item = TypeVar("Item")
 
 
 @contextmanager
@@ -38,8 +35,8 @@ def row_progress(
 
 
 @contextmanager
-def step_progress(total: int, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
-    """Give a function that is told the name of each step when it begins."""
+def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
+    """Give a function that is told the name of each step when it begins; `total` is None where it is not known."""
     if not looked_at(quiet):
         yield lambda name: None
         return
@@ -55,27 +52,6 @@ def step_progress(total: int, *, quiet: bool, what: str = "") -> Iterator[Callab
             begun = True
 
         yield begin
-
-
-def counted(work: Sequence[Item], what: str, *, quiet: bool) -> Iterable[Item]:
-    """Give the items of a list, with a bar that counts them."""
-    if not looked_at(quiet):
-        return work
-    from tqdm import tqdm
-
-    return tqdm(work, desc=what, leave=False, file=sys.stderr)
-
-
-@contextmanager
-def announced(what: str, *, quiet: bool) -> Iterator[None]:
-    """Say what is being done while it is done, where there is nothing to count."""
-    if not looked_at(quiet):
-        yield
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=1, desc=what, bar_format="{desc} ...", leave=False, file=sys.stderr):
-        yield
 
 
 def give_bars_room() -> None:

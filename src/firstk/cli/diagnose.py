@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.checks import bad_parameter
-from firstk.cli._inputs import (
+from firstk.cli._options import (
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -16,7 +16,6 @@ from firstk.cli._inputs import (
     QuietOption,
     VectorsArgument,
     VectorsOption,
-    open_labelled,
 )
 from firstk.cli._progress import row_progress, step_progress
 from firstk.exceptions import InvalidInputError
@@ -94,8 +93,9 @@ def _gathered(
 ) -> Gathered:
     """Read the file once; what its labels are is settled by the first batch."""
     from firstk.evaluation.diagnosis import Gathering, settled_kind
+    from firstk.evaluation.inputs import open_labeled
 
-    found = open_labelled(source, vectors=vectors, label=label, labels=labels, nan=nan)
+    found = open_labeled(source, vectors=vectors, label=label, labels=labels, nan=nan)
     table = found.table
     gathering = None
     with row_progress(lambda: table.rows, quiet=quiet, what="reading") as progress:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.checks import check_choice
-from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsOption
+from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsOption
 from firstk.cli._wording import number_of
 from firstk.exceptions import InvalidInputError
 

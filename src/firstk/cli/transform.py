@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
+from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
 from firstk.cli._wording import number_of, were
 

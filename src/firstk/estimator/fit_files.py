@@ -53,8 +53,8 @@ class StreamedFit:
     statistics: Statistics
 
     @property
-    def evidence(self) -> EvaluationData:
-        """The held-out rows, and the reference to judge them by."""
+    def data(self) -> EvaluationData:
+        """The held-out rows or pairs, and the reference rows to evaluate them against."""
         held = self.held
         if "left" in held:
             return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))

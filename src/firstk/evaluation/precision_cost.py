@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def precision_table(
     precisions: Iterable[str] = tuple(PRECISIONS),
     latency: bool = False,
     rows: int | None = None,
-    progress: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+    progress: Callable[[str], None] = lambda what: None,
 ) -> PrecisionTable:
     """Judge prefix lengths times precisions.
 
@@ -74,8 +75,8 @@ def precision_table(
     rows : int, optional
         How many rows the store will hold; the rows at hand if not given. Searches are timed over at most 64 MiB of
         codes, and the time of more is taken in proportion.
-    progress : callable
-        Wraps the list of work: `tqdm`, say.
+    progress : callable (str) -> None
+        Told what is evaluated next.
     """
     name = settled_metric(encoder, evidence) if metric == "auto" else check_metric(metric, evidence)
     lengths = sorted(
@@ -85,13 +86,13 @@ def precision_table(
     searched = _rows_to_search(rows, evidence)
     evidence = METRICS[name].prepare(encoder, evidence)
     seconds = dict(search_times(encoder, evidence.stored, lengths, searched)) if latency else {}
-    offers = [
-        OperatingPoint(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k))
-        for k, precision in progress([(k, precision) for k in lengths for precision in chosen])
-        for score in [_score(encoder[:k], evidence, name, precision)]
-    ]
+    points = []
+    for k, precision in product(lengths, chosen):
+        progress(f"k = {k} in {precision.name}")
+        score = _score(encoder[:k], evidence, name, precision)
+        points.append(OperatingPoint(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k)))
     return PrecisionTable(
-        offers=tuple(offers),
+        points=tuple(points),
         metric=name,
         input_score=METRICS[name].raw(encoder, evidence),
         input_bytes=encoder.p * np.dtype(getattr(evidence.stored, "dtype", np.float32)).itemsize,

@@ -39,7 +39,7 @@ class ImagesSection:
 
 @dataclass(frozen=True)
 class PrecisionSection:
-    """What a stored code is worth for each k and precision; `chosen` is one of the table's offers, or None."""
+    """What a stored code is worth for each k and precision; `chosen` is one of the table's points, or None."""
 
     heading: str
     text: str
