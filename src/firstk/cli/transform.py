@@ -43,12 +43,12 @@ def transform(
     """
     from firstk.data.files import open_vectors
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.estimator.transform_files import transform_file
+    from firstk.estimator.transform_files import transform_files
 
     encoder = FittedEncoder.load(model)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
-        outcome = transform_file(
+        outcome = transform_files(
             encoder,
             source,
             out,

@@ -21,7 +21,7 @@ from firstk import objectives
 from firstk._base.checks import bad_parameter, check_choice, check_weights, explaining_small_numbers, is_int
 from firstk.data.files.frames import rows_of
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator._evaluated import Judged
+from firstk.estimator._evaluated import Evaluated
 from firstk.estimator._exports import Exports
 from firstk.estimator._readouts import Readouts
 from firstk.estimator._saving import SavedModels
@@ -61,7 +61,7 @@ def _engine_of(*data: Any) -> ModuleType | None:
 
 
 class PrefixEncoder(
-    Judged, Readouts, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    Evaluated, Readouts, Exports, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 

@@ -100,7 +100,7 @@ class Encoding:
         return {"k": self.k, "side": self.side, "encoder": fingerprint(self.encoder, self.k), "firstk": __version__}
 
 
-def transform_file(
+def transform_files(
     encoder: FittedEncoder,
     source: Any,
     target: Any,
