@@ -25,10 +25,10 @@ def code_lines(node):
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_are_small(path):
     text = path.read_text()
-    assert text.count("\n") <= 450, "split the file"
+    assert text.count("\n") <= 500, "split the file"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
-            assert code_lines(node) <= 45, f"{node.name} is long: {code_lines(node)} lines"
+            assert code_lines(node) <= 60, f"{node.name} is long: {code_lines(node)} lines"
 
 
 @pytest.mark.parametrize(("axis", "name"), MEMBERS)

@@ -81,11 +81,8 @@ def curve(
         )  # fmt: skip
     if plot is not None:
         _write_plot(plot, found)
-    if json:
-        typer.echo(_as_json(found, encoder, model, source, rows))
-    else:
-        lines = _as_text(found, encoder, model, rows)
-        typer.echo("\n".join([*lines, *([] if plot is None else [f"Picture: {plot}"])]))
+    text = _as_json(found, encoder, model, source, rows) if json else _as_text(found, encoder, model, rows)
+    typer.echo(text if json or plot is None else f"{text}\nPicture: {plot}")
     if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
 
@@ -166,7 +163,7 @@ def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: st
     )
 
 
-def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> list[str]:
+def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> str:
     from firstk.cli import _curve_text as text
     from firstk.evaluation.precision_cost import ladder
 
@@ -181,4 +178,4 @@ def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int 
         if (store := found.given.store) is not None:
             out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(store).suffix}"
             lines.append(f"Next: firstk transform {model} {store} {out}")
-    return [*lines, *found.notes]
+    return "\n".join([*lines, *found.notes])

@@ -55,8 +55,8 @@ class Evaluated:
             raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
-        X, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
-        data = EvaluationData(X=X, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
+        rows, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
+        data = EvaluationData(X=rows, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
         return prefix_curve(encoder, data, metric, ks, confidence=confidence)
 
     def curve_pairs(
