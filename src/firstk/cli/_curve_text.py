@@ -26,7 +26,7 @@ def smallest(curve: PrefixCurve) -> dict[str, dict[str, int | None]]:
 
 
 def score_table(curve: PrefixCurve, baselines: Sequence[PrefixCurve], ks: Sequence[int], p: int) -> Iterator[str]:
-    """Scores at some k, with intervals, beside those of the baselines."""
+    """Scores at some k, with intervals, next to those of the baselines."""
     names = [baseline.label for baseline in baselines]
     interval = "" if curve.confidence is None else f"  {f'{100 * curve.confidence:g} % interval':<16}"
     yield f"{'k':>5}{curve.label or 'score':>16}{interval}" + "".join(f"{name:>{_wide(name)}}" for name in names)

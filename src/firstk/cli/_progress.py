@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: how far, how fast, how long still; silent where nobody looks."""
+"""Progress of long work on standard error: how far, how fast, how long still; silent where it is no terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row_progress(
         def done(rows: int) -> None:
             bar.update(rows)
             if bar.total is not None and bar.n >= bar.total:
-                bar.refresh()  # what comes next may take long, and a bar that stands short of its end looks stuck
+                bar.refresh()  # what comes next may take long, and a bar short of its end looks stuck
             rate = bar.format_dict["rate"]
             if row_bytes and rate:
                 bar.set_postfix_str(f"{rate * row_bytes / 1e6:.0f} MB/s", refresh=False)
@@ -69,5 +69,5 @@ def give_bars_room() -> None:
 
 
 def looked_at(quiet: bool) -> bool:
-    """Tell whether progress is wanted and somebody looks."""
+    """Tell whether progress is wanted, and standard error is a terminal."""
     return not quiet and sys.stderr.isatty()

@@ -12,7 +12,7 @@ from firstk.exceptions import InvalidInputError
 def objective_of(name: str, given: dict[str, str | float | None]) -> Any:
     """Return the objective of that name with the settings that were given; None means that one was not.
 
-    A setting that the objective does not have is refused, with the objectives that have it.
+    A setting that the objective does not have raises, with the objectives that have it.
     """
     from firstk import objectives
 

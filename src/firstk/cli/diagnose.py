@@ -1,4 +1,4 @@
-"""``firstk diagnose``: what the order of a file of vectors serves, in sentences first and numbers after."""
+"""``firstk diagnose``: what the order of a file of vectors serves, in words first and numbers after."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BATCH_ROWS = 16384
 KindOption = Annotated[
     str,
     typer.Option(
-        help="What stands beside the vectors; auto takes floating-point numbers for targets.",
+        help="What the labels are; auto takes floating-point numbers for targets.",
         metavar="auto|labels|targets",
     ),
 ]
@@ -61,7 +61,7 @@ def diagnose(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say whether the order by variance serves a task, which objective fits, and what stands out in the vectors.
+    """Say whether the order by variance serves a task, which objective fits, and what is unusual in the vectors.
 
     With labels or targets: alignment of variance with them, the best objective, top against bottom of the spectrum,
     denoising by masking, label noise. Without: rank, effective dimension, anisotropy, copies, constant columns, and

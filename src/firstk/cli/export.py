@@ -51,7 +51,7 @@ def export(
         table = _opened(documents, vectors, nan)
         facts = _to_faiss(encoder, k, out, index=index, metric=metric, documents=table, progress=not quiet)
     facts = {"path": str(out), "to": to, "input_width": encoder.encoder_.p} | facts
-    typer.echo(json.dumps(facts) if as_json else _sentence(facts))
+    typer.echo(json.dumps(facts) if as_json else _text(facts))
 
 
 def _opened(documents: str | None, vectors: str | None, nan: str) -> Any:
@@ -76,7 +76,7 @@ def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, **settings: Any)
     return {"k": whole.index.d, "documents": whole.ntotal, "index": settings["index"], "bytes": out.stat().st_size}
 
 
-def _sentence(facts: dict[str, Any]) -> str:
+def _text(facts: dict[str, Any]) -> str:
     width, k, size = facts["input_width"], facts["k"], f"{facts['bytes'] / 1000:,.0f} kB"
     if facts["to"] == "onnx":
         return f"{facts['path']}: {width} numbers in, prefixes of 1 to {k} out; {size}."

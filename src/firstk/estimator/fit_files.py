@@ -1,4 +1,4 @@
-"""Fit on rows as they stream by, with a part held out: what ``firstk fit`` does between reading and judging.
+"""Fits on files and streams larger than memory, with a part held out.
 
 Closed forms see each row once and keep moments only (:mod:`firstk.moments.stream`); training needs the rows and holds
 them in memory. A batch is a mapping from names to arrays with one row each: "X" and maybe "y", or "left", "right" and
@@ -17,7 +17,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, is_real
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
-from firstk.estimator import parameters as _parameters
+from firstk.estimator import parameters
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import InvalidInputError
@@ -27,13 +27,13 @@ from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
 
-# Rows that are judged, and rows among which neighbors are looked for: enough for a curve, bounded for any file.
+# Rows that are held out, and rows among which neighbors are looked for: enough for a curve, bounded for any file.
 MOST_HELD = MOST_REFERENCE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedFit:
-    """A fitted encoder, with what it can be judged by.
+    """A fitted encoder, with the rows that it can be evaluated on.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def fit_stream(
     parts : HoldOut, optional
         Which rows are kept apart; none if not given.
     held : mapping, optional
-        Rows of another file to judge by, in place of those drawn.
+        Rows of another file to evaluate on, in place of those drawn.
     workers : int, optional
         Batches that are measured at the same time; the number of cores if not given. The result does not depend on it.
     checkpoint : Checkpoint, optional
@@ -129,7 +129,7 @@ def fit_stream(
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
-        job = {"encoder": _parameters.expressed(asked)}
+        job = {"encoder": parameters.expressed(asked)}
         done = (
             accumulate(
                 problem.statistics_of, chunks, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress
@@ -169,7 +169,7 @@ def _trained(encoder: PrefixEncoder, chunks: Chunks, parts: HoldOut, progress: C
 
 
 def raise_if_interrupted(encoder: PrefixEncoder) -> None:
-    """Let Ctrl-C end a command: training keeps its best state and returns, which is no result that was asked for."""
+    """Raise after an interrupted training, which keeps its best state and returns: a command ends with Ctrl-C."""
     if encoder.encoder_.config.get("ended") == "interrupted":
         raise KeyboardInterrupt
 
@@ -241,6 +241,22 @@ def fit_files(
         Go on from it: the result has the bytes of a run that was never stopped.
     every : float
         Seconds between writes.
+
+    Returns
+    -------
+    encoder : PrefixEncoder
+        The one given, fitted.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from firstk import PrefixEncoder, fit_files
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/vectors.npy", X)
+    ...     encoder = fit_files(PrefixEncoder(3), f"{folder}/vectors.npy")
+    >>> bool(np.allclose(encoder.components_, PrefixEncoder(3).fit(X).components_))
+    True
     """
     names = () if label is None else (label,)
     table = open_vectors(path, vectors, beside=names, nan=nan)

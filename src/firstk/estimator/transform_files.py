@@ -1,4 +1,4 @@
-"""Re-encode a store of vectors of any size: read, encode and write in a stream, in bounded memory.
+"""Codes of a store of vectors of any size: read, encoded and written in a stream, in bounded memory.
 
 One file gives one file. A folder of shards gives a folder of shards, of which finished ones are not done again. What is
 under the name that was asked for is always whole.
@@ -139,6 +139,24 @@ def transform_files(
         Go on with a folder that an earlier run did not finish.
     progress : callable (rows) -> None
         Told how many rows have just been done.
+
+    Returns
+    -------
+    outcome : Outcome
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from firstk import PrefixEncoder, transform_files
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> encoder = PrefixEncoder(4).fit(X).encoder_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/vectors.npy", X)
+    ...     outcome = transform_files(encoder, f"{folder}/vectors.npy", f"{folder}/short.npy", k=2)
+    ...     np.load(f"{folder}/short.npy").shape
+    (100, 2)
+    >>> outcome.rows, outcome.k, outcome.bytes_per_vector
+    (100, 2, 8)
     """
     start = time.perf_counter()
     check_choice(side, SIDES, "side", "transform")

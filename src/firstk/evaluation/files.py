@@ -29,7 +29,7 @@ SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
 # Metrics that look at no other rows but to fit baselines on.
 ALONE = (*OWN_METRICS, "explained_variance")
 
-# Rows to evaluate, rows to look among, a sentence about them, and notes.
+# Rows to evaluate, rows to look among, a text about them, and notes.
 _Parts = tuple[dict[str, np.ndarray], dict[str, np.ndarray], str, tuple[str, ...]]
 
 

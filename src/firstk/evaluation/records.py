@@ -1,6 +1,6 @@
-"""The record of a study: what a fit learned about its encoder on a held-out part, for a page to show.
+"""Held-out report: the evaluation of a fit on its held-out part, as a record that a page shows.
 
-It is stored beside the model as study.json. Like a curve, it can be read anywhere, without the encoder or the data.
+It is saved with the model as study.json. Like a curve, it can be read anywhere, without the encoder or the data.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class HeldOutReport:
     rows, columns, itemsize : int
         How many vectors the file holds, their width, and bytes of each number, as they are stored.
     held_out : str
-        A sentence: on which rows everything was judged.
+        Which rows everything was evaluated on.
     comparisons : tuple of Comparison
         The first is the one the page is about.
     axes : AxisStatistics or None
@@ -204,7 +204,7 @@ class HeldOutReport:
     precisions : PrecisionTable or None
         What stored prefixes are worth in fewer bits.
     notes : tuple of str
-        Sentences: what was left out, and why.
+        What was left out, and why.
     """
 
     facts: Mapping[str, str | int | float]
@@ -225,22 +225,22 @@ class HeldOutReport:
         if not all(is_int(n) and 0 < n < LIMIT for n in (self.rows, self.columns, self.itemsize)):
             raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
         if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts)):
-            raise _damaged("its sentences are text")
+            raise _damaged("its notes are text")
 
     @property
     def lead(self) -> Comparison:
         """The comparison that the page is about."""
         if not self.comparisons:
-            raise InvalidInputError("This study holds no curve. " + " ".join(self.notes))
+            raise InvalidInputError("This evaluation holds no curve. " + " ".join(self.notes))
         return self.comparisons[0]
 
     def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal study."""
+        """Write as JSON text, from which `from_json` makes an equal report."""
         return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> HeldOutReport:
-        """Read what `to_json` wrote; anything else is refused with a sentence."""
+        """Read what `to_json` wrote; anything else raises an error."""
         try:
             values = strict_json(text)
         except ValueError as error:
@@ -270,4 +270,6 @@ def _optional_number(value: Any, name: str) -> None:
 
 
 def _damaged(reason: str) -> InvalidInputError:
-    return InvalidInputError(f"This is no study that can be read: {reason}. Fit the model again with 'firstk fit'.")
+    return InvalidInputError(
+        f"This is no evaluation that can be read: {reason}. Fit the model again with 'firstk fit'."
+    )

@@ -1,4 +1,4 @@
-"""Scores before they are added up: one row for each thing judged, one column for each prefix length.
+"""Scores before they are added up: one row for each row, pair or query, one column for each prefix length.
 
 A score of a curve is a statistic of rows, queries or pairs: a mean, a share of squares explained, a rank correlation.
 Kept apart by row, it can be taken again over rows drawn with replacement, for all prefix lengths at once: that is the

@@ -177,29 +177,29 @@ def _check_varies(Y: np.ndarray, owner: str) -> None:
 
 def neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the nearest reference row."""
-    reference = _kept(encoder, data, data.X_ref), data.y_ref
-    asking = _codes(encoder, data.X), data.y
+    reference = _kept(encoder, data, data.X_ref), np.asarray(data.y_ref)
+    asking = _codes(encoder, data.X), np.asarray(data.y)
     return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
 def raw_neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Accuracy of the nearest reference vector."""
-    reference = _plain(encoder, data.X_ref), data.y_ref
-    asking = _plain(encoder, data.X), data.y
+    reference = _plain(encoder, data.X_ref), np.asarray(data.y_ref)
+    asking = _plain(encoder, data.X), np.asarray(data.y)
     return float(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p])[0])
 
 
 def probe_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the best least-squares probe."""
-    reference = _kept(encoder, data, data.X_ref), data.y_ref
-    new = _kept(encoder, data, data.X), data.y
+    reference = _kept(encoder, data, data.X_ref), np.asarray(data.y_ref)
+    new = _kept(encoder, data, data.X), np.asarray(data.y)
     return MeanScore(_at(task.linear_probe_accuracy(*reference, *new, per_row=True), ks))
 
 
 def raw_probe_accuracy(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Accuracy of the best least-squares probe of the vectors."""
-    reference = _centred(encoder, data.X_ref), data.y_ref
-    return float(task.linear_probe_accuracy(*reference, _centred(encoder, data.X), data.y)[-1])
+    reference = _centred(encoder, data.X_ref), np.asarray(data.y_ref)
+    return float(task.linear_probe_accuracy(*reference, _centred(encoder, data.X), np.asarray(data.y))[-1])
 
 
 def head_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
@@ -254,7 +254,7 @@ def with_neighbors(encoder: FittedEncoder, data: EvaluationData) -> EvaluationDa
 
 def recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of the ten full-width neighbors that are found."""
-    truth = with_neighbors(encoder, data).neighbors
+    truth = np.asarray(with_neighbors(encoder, data).neighbors)
     alone = data.X_ref is None
     codes = _kept(encoder, data, data.X if alone else data.X_ref), _codes(encoder, data.X)
     return MeanScore(neighbors.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
@@ -300,13 +300,13 @@ def spearman(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> Pe
         raise InvalidInputError("The metric 'spearman' needs scores that differ: use curve_pairs(left, right, scores).")
     left, right = _codes(encoder, data.left, "query"), _kept(encoder, data, data.right)
     cosines = ranking.pair_cosines(left, right, ks=ks)
-    return RankAgreement(cosines, check_scores(data.scores, len(cosines), "pair_spearman"))
+    return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
 
 def raw_spearman(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Spearman's correlation of the cosine of the vectors and the score."""
     left, right = _plain(encoder, data.left), _plain(encoder, data.right)
-    return float(ranking.pair_spearman(left, right, data.scores, ks=[encoder.p])[0])
+    return float(ranking.pair_spearman(left, right, np.asarray(data.scores), ks=[encoder.p])[0])
 
 
 def positive_recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
@@ -330,10 +330,10 @@ def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> float |
 def ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Gain of the ten nearest documents over the largest possible."""
     codes = _kept(encoder, data, data.documents), _codes(encoder, data.queries, "query")
-    return MeanScore(ranking.ndcg_per_query(*codes, data.relevance, ks=ks)[1])
+    return MeanScore(ranking.ndcg_per_query(*codes, np.asarray(data.relevance), ks=ks)[1])
 
 
 def raw_ndcg(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Gain of the ten nearest documents by the vectors as they came."""
     vectors = _plain(encoder, data.documents), _plain(encoder, data.queries)
-    return float(ranking.ndcg(*vectors, data.relevance, ks=[encoder.p])[0])
+    return float(ranking.ndcg(*vectors, np.asarray(data.relevance), ks=[encoder.p])[0])

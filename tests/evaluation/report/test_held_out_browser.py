@@ -29,7 +29,7 @@ return [...pen.getImageData(0, 0, canvas.width, canvas.height).data].filter((_, 
 def found():
     digits = load_digits()
     done = fit_stream(PrefixEncoder(16, objective="fisher"), [{"X": digits.X, "y": digits.y}], draw(1797, 0.2))
-    return evaluate_fit(done, Provenance({"file": "digits.npz"}, 1797, 4, "Judged on 359 rows.", (8, 8)))
+    return evaluate_fit(done, Provenance({"file": "digits.npz"}, 1797, 4, "Evaluated on 359 rows.", (8, 8)))
 
 
 @pytest.fixture(scope="module")

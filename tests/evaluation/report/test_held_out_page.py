@@ -29,7 +29,7 @@ def found():
     digits = load_digits()
     done = fit_stream(PrefixEncoder(16, objective="fisher"), [{"X": digits.X, "y": digits.y}], draw(1797, 0.2))
     return evaluate_fit(
-        done, Provenance({"file": "digits.npz", "objective": "fisher"}, 1797, 4, "Judged on 359 rows.", (8, 8))
+        done, Provenance({"file": "digits.npz", "objective": "fisher"}, 1797, 4, "Evaluated on 359 rows.", (8, 8))
     )
 
 

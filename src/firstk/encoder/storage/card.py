@@ -12,7 +12,7 @@ from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths, supporte
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
-# What has a meaning in Markdown or HTML, wherever it stands.
+# What has a meaning in Markdown or HTML, anywhere in a line.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
@@ -98,7 +98,7 @@ def _curve_section(curve: PrefixCurve) -> str:
     if curve.input_score is not None:
         after.append(f"The raw vectors score {curve.input_score:.4f}.")
     if curve.n_evaluated is not None:
-        after.append(f"Judged on {curve.n_evaluated:,} rows, queries or pairs.")
+        after.append(f"Evaluated on {curve.n_evaluated:,} rows, queries or pairs.")
     head = ["## Quality against k\n", f"| k | {_escaped(curve.metric)} |", "|---:|---:|"]
     return "\n".join([*head, *rows, "", *after, ""])
 

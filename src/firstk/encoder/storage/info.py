@@ -1,4 +1,4 @@
-"""What is in a saved model: facts for programs, sentences and a table for people. Reading it checks the folder."""
+"""Contents of a saved model: facts for programs, text and a table for people. Reading it checks the folder."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class ModelInfo:
         }
 
     def __str__(self) -> str:
-        return "\n".join(map(_printable, [*self._sentences(), "", *self._table(), *self._curve_lines()]))
+        return "\n".join(map(_printable, [*self._summary(), "", *self._table(), *self._curve_lines()]))
 
-    def _sentences(self) -> list[str]:
+    def _summary(self) -> list[str]:
         c = self.config
         objective, ordering = c.get("objective", "unknown"), c.get("ordering", "unknown")
         source = f" (made by {c['source_model']})" if c.get("source_model") else ""
@@ -89,14 +89,14 @@ class ModelInfo:
             f"{c.get('library_version')}.",
             "Codes are brought to unit norm after the cut." if c["normalised"] else "Codes are not normalized.",
         ]
-        if self.smallest:
-            k = self.smallest[0.99]
-            lines.append(f"The first {k} coordinates keep 99 % of its full {self.curve.metric}.")  # type: ignore[union-attr]
-        else:
+        if self.curve is None:
             lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
-        return lines + self._integrity_sentences()
+        elif self.smallest:
+            whole = "its full" if self.curve.full_k == self.d else f"the first {self.curve.full_k} coordinates'"
+            lines.append(f"The first {self.smallest[0.99]} coordinates keep 99 % of {whole} {self.curve.metric}.")
+        return lines + self._integrity_lines()
 
-    def _integrity_sentences(self) -> list[str]:
+    def _integrity_lines(self) -> list[str]:
         broken = [f"{name} {found}" for name, found in self.integrity.items() if found in ("missing", "does not match")]
         if broken:
             lines = [f"The encoder itself is whole, but: {', '.join(broken)}. Copy or save the model again."]
@@ -142,7 +142,7 @@ class ModelInfo:
 
 
 def model_info(path: str | Path) -> ModelInfo:
-    """Read and check a saved model; a damaged or foreign folder gets a sentence."""
+    """Read and check a saved model; a damaged or foreign folder raises an error."""
     folder = Path(path)
     manifest = read_manifest(folder)
     if manifest.config.get("network") == "custom":  # its code is not here, so it cannot be built; its files can be read

@@ -31,7 +31,7 @@ from firstk.evaluation.report.tables import cell_texts, full_table, table_at
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> Path:
-    """Write a report as one HTML file, whole or not at all.
+    """Write a report as one HTML file, by an atomic write.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _notes(page: Page) -> str:
 
 
 def _data(page: Page) -> dict[str, Any]:
-    """Collect what the script looks up: where each k stands, and what each section says there."""
+    """Collect what the script looks up: the place of each k, and the texts of each section there."""
     across = Octaves(page.stops[0], page.stops[-1])
     return {
         "k": page.stops,

@@ -95,7 +95,7 @@ class Page:
     facts : mapping or sequence of (name, value)
         Shown in this order: rows, columns, objective, where the encoder is saved, library version.
     notes : sequence of str
-        Sentences for the end of the page.
+        Notes for the end of the page.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Page:
         set_field(self, "summary", text_of(self.summary, "summary", "Page"))
         set_field(self, "sections", _sections(self.sections))
         set_field(self, "facts", _facts(self.facts))
-        notes = _items(self.notes, "notes", "Page", "a sequence of sentences")
+        notes = _items(self.notes, "notes", "Page", "a sequence of str")
         set_field(self, "notes", tuple(text_of(note, "notes", "Page") for note in notes))
         check_choice(self.relative_to, ("full", "input"), "relative_to", "Page")
         if self.keep is not None:
