@@ -38,7 +38,7 @@ app = typer.Typer(
 FAILED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
-COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
+COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.npz"),
     (diagnose, "firstk diagnose digits.npz --label label --image 8x8"),
@@ -67,7 +67,7 @@ def _root(
     pass
 
 
-def _terminated(number: int, _: Any) -> None:
+def _terminated(number: int, _: object) -> None:
     """Leave as Ctrl-C does: what was begun is cleaned up on the way."""
     raise SystemExit(128 + number)
 

@@ -14,6 +14,7 @@ from firstk.cli._wording import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    from firstk.data.files import VectorTable
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
 TARGETS = ("faiss", "onnx")
@@ -54,7 +55,7 @@ def export(
     typer.echo(json.dumps(facts) if as_json else _text(facts))
 
 
-def _opened(documents: str | None, vectors: str | None, nan: str) -> Any:
+def _opened(documents: str | None, vectors: str | None, nan: str) -> VectorTable:
     if documents is None:
         raise InvalidInputError("A faiss index needs vectors to hold. Pass --documents FILE.")
     from firstk.data.files import open_vectors

@@ -93,7 +93,7 @@ def fit(
 
 
 def _posed(
-    objective: str, given: tuple[Any, ...], named: str | None, ordering: str, network: str, **others: Any
+    objective: str, given: tuple[str | float | None, ...], named: str | None, ordering: str, network: str, **others: Any
 ) -> PrefixEncoder:
     """Return the encoder that the options describe; `named` says where labels, targets or pairs are."""
     from firstk.cli._settings import network_of, objective_of, ordering_of
@@ -192,7 +192,7 @@ def _telling_how_to_go_on(kept: Checkpoint) -> Iterator[None]:
         raise
 
 
-def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, Any], *, pairs: bool) -> None:
+def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, object], *, pairs: bool) -> None:
     """Say before the work that training keeps no checkpoint, to those who count on one."""
     given = [option for option, value in asked.items() if value]
     if not given or not encoder._pose(pairs=pairs).solver.trains:

@@ -7,13 +7,16 @@ scikit-learn. The rule by which a prefix length is recommended is here and nowhe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, require
 from firstk._base.json_fields import Fields, plain
 from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FORMAT = "firstk.PrefixCurve/3"
 # Version 1 had no intervals, version 2 no supported lengths. Their curves are read as curves without.
@@ -228,7 +231,7 @@ class PrefixCurve:
         supported = None if self.supported is None else tuple(k for k in self.supported if k <= d) or None
         return replace(self, **kept, supported=supported)  # type: ignore[arg-type]
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the curve, its interval as a band, and the score of the raw vectors as a dashed line.
 
         Parameters
@@ -247,7 +250,7 @@ class PrefixCurve:
             ax = pyplot.subplots()[1]
         kwargs.setdefault("label", self.label or self.metric)
         (line,) = ax.plot(self.k, self.score, **kwargs)
-        if self.low is not None:
+        if self.low is not None and self.high is not None:
             ax.fill_between(self.k, self.low, self.high, color=line.get_color(), alpha=0.15, linewidth=0)
         if self.input_score is not None:
             name = f"{kwargs['label']}, raw vectors"
@@ -288,7 +291,7 @@ class PrefixCurve:
     def __iter__(self) -> Iterator[tuple[int, float]]:
         return iter(zip(self.k, self.score, strict=True))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], PrefixCurve], tuple[dict[str, Any]]]:
         # The read-only view of details cannot be pickled; the plain fields can.
         return type(self).from_dict, (self.to_dict(),)
 
@@ -316,7 +319,7 @@ class PrefixCurve:
         return "\n".join([title, *rows, *given])
 
 
-def _intervals(low: Any, high: Any, confidence: Any, n: int) -> dict[str, Any]:
+def _intervals(low: object, high: object, confidence: object, n: int) -> dict[str, Any]:
     """Check the ends of intervals: all three fields, or none."""
     given = [part is not None for part in (low, high, confidence)]
     if not any(given):

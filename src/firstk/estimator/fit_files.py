@@ -7,10 +7,9 @@ maybe "scores".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -175,7 +174,7 @@ def raise_if_interrupted(encoder: PrefixEncoder) -> None:
 
 
 def chunks_of(
-    table: VectorTable, target: Callable[[Batch], np.ndarray | None] | None = None, columns: Any = ()
+    table: VectorTable, target: Callable[[Batch], np.ndarray | None] | None = None, columns: Sequence[str] = ()
 ) -> Chunks:
     """Return the rows of a table as a stream that can be taken up again without reading what came before.
 
@@ -213,7 +212,7 @@ def chunks_of(
 
 def fit_files(
     encoder: PrefixEncoder,
-    path: Any,
+    path: str | Path,
     *,
     vectors: str | None = None,
     label: str | None = None,

@@ -102,8 +102,8 @@ class Encoding:
 
 def transform_files(
     encoder: FittedEncoder,
-    source: Any,
-    target: Any,
+    source: str | Path,
+    target: str | Path,
     *,
     k: int | None = None,
     side: str = "document",
@@ -292,7 +292,7 @@ def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> N
     log.finish()
 
 
-def _means_folder(source: Any, target: Path) -> bool:
+def _means_folder(source: str | Path, target: Path) -> bool:
     """Tell whether codes go to a folder: several files come in, and the name asked for is not that of a file."""
     known = any(target.name.lower().endswith(form.endings) for form in FORMATS)
     return not known and not Path(source).expanduser().is_file()
@@ -342,7 +342,7 @@ class _Behind:
     def __enter__(self) -> _Behind:
         return self
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._pool.shutdown(wait=True)
         if kind is None:
             self._wait()

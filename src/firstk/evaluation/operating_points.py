@@ -6,7 +6,7 @@ The table is a record: it goes to JSON and back, and needs neither the encoder n
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -225,7 +225,7 @@ class PrecisionTable:
             )
         return left
 
-    def _within(self, points: list[OperatingPoint], name: str, limit: Any, cost: str) -> list[OperatingPoint]:
+    def _within(self, points: list[OperatingPoint], name: str, limit: float, cost: str) -> list[OperatingPoint]:
         if not is_real(limit) or limit <= 0:
             raise bad_parameter(name, "PrecisionTable.choose", "a positive number", limit)
         costs = [getattr(point, cost) for point in points]
@@ -276,7 +276,7 @@ class PrecisionTable:
     def __iter__(self) -> Iterator[OperatingPoint]:
         return iter(self.points)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], PrecisionTable], tuple[dict[str, Any]]]:
         # The read-only view of details cannot be pickled; the plain fields can.
         return type(self).from_dict, (self.to_dict(),)
 
@@ -352,7 +352,7 @@ def choose_point(curve: PrefixCurve, table: PrecisionTable | None, limits: Limit
 _MANY = ("points", "a sequence of OperatingPoint, at least one, no k twice in one precision")
 
 
-def _points(values: Any) -> tuple[OperatingPoint, ...]:
+def _points(values: object) -> tuple[OperatingPoint, ...]:
     points = _FIELDS.items(values, *_MANY)
     if not points or not all(isinstance(point, OperatingPoint) for point in points):
         raise _FIELDS.wrong(*_MANY, values)
@@ -362,7 +362,7 @@ def _points(values: Any) -> tuple[OperatingPoint, ...]:
     return tuple(sorted(points, key=lambda o: (order.index(o.precision), o.k)))
 
 
-def _point(values: Any) -> OperatingPoint:
+def _point(values: object) -> OperatingPoint:
     check = Fields("OperatingPoint")
     if not isinstance(values, Mapping):
         raise check.wrong("values", "a mapping of its fields", values)

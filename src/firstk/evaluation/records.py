@@ -11,9 +11,9 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import is_int, is_real
 from firstk._base.json_fields import LIMIT, strict_json
@@ -65,7 +65,7 @@ class Packed:
             raise _damaged(f"a packed matrix of shape {shape} holds {size} bytes")
 
     @classmethod
-    def of(cls, matrix: Any) -> Packed:
+    def of(cls, matrix: ArrayLike) -> Packed:
         """Pack a matrix."""
         M = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         scales = np.abs(M).max(axis=1) / _STEPS
@@ -257,14 +257,14 @@ def _is_image(shape: tuple[int, ...]) -> bool:
     return all(is_int(side) and side > 0 for side in shape) and (len(shape) == 2 or shape[2:] in ((1,), (3,)))
 
 
-def _series(values: Iterable[Any], name: str, length: int) -> tuple[float, ...]:
+def _series(values: Iterable[float], name: str, length: int) -> tuple[float, ...]:
     numbers = tuple(values)
     if len(numbers) != length or not all(is_real(value) for value in numbers):
         raise _damaged(f"'{name}' is not {length} finite numbers")
     return tuple(map(float, numbers))
 
 
-def _optional_number(value: Any, name: str) -> None:
+def _optional_number(value: object, name: str) -> None:
     if value is not None and not is_real(value):
         raise _damaged(f"'{name}' is not a finite number")
 

@@ -89,8 +89,8 @@ def test_bytes_as_text(count, text):
 
 
 @pytest.mark.parametrize("k", [0, 17, 99])
-def test_a_k_that_was_not_judged_is_a_sentence(found, k):
-    with pytest.raises(InvalidInputError, match="a prefix length of this study"):
+def test_a_k_that_was_not_evaluated_raises(found, k):
+    with pytest.raises(InvalidInputError, match="a prefix length of this evaluation"):
         page_of(found, k=k)
 
 

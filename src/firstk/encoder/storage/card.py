@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -86,7 +86,7 @@ def _facts(config: Mapping[str, Any]) -> str:
     return "\n".join(["## What it is\n", "| | |", "|---|---|", *lines, ""])
 
 
-def _omega(omega: Any) -> str | None:
+def _omega(omega: str | Sequence[float] | None) -> str | None:
     return omega if omega is None or isinstance(omega, str) else f"{len(omega)} weights, in config.json"
 
 

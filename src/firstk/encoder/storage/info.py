@@ -174,7 +174,7 @@ def _with_settings(config: Mapping[str, Any], name: str, settings: str) -> str |
     return f"{config[name]} ({told})" if told else config.get(name)
 
 
-def _some(value: Any) -> str | None:
+def _some(value: object) -> str | None:
     """Return a value as text, cut where it is long."""
     if value is None:
         return None
@@ -187,5 +187,5 @@ def _printable(line: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in line)
 
 
-def _count(rows: Any) -> str:
+def _count(rows: object) -> str:
     return f"{rows:,}" if isinstance(rows, int) else "an unknown number of"

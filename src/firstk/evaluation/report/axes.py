@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 from firstk.evaluation.records import AxisStatistics
 from firstk.evaluation.report.layout import Frame, Octaves, Values
@@ -34,7 +33,7 @@ def axes_html(page: Page, number: int) -> str:
     )
 
 
-def axes_data(page: Page, number: int) -> Any:
+def axes_data(page: Page, number: int) -> dict[str, object]:
     """Return the text at each stop, which the script looks up."""
     axes = page.sections[number].axes
     return {"sentences": [_text(axes, k) for k in page.stops]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.report.page import Page
@@ -25,7 +24,7 @@ def precision_html(page: Page, number: int) -> str:
     )
 
 
-def precision_data(page: Page, number: int) -> Any:
+def precision_data(page: Page, number: int) -> dict[str, object]:
     """Return the row of the table at each stop."""
     table = page.sections[number].table
     return {"rows": [row_at(table, k) for k in page.stops]}

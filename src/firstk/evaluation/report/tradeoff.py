@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from firstk._base.checks import bad_parameter, require
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
@@ -15,12 +15,15 @@ from firstk.evaluation.report.layout import Frame, Octaves, Values, shortened
 from firstk.evaluation.report.palette import RAW, RAW_NAME, Look, assign
 from firstk.evaluation.report.reading import score_text
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 FRAME = Frame(width=760, height=392, left=52, right=620, top=52, bottom=342, labelled=True)
 SMALL = Frame(width=380, height=312, left=44, right=362, top=52, bottom=264, labelled=False)
 LEGEND_LINE = 20.0
 
 
-def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, ax: Any = None) -> Any:
+def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, ax: Axes | None = None) -> Axes:
     """Draw score against bytes per vector, a line for each precision, the front in black.
 
     Parameters
@@ -93,7 +96,7 @@ def describe(table: PrecisionTable) -> str:
     return f"No other is better for as few bytes: {front}.{raw}"
 
 
-def _check(table: Any, chosen: Any, owner: str) -> None:
+def _check(table: object, chosen: object, owner: str) -> None:
     if not isinstance(table, PrecisionTable):
         raise bad_parameter("table", owner, "a PrecisionTable", table)
     if chosen is not None and chosen not in table.points:
