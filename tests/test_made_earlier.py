@@ -201,6 +201,19 @@ def test_the_report_of_a_study_shows_its_curves(name, tmp_path):
             assert f" {k} " + " ".join(f"{score:.4f}" for score in (ours["score"][i], *others)) in words
 
 
+def test_an_earlier_list_of_lengths_is_what_is_recommended(tmp_path):
+    """Curves of then do not say which lengths may be recommended; the settings of their ordering do."""
+    model = MODELS / "command_line_sparse"
+    info = json.loads(command("info", model, "--json").stdout)
+    k = info["smallest_k"]["0.99"]
+    assert set(info["smallest_k"].values()) <= {4, 8, 16}
+    command("report", model, "-o", tmp_path / "page.html")
+    assert f"The first {k} of 16 coordinates reach" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    options = ["--vectors", "X", "--metric", "readback_variance", "--json", "--no-baselines"]
+    done = command("curve", model, EARLIER / "data.npz", *options)
+    assert json.loads(done.stdout)["smallest"]["0.99"]["full"] == k
+
+
 def test_a_fit_at_the_command_line_gives_the_same_study(tmp_path):
     options = ["--vectors", "X", "--label", "label", "--objective", "fisher", "--seed", "3", "--quiet"]
     done = command("fit", EARLIER / "data.npz", "-o", tmp_path / "model", *options)
