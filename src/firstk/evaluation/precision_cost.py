@@ -19,7 +19,7 @@ from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
-from firstk.metrics._sweep import largest as nearest
+from firstk.metrics._sweep import largest
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_scores, settled_metric
 from firstk.metrics.scorers import n_rows
 from firstk.metrics.subspace import unit_rows
@@ -139,7 +139,7 @@ def search_times(
 
 def _timed(documents: np.ndarray, query: np.ndarray) -> float:
     start = time.perf_counter()
-    nearest((documents @ query)[None], min(10, len(documents)))
+    largest((documents @ query)[None], min(10, len(documents)))
     return time.perf_counter() - start
 
 
