@@ -24,7 +24,7 @@ def report(
     Curves next to the baselines, bytes saved, what each coordinate is worth and, for images, what k coordinates see; a
     slider over k moves all of it. The page needs no network, prints, and follows light and dark.
     """
-    from firstk.evaluation.held_out import read_report
+    from firstk.evaluation.records import read_report
     from firstk.evaluation.report import write_page
     from firstk.evaluation.report.held_out_page import page_of
 

@@ -20,11 +20,10 @@ from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.storage.folder import read_extra, read_manifest
 from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.precision_cost import default_lengths, precision_table
-from firstk.evaluation.records import FILE, AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
+from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
 from firstk.metrics.task import fit_readout
@@ -147,24 +146,6 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
         precisions=None if lead is None else precision_table(encoder, data, lead, progress=progress),
         notes=tuple(notes),
     )
-
-
-def read_report(model: str | Path) -> HeldOutReport:
-    """Read the held-out report of a model folder."""
-    text = read_extra(model, FILE)
-    if text is None:
-        raise InvalidInputError(
-            f"'{model}' holds a model without an evaluation: it was saved from Python, or fitted with nothing held "
-            f"out. Fit it with 'firstk fit VECTORS -o {model}', which holds out a fifth of the rows, or evaluate it on "
-            f"rows of your own: firstk curve {model} TEST"
-        )
-    report, config = HeldOutReport.from_json(text), read_manifest(Path(model)).config
-    supported = supported_lengths(config, int(config["d"]))
-    # Curves of earlier versions do not say which lengths may be recommended; their models do.
-    comparisons = (
-        replace(one, ours=replace(one.ours, supported=one.ours.supported or supported)) for one in report.comparisons
-    )
-    return replace(report, comparisons=tuple(comparisons))
 
 
 def steps_of(fit: StreamedFit) -> int:

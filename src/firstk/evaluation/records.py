@@ -10,7 +10,8 @@ import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,8 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import is_int, is_real
 from firstk._base.json_fields import LIMIT, strict_json
 from firstk._base.json_records import from_plain, to_plain
-from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.curve import PrefixCurve, supported_lengths
+from firstk.encoder.storage.folder import read_extra, read_manifest
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.exceptions import InvalidInputError
 
@@ -251,6 +253,24 @@ class HeldOutReport:
             return from_plain(cls, values)
         except (TypeError, AttributeError, KeyError, OverflowError) as error:
             raise _damaged(f"its parts are not what they should be ({error})") from None
+
+
+def read_report(model: str | Path) -> HeldOutReport:
+    """Read the held-out report of a model folder."""
+    text = read_extra(model, FILE)
+    if text is None:
+        raise InvalidInputError(
+            f"'{model}' holds a model without an evaluation: it was saved from Python, or fitted with nothing held "
+            f"out. Fit it with 'firstk fit VECTORS -o {model}', which holds out a fifth of the rows, or evaluate it on "
+            f"rows of your own: firstk curve {model} TEST"
+        )
+    report, config = HeldOutReport.from_json(text), read_manifest(Path(model)).config
+    supported = supported_lengths(config, int(config["d"]))
+    # Curves of earlier versions do not say which lengths may be recommended; their models do.
+    comparisons = (
+        replace(one, ours=replace(one.ours, supported=one.ours.supported or supported)) for one in report.comparisons
+    )
+    return replace(report, comparisons=tuple(comparisons))
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:
