@@ -82,11 +82,11 @@ def test_explained_variance_of_rounded_codes(digits):
 
 
 def test_recall_finds_its_truth_once(digits, monkeypatch):
-    from firstk import metrics
+    from firstk.metrics import neighbors
 
     calls = []
-    found = metrics.nearest_neighbors
-    monkeypatch.setattr(metrics, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
+    found = neighbors.nearest_neighbors
+    monkeypatch.setattr(neighbors, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), "recall@10", ks=[4, 8])
     assert len(calls) == 1
