@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from benchmarks.harness import Claim, best_times, peak, peak_memory, report
 from firstk import PrefixEncoder
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.transform_files import transform_file
+from firstk.estimator.transform_files import transform_files
 
 ROWS, WIDTH, K, BATCH = 1_000_000, 384, 64, 10_416
 MEMORY = 700.0  # MiB
@@ -51,7 +51,7 @@ def make(folder: Path) -> None:
 def ours(folder: Path) -> None:
     """Do the transform."""
     encoder = FittedEncoder.load(folder / "model")
-    transform_file(encoder, folder / "vectors.parquet", folder / "short.parquet", k=K)
+    transform_files(encoder, folder / "vectors.parquet", folder / "short.parquet", k=K)
 
 
 def theirs(folder: Path) -> None:

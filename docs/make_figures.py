@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from PIL import Image
 
-from firstk.cli._demo import embedded_data, fit_and_judge
+from firstk.cli.demo import embedded_data, fit_and_evaluate
 from firstk.evaluation.report import plot_curves
 
 IMAGES = Path(__file__).parent / "images"
@@ -25,7 +25,7 @@ SCALE = 0.66
 
 def draw_curves(path: Path) -> None:
     """Draw the demo's first question: accuracy against k, beside the four baselines."""
-    section = fit_and_judge(embedded_data())[1][0]
+    section = fit_and_evaluate(embedded_data())[1][0]
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     plot_curves(section.curves, section.baselines, ax=axes)
     axes.set_title("Handwritten digits: 1-NN accuracy of the first k coordinates", loc="left", fontsize=11)

@@ -15,6 +15,11 @@ _HOMES = {
     "firstk.estimator.prefix_encoder": ["PrefixEncoder"],
     "firstk.encoder.curve": ["PrefixCurve"],
     "firstk.encoder.fitted": ["FittedEncoder"],
+    "firstk.estimator.fit_files": ["fit_files"],
+    "firstk.estimator.transform_files": ["transform_files"],
+    "firstk.metrics.curve": ["prefix_curve"],
+    "firstk.evaluation.precision_cost": ["precision_table"],
+    "firstk.evaluation.diagnosis": ["diagnose"],
     "firstk.moments.moments": ["Moments"],
     "firstk.moments.pairs": ["PairMoments"],
     "firstk.objectives": [
@@ -75,15 +80,25 @@ __all__ = [
     "Unordered",
     "Variational",
     "__version__",
+    "diagnose",
+    "fit_files",
     "image_patches",
+    "precision_table",
+    "prefix_curve",
+    "transform_files",
 ]
 
 if TYPE_CHECKING:
     from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.fitted import FittedEncoder
     from firstk.encoder.network import MLP
+    from firstk.estimator.fit_files import fit_files
     from firstk.estimator.prefix_encoder import PrefixEncoder
+    from firstk.estimator.transform_files import transform_files
+    from firstk.evaluation.diagnosis import diagnose
+    from firstk.evaluation.precision_cost import precision_table
     from firstk.integrations.sentence_transformers import fit_sentence_transformer as fit_sentence_transformer
+    from firstk.metrics.curve import prefix_curve
     from firstk.moments.moments import Moments
     from firstk.moments.pairs import PairMoments
     from firstk.objectives import (

@@ -299,7 +299,7 @@ class Ordering(Protocol):
         """Return initial values of the parameters that the ordering trains for itself."""
 
     def blocks(self, d: int) -> tuple[int, ...]:
-        """Return the prefix lengths at which the order is fixed, ascending, within 1..d."""
+        """Return the prefix lengths at which the order is fixed, ascending, in 1..d: those a curve may recommend."""
 
 
 class Processes(Protocol):

@@ -70,7 +70,7 @@ def test_curve_with_a_reference_is_that_of_python(folder, digits, fisher):
     reference = (digits.X_train, digits.y_train)
     expected = fisher.curve(digits.X_test, digits.y_test, reference=reference, confidence=0.95)
     assert PrefixCurve.from_dict(out["curve"]) == expected
-    assert out["judged"] == "Judged on 360 rows of test.npz, against 1,437 rows of train.npz."
+    assert out["judged"] == "Evaluated on 360 rows of test.npz, against 1,437 rows of train.npz."
     assert {name: ks["full"] for name, ks in out["smallest"].items()} == {
         f"{share:g}": expected.smallest(share) for share in (0.95, 0.99, 0.999)
     }
@@ -112,7 +112,7 @@ def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fish
 
     out = found(folder, "fisher", "train.npz", "--label", "label", "--confidence", "0", "--no-baselines")
     parts = draw(len(digits.X_train), 0.2, 0)
-    assert out["judged"].startswith("Judged on 287 rows of train.npz that are held out (drawn at random, seed 0")
+    assert out["judged"].startswith("Evaluated on 287 rows of train.npz that are held out (drawn at random, seed 0")
     X, y = digits.X_train, digits.y_train
     expected = fisher.curve(X[parts.held], y[parts.held], reference=(X[parts.reference], y[parts.reference]))
     assert PrefixCurve.from_dict(out["curve"]) == expected
@@ -140,7 +140,7 @@ def fitted(folder, tmp_path_factory):
 
 @pytest.mark.parametrize("metric", ["head_accuracy", "1nn_accuracy", "recall@10"])
 @pytest.mark.parametrize(("model", "share", "seed"), [("usual", 0.2, 0), ("other", 0.1, 5)])
-def test_every_metric_is_judged_on_rows_that_the_fit_held_out(folder, digits, fitted, metric, model, share, seed):
+def test_every_metric_is_evaluated_on_rows_that_the_fit_held_out(folder, digits, fitted, metric, model, share, seed):
     from firstk.estimator.fit_files import draw
 
     out = found(
@@ -186,19 +186,19 @@ def test_rows_that_were_dropped_do_not_hide_the_rows_of_a_fit(digits, tmp_path):
 def test_a_note_says_that_all_rows_were_fitted_on(folder, fitted, metric):
     out = found(folder, fitted / "all", "train.npz", "--label", "label", "--metric", metric, "--no-baselines")
     assert "fitted on 1,437 rows of train.npz" in out["notes"][0]
-    assert "Judge on other rows." in out["notes"][0]
+    assert "Evaluate on other rows." in out["notes"][0]
 
 
 def test_a_note_says_that_rows_were_fitted_on_where_a_reference_asks_for_all(folder, fitted):
     arguments = (fitted / "usual", "train.npz", "--label", "label", "--reference", "test.npz", "--no-baselines")
-    assert "Without --reference the 287 others judge." in found(folder, *arguments)["notes"][0]
+    assert "Without --reference the 287 others are used." in found(folder, *arguments)["notes"][0]
 
 
 def test_a_head_needs_no_reference_and_says_so(folder):
     arguments = ("fisher", "test.npz", "--label", "label", "--metric", "head_accuracy")
     out, plain = found(folder, *arguments, "--reference", "train.npz"), found(folder, *arguments)
     assert out["notes"][0].startswith("--reference is not used: head_accuracy looks at no other rows.")
-    assert out["judged"] == plain["judged"] == "Judged on 360 rows of test.npz."
+    assert out["judged"] == plain["judged"] == "Evaluated on 360 rows of test.npz."
     assert out["curve"] == plain["curve"]
 
 
@@ -218,7 +218,7 @@ def test_rows_that_both_files_share_are_counted(folder, digits, tmp_path, kind):
     np.savez(tmp_path / "both.npz", pixels=X.astype(kind), label=y)
     arguments = ("fisher", "test.npz", "--label", "label", "--no-baselines", "--reference")
     assert found(folder, *arguments, tmp_path / "both.npz")["notes"][0].startswith(
-        "7 of the rows judged are in both.npz"
+        "7 of the rows evaluated are in both.npz"
     )
     assert found(folder, *arguments, "train.npz")["notes"] == []
 
@@ -237,7 +237,7 @@ def test_labels_in_a_file_of_their_own(folder):
 
 def test_rows_beyond_the_limit_are_drawn(folder, digits):
     out = found(folder, "pca", "test.npz", "--most", "100", "--no-baselines", "--confidence", "0")
-    assert out["judged"] == "Judged on 100 of 360 rows (drawn at random, seed 0) of test.npz."
+    assert out["judged"] == "Evaluated on 100 of 360 rows (drawn at random, seed 0) of test.npz."
     rows = np.sort(np.random.default_rng(0).choice(360, size=100, replace=False))
     expected = PrefixEncoder.load(folder / "pca").curve(digits.X_test[rows])
     assert out["curve"]["score"] == pytest.approx(expected.score, abs=1e-6)
@@ -273,7 +273,7 @@ def test_of_a_list_only_its_lengths_are_chosen(folder, digits, tmp_path):
     out = found(folder, *arguments, "--keep", "0.8", "--precision", "int8,float32")
     assert {ks["full"] for ks in out["smallest"].values()} == {10}
     assert out["chosen"]["k"] == 10
-    assert {offer["k"] for offer in out["precisions"]["offers"]} == {2, 5, 10}
+    assert {point["k"] for point in out["precisions"]["offers"]} == {2, 5, 10}
     assert found(folder, *arguments, "-k", "7")["chosen"]["k"] == 7
     text = firstk("curve", *arguments, "--keep", "0.8", folder=folder).stdout
     assert "a share of the score of the first 10 of 16 coordinates: 95 % k = 10" in text
@@ -288,14 +288,14 @@ def test_latency_is_measured_over_the_stated_rows(folder):
     assert out["chosen"]["k"] == 9  # everything is quick enough, so the best is chosen
     done = firstk("curve", *arguments, "--latency", "1e-9", folder=folder, check=False)
     assert done.returncode == 1
-    assert "No offer is within 1e-09 ms a search" in done.stderr
+    assert "No operating point is within 1e-09 ms a search" in done.stderr
 
 
 def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
     arguments = ("curve", "fisher", "test.npz", "--label", "label", "--keep", "1", "--relative-to", "input")
     text = firstk(*arguments, folder=folder, check=False)
     assert text.returncode == 1
-    assert text.stderr.startswith("firstk: No offer within the limits keeps 1 of the input 1nn_accuracy")
+    assert text.stderr.startswith("firstk: No operating point within the limits keeps 1 of the input 1nn_accuracy")
     assert "Smallest k that keeps" in text.stdout
     record = firstk(*arguments, "--json", folder=folder, check=False)
     assert record.returncode == 1
@@ -329,7 +329,9 @@ def test_judged_documents(folder, digits, judgements):
     expected = PrefixEncoder.load(folder / "pca").curve_search(digits.X_test[:N_QUERIES], digits.X_train, judged)
     assert out["metric"] == "ndcg@10"
     np.testing.assert_allclose(out["curve"]["score"], expected.score, atol=1e-12)
-    assert out["judged"].startswith("Judged on 40 queries of queries.npz with 1,200 judgements, among 1,437 documents")
+    assert out["judged"].startswith(
+        "Evaluated on 40 queries of queries.npz with 1,200 judgements, among 1,437 documents"
+    )
     assert len(out["baselines"]) == 4
 
 
@@ -404,7 +406,7 @@ def test_rows_with_nan_are_dropped_on_request(folder, digits):
     holes[3, 0] = np.nan
     np.savez(folder / "holes.npz", pixels=holes, label=digits.y_test)
     out = found(folder, "pca", "holes.npz", "--nan", "drop", "--no-baselines")
-    assert out["judged"].startswith("Judged on 359 ")
+    assert out["judged"].startswith("Evaluated on 359 ")
 
 
 @pytest.mark.parametrize(
@@ -433,8 +435,7 @@ def test_banking77(data_folder, tmp_path):
 
 
 def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
-    from firstk.cli._evidence import EvaluationInput
-    from firstk.cli.curve import _about_labels
+    from firstk.evaluation.files import EvaluationInput, _about_labels
     from firstk.metrics.curve import EvaluationData
 
     def notes(y):

@@ -30,7 +30,7 @@ def test_tables_hold_ours_and_every_baseline(done):
 def test_printed_accuracy_is_that_of_the_saved_encoder(done):
     from sklearn.neighbors import KNeighborsClassifier
 
-    from firstk.cli._demo import embedded_data
+    from firstk.cli.demo import embedded_data
 
     out, printed = done
     data = embedded_data()

@@ -99,7 +99,7 @@ def test_what_is_printed_is_true_of_the_saved_encoder(fisher):
         assert re.search(rf"^  {name}  +0\.\d", printed, re.MULTILINE)
     for share, k in ((95, curve.smallest(0.95)), (99, curve.smallest(0.99)), ("99.9", curve.smallest(0.999))):
         assert f"{share} % with k = {k}" in printed
-    assert "359 rows of digits.npz" in printed
+    assert "359 held-out rows of digits.npz" in printed
     assert f"firstk report {out}" in printed
 
 
@@ -109,7 +109,7 @@ def test_the_folder_holds_a_model_its_card_and_its_study(fisher):
     found = study_of(out)
     assert found.images.shape == (8, 8)
     assert found.facts["rows fitted on"] == 1438
-    assert "359 rows of digits.npz" in found.held_out
+    assert "359 held-out rows of digits.npz" in found.held_out
 
 
 def test_a_second_fit_replaces_the_first(folder):
@@ -142,7 +142,7 @@ def test_a_held_out_file_of_ones_own(folder):
         "--held-out", folder / "test.npz", "-o", folder / "own",
     )  # fmt: skip
     assert "fitted on 1,797 rows" in printed
-    assert f"360 rows of {folder / 'test.npz'}" in printed
+    assert f"360 held-out rows of {folder / 'test.npz'}" in printed
 
 
 def test_nothing_held_out_is_no_study(folder):
@@ -150,7 +150,7 @@ def test_nothing_held_out_is_no_study(folder):
     assert "Nothing was held out" in printed
     assert read_extra(folder / "none", "study.json") is None
     said = run("report", folder / "none", "-o", folder / "none.html", code=1)
-    assert "without a study" in said
+    assert "without an evaluation" in said
     assert "firstk fit" in said
     assert not (folder / "none.html").exists()
 
@@ -167,10 +167,10 @@ def test_nothing_held_out_is_no_study(folder):
 )
 def test_the_command_for_rows_of_ones_own_works_as_it_is_printed(folder, monkeypatch, arguments, files):
     monkeypatch.chdir(folder)
-    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "unjudged")
+    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "plain-model")
     words = printed.splitlines()[-1].split()
-    assert words[:4] == ["firstk", "curve", "unjudged", "TEST"]
-    assert "Judged on" in run(*(files.get(word, word) for word in words[1:]))
+    assert words[:4] == ["firstk", "curve", "plain-model", "TEST"]
+    assert "Evaluated on" in run(*(files.get(word, word) for word in words[1:]))
 
 
 def test_labels_may_come_from_a_second_file(folder, fisher):
@@ -248,12 +248,47 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
     printed = run(*arguments)
     ours = study_of(out).lead.ours
     keeps = {share: next(k for k in (2, 4, 10) if ours.at(k) >= share * ours.at(10)) for share in (0.95, 0.99, 0.999)}
-    assert ours.smallest(0.95) not in (2, 4, 10)
+    assert replace(ours, supported=None).smallest(0.95) not in (2, 4, 10)
     shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in keeps.items())
     assert f"Of the readback_variance of the first 10 of 16 coordinates, these keep: {shares}." in printed
     assert "lengths of the ordering's list alone (2, 4, 10)" in printed
     assert "-k 10 -o short.npz" in printed
     assert json.loads(run(*arguments, "--json"))["smallest"] == {f"{share:g}": k for share, k in keeps.items()}
+
+
+@pytest.mark.parametrize("ordering", ["sparse_prefix:4,16,32", "full_prefix"])
+def test_whatever_recommends_a_k_recommends_the_same(folder, ordering):
+    out, page, data = folder / "agreed", folder / "agreed.html", folder / "digits.npz"
+    fit = ("fit", data, "--ordering", ordering, "--components", 40, "-o", out)
+    printed, fitted = run(*fit), json.loads(run(*fit, "--json"))
+    evaluate = ("curve", out, data, "--metric", "readback_variance", "--no-baselines")
+    curve = json.loads(run(*evaluate, "--keep", 0.99, "--json"))
+    info = json.loads(run("info", out, "--json"))
+    run("report", out, "-o", page)
+    ours = study_of(out).lead.ours
+    k = ours.smallest(0.99)
+    if ordering != "full_prefix":  # where the list makes a difference
+        assert k in (4, 16, 32)
+        assert replace(ours, supported=None).smallest(0.99) not in (4, 16, 32)
+    assert fitted["smallest"]["0.99"] == curve["smallest"]["0.99"]["full"] == curve["chosen"]["k"] == k
+    assert fitted["smallest"] == info["smallest_k"]
+    assert f"99 % with k = {k}" in printed
+    assert f"99 % k = {k}" in run(*evaluate)
+    assert re.search(rf"keeps 0\.99 of .* is {k}\.", (out / "README.md").read_text(encoding="utf-8"))
+    assert f"The first {k} coordinates keep 99 % of" in run("info", out)
+    assert f"The first {k} of 40 coordinates reach" in page.read_text(encoding="utf-8")
+    found = PrefixEncoder.load(out).curve(open_vectors(data).read().vectors, metric="readback_variance")
+    assert found.supported == ours.supported
+    assert found.smallest(0.99) in found.recommendable
+
+
+def test_lengths_of_a_list_are_evaluated_wherever_they_are(folder):
+    out = folder / "long"
+    write_vectors(folder / "long.npz", np.random.default_rng(0).standard_normal((400, 130)).astype(np.float32))
+    run("fit", folder / "long.npz", "--ordering", "sparse_prefix:5,101,113", "-o", out)
+    study = study_of(out)
+    assert study.lead.ours.recommendable == (5, 101, 113)
+    assert sorted({point.k for point in study.precisions}) == [5, 101, 113]
 
 
 def test_classification_with_a_network(folder):
@@ -487,7 +522,7 @@ def test_report_refuses_what_is_no_model(tmp_path):
 
 def test_report_refuses_a_model_saved_from_python(tmp_path):
     PrefixEncoder(4).fit(load_digits().X).save(tmp_path / "model")
-    assert "without a study" in run("report", tmp_path / "model", "-o", tmp_path / "a.html", code=1)
+    assert "without an evaluation" in run("report", tmp_path / "model", "-o", tmp_path / "a.html", code=1)
 
 
 def test_report_notices_a_study_that_was_changed(folder, fisher, tmp_path):

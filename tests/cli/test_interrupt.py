@@ -54,7 +54,7 @@ def interrupted(folder, arguments, module, name, seconds=60):
 
 FIT = ("fit", "digits.npz", "--label", "label", "--objective", "fisher", "-o", "fitted")
 WORK = {
-    "demo": (("demo", "--out", "out", "--quiet"), "firstk.cli._demo", "prefix_curve"),
+    "demo": (("demo", "--out", "out", "--quiet"), "firstk.evaluation.held_out", "prefix_curve"),
     "fit": (FIT, "firstk.evaluation.held_out", "prefix_curve"),
     "transform": (
         ("transform", "model", "digits.npz", "-o", "short.npz"),

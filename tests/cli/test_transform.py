@@ -372,11 +372,11 @@ def test_killed_before_a_shard_is_there_and_resumed(shards, when):
     code = (
         "import os, pathlib, sys\n"
         "from firstk.encoder.fitted import FittedEncoder\n"
-        "from firstk.estimator.transform_files import transform_file\n"
+        "from firstk.estimator.transform_files import transform_files\n"
         "if sys.argv[1] == 'in the record':\n"
         "    pathlib.Path.write_text = lambda path, *_, **__: (path.touch(), os._exit(9))\n"
         "encoder = FittedEncoder.load('model')\n"
-        "transform_file(encoder, 'in', 'out', k=4, progress=lambda rows: os._exit(9))"
+        "transform_files(encoder, 'in', 'out', k=4, progress=lambda rows: os._exit(9))"
     )
     assert subprocess.run([sys.executable, "-c", code, when], cwd=shards, check=False).returncode == 9
     left = os.listdir(shards / "out.partial")

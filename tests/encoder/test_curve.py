@@ -162,6 +162,10 @@ def test_smallest_says_the_best_when_out_of_reach():
         ({"input_score": np.inf}, "'input_score'"),
         ({"higher_is_better": 1}, "'higher_is_better'"),
         ({"n_evaluated": 0}, "'n_evaluated'"),
+        ({"supported": []}, "'supported'"),
+        ({"supported": [4, 2]}, "'supported'"),
+        ({"supported": [0, 2]}, "'supported'"),
+        ({"supported": "2"}, "'supported'"),
         ({"n_evaluated": 2.5}, "'n_evaluated'"),
         ({"details": [1]}, "'details'"),
         ({"details": {1: 2}}, "names are str"),
@@ -179,7 +183,7 @@ def test_wrong_fields_are_refused(changes, sentence):
     [
         (lambda text: text[:-1], "this is none"),
         (lambda text: "[1, 2]", "of format"),
-        (lambda text: text.replace("PrefixCurve/2", "PrefixCurve/3"), "of format"),
+        (lambda text: text.replace("PrefixCurve/3", "PrefixCurve/4"), "of format"),
         (lambda text: text.replace('"metric"', '"metrik"'), "Missing: metric; unknown: metrik"),
         (lambda text: text.replace("0.92", "NaN"), "NaN is no number of JSON"),
         (lambda text: text.replace("0.92", "1e999"), "Out of range float"),
@@ -232,7 +236,58 @@ def test_curves_of_version_1_are_read_as_curves_without_intervals():
 
 
 def test_json_says_what_it_is():
-    assert json.loads(curve().to_json())["format"] == "firstk.PrefixCurve/2"
+    assert json.loads(curve().to_json())["format"] == "firstk.PrefixCurve/3"
+
+
+def test_curves_of_version_2_are_read_as_curves_without_supported_lengths():
+    values = json.loads(curve(low=[0] * 4, high=[1] * 4, confidence=0.9).to_json())
+    del values["supported"]
+    again = PrefixCurve.from_json(json.dumps(values | {"format": "firstk.PrefixCurve/2"}))
+    assert again.supported is None
+    assert again == curve(low=[0] * 4, high=[1] * 4, confidence=0.9)
+
+
+def test_only_supported_lengths_are_recommended():
+    ks = range(1, 9)
+    scores = [0.4, 0.7, 0.85, 0.86, 0.88, 0.9, 0.95, 1.0]
+    free, listed = PrefixCurve(ks, scores, "accuracy"), PrefixCurve(ks, scores, "accuracy", supported=[2, 4, 6])
+    assert (free.full_k, free.full, free.smallest(0.9)) == (8, 1.0, 6)
+    # The longest of the list takes the place of the full width, and only members of the list are returned.
+    assert (listed.recommendable, listed.full_k, listed.full) == ((2, 4, 6), 6, 0.9)
+    assert (listed.smallest(0.9), listed.smallest(0.99), free.smallest(0.81)) == (4, 6, 3)
+    assert listed.smallest_lengths() == {0.95: 4, 0.99: 6, 0.999: 6}
+    again = PrefixCurve.from_json(listed.to_json())
+    assert again == listed
+    assert again.supported == (2, 4, 6)
+
+
+def test_no_supported_length_was_evaluated():
+    made = curve(supported=[3, 16])
+    assert (made.recommendable, made.full_k, made.full) == ((), 8, 0.9)
+    with pytest.raises(InvalidInputError, match=r"is fixed: 3, 16\. The curve has k = 1, 2, 4, 8"):
+        made.smallest()
+    assert made.smallest_lengths("input") == {0.95: None, 0.99: None, 0.999: None}
+
+
+def test_the_best_that_is_out_of_reach_is_one_that_may_be_recommended():
+    made = curve(score=[0.4, 0.7, 0.6, 0.9], supported=[1, 2, 4], input_score=1.0)
+    with pytest.raises(InvalidInputError, match=r"Best is 0\.7 at k = 2: it keeps 0\.7\."):
+        made.smallest(0.99, relative_to="input")
+
+
+def test_a_curve_is_cut_with_its_intervals_and_supported_lengths():
+    made = curve(low=[0.3, 0.6, 0.8, 0.85], high=[0.5, 0.8, 0.95, 0.95], confidence=0.95, supported=[2, 8])
+    short = made.cut(5)
+    assert (short.k, short.score, short.low, short.high) == (
+        (1, 2, 4),
+        (0.4, 0.7, 0.89),
+        (0.3, 0.6, 0.8),
+        (0.5, 0.8, 0.95),
+    )
+    assert (short.supported, short.confidence, short.metric) == ((2,), 0.95, "accuracy")
+    assert made.cut(1).supported is None  # nothing is left to restrict
+    assert curve(k=[2, 4, 6, 8]).cut(1) is None
+    assert made.cut(8) == made
 
 
 def test_tables_are_short_and_hold_the_ends():

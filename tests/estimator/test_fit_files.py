@@ -71,7 +71,7 @@ def test_auto_settings_do_not_depend_on_batches(digits):
 def test_labels_are_kept_for_judging_where_the_objective_does_not_take_them(digits):
     X, y = digits
     done = fit_stream(PrefixEncoder(8), batches(X, y), draw(len(X), 0.2))
-    assert done.evidence.y is not None
+    assert done.data.y is not None
     assert done.encoder.encoder_.config["objective"] == "reconstruction"
 
 
@@ -79,7 +79,7 @@ def test_a_file_of_ones_own_is_held_out_and_all_rows_are_fitted(digits):
     X, _ = digits
     done = fit_stream(PrefixEncoder(8), batches(X[:1000]), draw(1000, 0.0), {"X": X[1000:]})
     assert done.rows == 1000
-    np.testing.assert_array_equal(done.evidence.X, X[1000:])
+    np.testing.assert_array_equal(done.data.X, X[1000:])
 
 
 def test_half_precision_is_fitted_as_single(digits):
@@ -102,7 +102,7 @@ def test_pairs_stream_too():
     rest = np.setdiff1d(np.arange(120), parts.held)
     slow = PrefixEncoder(2, objective=objective).fit_pairs(left[rest], right[rest], scores[rest])
     np.testing.assert_allclose(done.encoder.components_, slow.components_, atol=1e-6)
-    assert len(done.evidence.left) == len(done.evidence.scores) == 30
+    assert len(done.data.left) == len(done.data.scores) == 30
 
 
 def test_nothing_to_fit_is_a_sentence():

@@ -1,4 +1,4 @@
-"""What a study writes down is what slower ways find, and what it cannot say it says it cannot."""
+"""Evaluation of a fit: its numbers are those of slower ways, and what it cannot say is left out with a note."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.estimator.fit_files import draw, fit_stream
 from firstk.evaluation.baselines import BASELINES, baselines_of
-from firstk.evaluation.held_out import SAMPLES, Source, metrics_for, prefix_grid, steps_of, study
+from firstk.evaluation.held_out import SAMPLES, Provenance, evaluate_fit, metrics_for, prefix_grid, steps_of
 from firstk.evaluation.records import HeldOutReport
 from firstk.exceptions import InvalidInputError
 
-SOURCE = Source({"file": "digits.npz"}, 1797, 4, "Judged on some rows.", (8, 8))
+SOURCE = Provenance({"file": "digits.npz"}, 1797, 4, "Evaluated on some rows.", (8, 8))
 
 
 def fitted(objective, **columns):
@@ -33,7 +33,7 @@ def fisher(digits):
 
 @pytest.fixture(scope="module")
 def found(fisher):
-    return study(fisher, SOURCE)
+    return evaluate_fit(fisher, SOURCE)
 
 
 def test_the_lead_curve_is_that_of_the_encoder_on_the_held_out_rows(fisher, found):
@@ -86,35 +86,35 @@ def test_images_show_one_of_each_class(found):
     assert found.images.shape == (8, 8)
 
 
-def test_a_study_is_small_and_reads_back(found):
+def test_a_report_is_small_and_reads_back(found):
     text = found.to_json()
     assert len(text) < 40_000
     assert HeldOutReport.from_json(text) == found
 
 
-def test_precisions_are_judged_by_the_same_metric(found):
+def test_precisions_are_scored_by_the_same_metric(found):
     assert found.precisions.metric == found.lead.ours.metric
     whole = found.precisions.choose(k=6, precision="float32")
     assert whole.score == pytest.approx(found.lead.ours.at(6), abs=1e-6)
 
 
-def test_without_labels_their_parts_are_left_out_with_a_sentence(digits):
-    found = study(fitted("reconstruction", X=digits.X), Source({}, 1797, 4, "Judged."))
+def test_without_labels_their_parts_are_left_out_with_a_note(digits):
+    found = evaluate_fit(fitted("reconstruction", X=digits.X), Provenance({}, 1797, 4, "Evaluated."))
     assert [c.ours.metric for c in found.comparisons] == ["readback_variance"]
     assert found.axes.usefulness == ()
     assert found.axes.rank_correlation is None
     assert found.images is None
-    assert sum("no labels" in note for note in found.notes) == 2
+    assert sum(note.startswith("No labels given") for note in found.notes) == 2
 
 
-def test_labels_judge_an_objective_that_does_not_take_them(digits):
-    found = study(fitted("reconstruction", X=digits.X, y=digits.y), SOURCE)
+def test_labels_evaluate_an_objective_that_does_not_take_them(digits):
+    found = evaluate_fit(fitted("reconstruction", X=digits.X, y=digits.y), SOURCE)
     assert [c.ours.metric for c in found.comparisons] == ["readback_variance", "1nn_accuracy"]
 
 
 def test_targets_have_an_r2(digits):
     y = digits.X.sum(axis=1).astype(float) + digits.y
-    found = study(fitted("regression", X=digits.X, y=y), SOURCE)
+    found = evaluate_fit(fitted("regression", X=digits.X, y=y), SOURCE)
     assert [c.ours.metric for c in found.comparisons] == ["r2"]
     assert found.axes.measure.endswith("R²")
     assert found.images.names[0].startswith("row ") is False
@@ -124,7 +124,9 @@ def test_pairs_say_how_many_documents_were_seen(digits):
     left, right = digits.X[:400], digits.X[digits.y.argsort(kind="stable")][:400]
     right = right[np.arange(400) % 150]  # documents repeat
     scores = np.random.default_rng(0).random(400)
-    found = study(fitted("similarity", left=left, right=right, scores=scores), Source({}, 400, 4, "Judged."))
+    found = evaluate_fit(
+        fitted("similarity", left=left, right=right, scores=scores), Provenance({}, 400, 4, "Evaluated.")
+    )
     assert found.lead.ours.metric == "spearman"
     assert any("right side that is in the training pairs" in note for note in found.notes)
 
@@ -132,21 +134,21 @@ def test_pairs_say_how_many_documents_were_seen(digits):
 def test_too_few_rows_for_a_metric_leave_it_out():
     X = np.random.default_rng(0).normal(size=(12, 4))
     done = fit_stream(PrefixEncoder(2, objective="similarity"), [{"X": X}], draw(12, 0.3))
-    found = study(done, Source({}, 12, 8, "Judged."))
+    found = evaluate_fit(done, Provenance({}, 12, 8, "Evaluated."))
     assert found.comparisons == ()
     assert any("recall@10" in note and "more than 10 rows" in note for note in found.notes)
 
 
-def test_a_wrong_image_shape_is_a_sentence(fisher):
+def test_a_wrong_image_shape_raises(fisher):
     with pytest.raises(InvalidInputError, match="28x28 have 784 values, and the vectors have 64"):
-        study(fisher, Source({}, 1797, 4, "Judged.", (28, 28)))
+        evaluate_fit(fisher, Provenance({}, 1797, 4, "Evaluated.", (28, 28)))
 
 
 def test_progress_is_told_as_often_as_promised(fisher):
     told = []
-    study(fisher, SOURCE, told.append)
+    evaluate_fit(fisher, SOURCE, told.append)
     assert len(told) == steps_of(fisher)
-    assert len(metrics_for(fisher.encoder.encoder_, fisher.evidence)) == 2
+    assert len(metrics_for(fisher.encoder.encoder_, fisher.data)) == 2
 
 
 def test_the_grid_has_every_short_prefix_and_the_full_width():

@@ -1,4 +1,4 @@
-"""The choice of k and precision: the rule against trying every offer, and what is refused."""
+"""The choice of k and precision: the rule against trying every point, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from firstk.exceptions import InvalidInputError
 
 
 def table(**changes):
-    offers = [
+    points = [
         OperatingPoint(k, name, PRECISIONS[name].bytes_per_vector(k), score, 0.001 * k)
         for name, scores in {"float32": (0.5, 0.8, 0.9), "int8": (0.49, 0.79, 0.9), "binary": (0.2, 0.6, 0.85)}.items()
         for k, score in zip((8, 16, 32), scores, strict=True)
     ]
-    values = {"offers": offers, "metric": "accuracy", "input_score": 0.95, "input_bytes": 256, "n_searched": 1000}
+    values = {"points": points, "metric": "accuracy", "input_score": 0.95, "input_bytes": 256, "n_searched": 1000}
     return PrecisionTable(**values | changes)
 
 
-offers = st.lists(
+points = st.lists(
     st.builds(
         lambda k, name, score: OperatingPoint(k, name, PRECISIONS[name].bytes_per_vector(k), score, 1e-6 * k),
         st.integers(1, 64),
@@ -39,10 +39,10 @@ offers = st.lists(
 )
 
 
-@given(offers, st.booleans())
+@given(points, st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_front_is_what_no_other_beats(given_offers, higher):
-    made = PrecisionTable(given_offers, "accuracy", higher_is_better=higher)
+def test_front_is_what_no_other_beats(given_points, higher):
+    made = PrecisionTable(given_points, "accuracy", higher_is_better=higher)
 
     def beats(a, b):
         at_least = a.score >= b.score if higher else a.score <= b.score
@@ -53,14 +53,14 @@ def test_front_is_what_no_other_beats(given_offers, higher):
     assert len(made.pareto_front) == len(expected)
 
 
-@given(offers, st.floats(0.05, 1), st.integers(1, 300) | st.none())
+@given(points, st.floats(0.05, 1), st.integers(1, 300) | st.none())
 @settings(max_examples=100, deadline=None)
-def test_choose_is_the_cheapest_that_keeps_enough(given_offers, keep, limit):
-    made = PrecisionTable(given_offers, "accuracy")
+def test_choose_is_the_cheapest_that_keeps_enough(given_points, keep, limit):
+    made = PrecisionTable(given_points, "accuracy")
     full = max(made, key=lambda o: (o.k, o.bytes)).score
     good = [o for o in made if o.score >= keep * full and (limit is None or o.bytes <= limit)]
     if not good:
-        with pytest.raises(InvalidInputError, match="No offer"):
+        with pytest.raises(InvalidInputError, match="No operating point"):
             made.choose(keep=keep, bytes_per_vector=limit)
         return
     found = made.choose(keep=keep, bytes_per_vector=limit)
@@ -69,15 +69,15 @@ def test_choose_is_the_cheapest_that_keeps_enough(given_offers, keep, limit):
     assert found.score == max(o.score for o in good if o.bytes == found.bytes)
 
 
-@given(offers, st.integers(1, 300), st.integers(1, 64))
+@given(points, st.integers(1, 300), st.integers(1, 64))
 @settings(max_examples=100, deadline=None)
-def test_choose_without_a_share_is_the_best_within_the_limits(given_offers, limit, k):
-    made = PrecisionTable(given_offers, "accuracy")
+def test_choose_without_a_share_is_the_best_within_the_limits(given_points, limit, k):
+    made = PrecisionTable(given_points, "accuracy")
     good = [o for o in made if o.bytes <= limit and o.seconds <= 1e-6 * k]
     if good:
         assert made.choose(bytes_per_vector=limit, seconds=1e-6 * k).score == max(o.score for o in good)
     else:
-        with pytest.raises(InvalidInputError, match="No offer is within"):
+        with pytest.raises(InvalidInputError, match="No operating point is within"):
             made.choose(bytes_per_vector=limit, seconds=1e-6 * k)
 
 
@@ -107,7 +107,10 @@ def test_choose_of_a_loss():
     ("limits", "sentence"),
     [
         ({"keep": 1.2}, r"'keep'.*\(0, 1\]"),
-        ({"keep": 1.0, "relative_to": "input"}, "No offer within the limits keeps 1 of the input accuracy 0.95"),
+        (
+            {"keep": 1.0, "relative_to": "input"},
+            "No operating point within the limits keeps 1 of the input accuracy 0.95",
+        ),
         ({"keep": 0.9, "relative_to": "best"}, "'relative_to'"),
         ({"bytes_per_vector": 0}, "positive number"),
         ({"bytes_per_vector": 0.5}, "the least is 1 bytes"),
@@ -172,11 +175,11 @@ def test_printed_table_marks_the_front():
 
 
 def test_scores_that_differ_by_rounding_tie():
-    offers = [
+    points = [
         OperatingPoint(8, "float32", 32, 0.9),
         OperatingPoint(16, "int8", 16, 0.9 - 1e-9),
         OperatingPoint(4, "int8", 4, 0.5),
     ]
-    table = PrecisionTable(offers, "accuracy")
+    table = PrecisionTable(points, "accuracy")
     assert table.choose().bytes == 16
-    assert [offer.bytes for offer in table.pareto_front] == [4, 16]
+    assert [point.bytes for point in table.pareto_front] == [4, 16]

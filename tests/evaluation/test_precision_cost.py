@@ -1,4 +1,4 @@
-"""Precision tables: every offer against rounding, cutting and judging by hand."""
+"""Precision tables: every point against rounding, cutting and scoring by hand."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def test_neighbor_accuracy_of_rounded_references(digits):
     made = precision_table(enc.encoder_, evidence_of(digits), ks=[3, 9])
     assert len(made) == 8
     assert (made.metric, made.input_bytes, made.n_evaluated) == ("1nn_accuracy", 64 * 4, len(digits.X_test))
-    for offer in made:
-        stored, asking = enc.transform(digits.X_train, offer.k), enc.transform(digits.X_test, offer.k)
-        fitted = PRECISIONS[offer.precision].fit(stored)
+    for point in made:
+        stored, asking = enc.transform(digits.X_train, point.k), enc.transform(digits.X_test, point.k)
+        fitted = PRECISIONS[point.precision].fit(stored)
         back = fitted.restore(fitted.quantise(stored))
-        assert offer.bytes == fitted.quantise(stored).nbytes / len(stored)
+        assert point.bytes == fitted.quantise(stored).nbytes / len(stored)
         nearest = (unit(asking) @ unit(back).T).argmax(axis=1)
         slow = np.mean(digits.y_train[nearest] == digits.y_test)
         # Bits make many ties, which rounding of cosines breaks one way or the other.
-        assert offer.score == pytest.approx(slow, abs=0.06 if offer.precision == "binary" else 0.006)
+        assert point.score == pytest.approx(slow, abs=0.06 if point.precision == "binary" else 0.006)
 
 
 def test_raw_vectors_are_those_of_the_curve(digits):
@@ -50,7 +50,7 @@ def test_raw_vectors_are_those_of_the_curve(digits):
     raw = KNeighborsClassifier(1, metric="cosine").fit(digits.X_train, digits.y_train)
     assert made.input_score == pytest.approx(raw.score(digits.X_test, digits.y_test))
     reference = (digits.X_train, digits.y_train)
-    assert made.offers[0].score == enc.curve(digits.X_test, digits.y_test, reference=reference).at(4)
+    assert made.points[0].score == enc.curve(digits.X_test, digits.y_test, reference=reference).at(4)
 
 
 def test_codes_that_are_normalized_are_rounded_after_that():
@@ -62,31 +62,31 @@ def test_codes_that_are_normalized_are_rounded_after_that():
     assert enc.encoder_.normalized
     made = precision_table(enc.encoder_, EvaluationData(left=left, right=right, scores=scores), ks=[2, 4])
     assert made.metric == "spearman"
-    for offer in made:
-        stored = enc.encode_document(right, offer.k)
-        fitted = PRECISIONS[offer.precision].fit(stored)
+    for point in made:
+        stored = enc.encode_document(right, point.k)
+        fitted = PRECISIONS[point.precision].fit(stored)
         back = unit(fitted.restore(fitted.quantise(stored)).astype(float))
-        cosines = np.sum(unit(enc.encode_query(left, offer.k)) * back, axis=1)
-        assert offer.score == pytest.approx(spearmanr(cosines, scores)[0], abs=1e-6)
+        cosines = np.sum(unit(enc.encode_query(left, point.k)) * back, axis=1)
+        assert point.score == pytest.approx(spearmanr(cosines, scores)[0], abs=1e-6)
 
 
 def test_explained_variance_of_rounded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[8])
     X = digits.X_test - enc.mean_
-    for offer in made:
+    for point in made:
         Z = enc.transform(digits.X_test)
-        fitted = PRECISIONS[offer.precision].fit(Z)
+        fitted = PRECISIONS[point.precision].fit(Z)
         left = np.sum((digits.X_test - enc.inverse_transform(fitted.restore(fitted.quantise(Z)))) ** 2)
-        assert offer.score == pytest.approx(1 - left / np.sum(X**2), abs=1e-5)
+        assert point.score == pytest.approx(1 - left / np.sum(X**2), abs=1e-5)
 
 
 def test_recall_finds_its_truth_once(digits, monkeypatch):
-    from firstk import metrics
+    from firstk.metrics import neighbors
 
     calls = []
-    found = metrics.nearest_neighbors
-    monkeypatch.setattr(metrics, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
+    found = neighbors.nearest_neighbors
+    monkeypatch.setattr(neighbors, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), "recall@10", ks=[4, 8])
     assert len(calls) == 1
@@ -103,8 +103,8 @@ def test_latency_grows_with_the_stated_rows(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[2, 8], latency=True, rows=50_000)
     assert made.n_searched == 50_000
-    assert all(offer.seconds > 0 for offer in made)
-    assert len({offer.seconds for offer in made if offer.k == 2}) == 1  # one search a k, whatever the precision
+    assert all(point.seconds > 0 for point in made)
+    assert len({point.seconds for point in made if point.k == 2}) == 1  # one search a k, whatever the precision
     few = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000))
     many = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000_000))
     assert many[8] > 50 * few[8]  # reckoned in proportion, 1000 times; searches of one run vary

@@ -36,7 +36,7 @@ def study(**changes):
         "rows": 9,
         "columns": 6,
         "itemsize": 4,
-        "held_out": "Judged on 2 rows.",
+        "held_out": "Evaluated on 2 rows.",
         "comparisons": (Comparison(curve, (PrefixCurve((1, 2), (0.2, 0.3), "accuracy", label="PCA"),)),),
         "axes": AxisStatistics((3.0, 2.0), (1.0, 0.5), (1.5, 0.4), (0.4, 0.2), "accuracy", 0.1, 1.0, 2),
         "images": images(),

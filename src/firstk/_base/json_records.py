@@ -3,7 +3,8 @@
 A record holds numbers, text, tuples, mappings and other records. The same mistake reads the same in each of them: an
 error names the record and the field. A hint says what a field may hold: ``Annotated[int, Allowed(...)]`` adds a
 condition to a type. In files of earlier versions, a field may have had another name (``field(metadata={"formerly":
-name})``) or been missing (``field(default=..., metadata={"added": True})``).
+name})``) or been missing (``field(default=..., metadata={"added": True})``). A field that has another
+name in files than in Python says ``metadata={"stored_as": name}``.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ Lengths = Annotated[
         lambda ks: bool(ks) and ks[0] >= 1 and ks[-1] < LIMIT and all(a < b for a, b in pairwise(ks)),
     ),
 ]
+_OTHER_NAMES = ("formerly", "stored_as")
 _DESCRIPTIONS: dict[Any, str] = {
     int: "an int",
     float: "a finite number",
@@ -70,7 +72,10 @@ def to_plain(value: Any, *, tagged: bool = False) -> Any:
     """
     if is_dataclass(value) and not isinstance(value, type):
         tag = {"name": getattr(value, "name", type(value).__name__)} if tagged else {}
-        return tag | {part.name: to_plain(getattr(value, part.name), tagged=tagged) for part in fields(value)}
+        return tag | {
+            part.metadata.get("stored_as", part.name): to_plain(getattr(value, part.name), tagged=tagged)
+            for part in fields(value)
+        }
     if isinstance(value, Mapping):
         return {str(name): to_plain(item, tagged=tagged) for name, item in value.items()}
     if isinstance(value, (tuple, list, np.ndarray)):
@@ -176,7 +181,7 @@ def from_plain(kind: type[Record], value: object) -> Record:
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"A {kind.__name__} has the fields {', '.join(names)}. Got {value!r:.100}.")
     formerly: dict[object, str] = {
-        part.metadata["formerly"]: part.name for part in parts if "formerly" in part.metadata
+        part.metadata[kind_of]: part.name for part in parts for kind_of in _OTHER_NAMES if kind_of in part.metadata
     }
     found = {str(formerly.get(name) or name): item for name, item in value.items()}
     missing = [part.name for part in parts if part.name not in found and "added" not in part.metadata]

@@ -42,7 +42,9 @@ Precisions = Annotated[
     typer.Option(help="How codes may be stored: float32, float16, int8, binary, several with commas, or all."),
 ]
 Keep = Annotated[float | None, typer.Option(help="Choose the cheapest that keeps this share of the score.")]
-RelativeTo = Annotated[str, typer.Option(help="Share of which score.", metavar="full|input")]
+RelativeTo = Annotated[
+    str, typer.Option(help="What --keep is a share of: the full code or the raw vectors.", metavar="full|input")
+]
 BytesPerVector = Annotated[int | None, typer.Option(min=1, help="Choose among codes of at most so many bytes.")]
 Latency = Annotated[
     float | None,
@@ -50,6 +52,6 @@ Latency = Annotated[
 ]
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
 StoreRows = Annotated[int | None, typer.Option("--rows", min=1, help="Rows that the store will hold.")]
-Most = Annotated[int, typer.Option(min=1, help="Judge on at most so many rows of each file, drawn at random.")]
-Baselines = Annotated[bool, typer.Option(help="Judge PCA, uncentred SVD, plain truncation, random dimensions too.")]
+Most = Annotated[int, typer.Option(min=1, help="Use at most so many rows of each file, drawn at random.")]
+Baselines = Annotated[bool, typer.Option(help="Evaluate PCA, uncentred SVD, plain truncation, random dimensions too.")]
 PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write the picture: .svg, .png or .pdf.")]

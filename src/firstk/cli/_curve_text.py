@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from firstk.exceptions import InvalidInputError
+from firstk.encoder.curve import full_name
 
 if TYPE_CHECKING:
     from firstk.encoder.curve import PrefixCurve
     from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 
-SHARES = (0.95, 0.99, 0.999)
 
-
-def recommendable(curve: PrefixCurve, config: Mapping[str, Any]) -> PrefixCurve:
-    """Return the curve at the lengths that a code is made for: those of the list where there is one, else all.
-
-    Between the lengths of a list coordinates may mix, and past the last of them nothing is trained; so the longest of
-    the list takes the place of the full width.
-    """
-    if config.get("ordering") != "sparse_prefix":
-        return curve
-    listed = {int(k) for k in config.get("ordering_settings", {}).get("prefixes", ())}
-    places = [i for i, k in enumerate(curve.k) if k in listed]
-    if not places:  # a code that was cut before the first of them
-        return curve
-    parts = {"k": curve.k, "score": curve.score, "low": curve.low, "high": curve.high}
-    kept: dict[str, Any] = {name: [part[i] for i in places] for name, part in parts.items() if part is not None}
-    return replace(curve, **kept)
-
-
-def about_list(curve: PrefixCurve, config: Mapping[str, Any]) -> Iterator[str]:
-    """Say so where only the lengths of a list are recommended."""
-    own = recommendable(curve, config)
-    if own is not curve:
-        lengths = ", ".join(map(str, own.k))
+def about_list(curve: PrefixCurve) -> Iterator[str]:
+    """Say so where only some lengths are recommended."""
+    if curve.supported is not None:
+        lengths = ", ".join(map(str, curve.recommendable))
         yield f"Recommended are lengths of the ordering's list alone ({lengths}): the code is made for no others."
 
 
-def whole_name(curve: PrefixCurve, d: int) -> str:
-    """Name the code whose score is shared out: all of it, or what a list covers."""
-    longest = curve.k[-1]
-    return f"all {d} coordinates" if longest == d else f"the first {longest} of {d} coordinates"
-
-
 def smallest(curve: PrefixCurve) -> dict[str, dict[str, int | None]]:
-    """Smallest k for each share, of the full width and of the raw vectors; None where no k reaches it."""
-    return {f"{share:g}": {of: _smallest(curve, share, of) for of in ("full", "input")} for share in SHARES}
-
-
-def _smallest(curve: PrefixCurve, share: float, relative_to: str) -> int | None:
-    try:
-        return curve.smallest(share, relative_to)
-    except InvalidInputError:  # out of reach, or a share of nothing
-        return None
+    """Smallest k for each share, of the full code and of the raw vectors; None where no k reaches it."""
+    of_full, of_input = curve.smallest_lengths(), curve.smallest_lengths("input")
+    return {f"{share:g}": {"full": of_full[share], "input": of_input[share]} for share in of_full}
 
 
 def score_table(curve: PrefixCurve, baselines: Sequence[PrefixCurve], ks: Sequence[int], p: int) -> Iterator[str]:
-    """Scores at some k, with intervals, beside those of the baselines."""
+    """Scores at some k, with intervals, next to those of the baselines."""
     names = [baseline.label for baseline in baselines]
     interval = "" if curve.confidence is None else f"  {f'{100 * curve.confidence:g} % interval':<16}"
     yield f"{'k':>5}{curve.label or 'score':>16}{interval}" + "".join(f"{name:>{_wide(name)}}" for name in names)
@@ -81,26 +48,24 @@ def _interval(curve: PrefixCurve, k: int) -> str:
     return f"  {f'{curve.low[i]:.4f} to {curve.high[i]:.4f}':<16}"
 
 
-def smallest_lines(curve: PrefixCurve, config: Mapping[str, Any]) -> Iterator[str]:
+def smallest_lines(curve: PrefixCurve) -> Iterator[str]:
     """Smallest k that keeps shares of the score."""
-    own = recommendable(curve, config)
-    found = smallest(own)
-    whole = {"full": whole_name(own, curve.k[-1]), "input": "the raw vectors"}
-    for of, name in whole.items():
+    found = smallest(curve)
+    for of, name in {"full": full_name(curve), "input": "the raw vectors"}.items():
         if all(ks[of] is None for ks in found.values()):
             continue
         parts = (
             f"{100 * float(s):g} % {'out of reach' if ks[of] is None else f'k = {ks[of]}'}" for s, ks in found.items()
         )
         yield f"Smallest k that keeps a share of the score of {name}: {', '.join(parts)}."
-    yield from about_list(curve, config)
+    yield from about_list(curve)
 
 
 def table_lines(table: PrecisionTable) -> Iterator[str]:
     """Scores and bytes of each k in each precision."""
     yield from str(table).splitlines()
     if table.n_searched is not None:
-        times = {offer.k: offer.seconds for offer in table if offer.seconds is not None}
+        times = {point.k: point.seconds for point in table if point.seconds is not None}
         shown = ", ".join(f"k = {k}: {1e3 * seconds:.3g}" for k, seconds in sorted(times.items()))
         yield f"Exact search, float32, one query, {table.n_searched:,} rows, milliseconds on this machine: {shown}."
 

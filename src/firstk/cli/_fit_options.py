@@ -15,7 +15,9 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVES}.")]
 HeldOut = Annotated[
     str,
-    typer.Option("--held-out", metavar="SHARE|FILE", help="Rows to judge by: a share (at most 10,000), a file, or 0."),
+    typer.Option(
+        "--held-out", metavar="SHARE|FILE", help="Rows to evaluate on: a share (at most 10,000), a file, or 0."
+    ),
 ]
 Components = Annotated[
     int | None, typer.Option(min=1, help="Width of the code. Without it: all coordinates that carry signal.")
@@ -24,7 +26,7 @@ Ordering = Annotated[str, typer.Option(help="How coordinates get their order; sp
 Solver = Annotated[str, typer.Option(help="auto, closed_form or gradient.")]
 Network = Annotated[str, typer.Option(help="linear, mlp, or mlp:256,256.")]
 Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or auto.")]
-Lam = Annotated[float | None, typer.Option(help="Of mixture: weight of the vectors.")]
+Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
 Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: neighbors or dot_products.")]
 NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]

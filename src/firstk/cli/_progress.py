@@ -1,14 +1,11 @@
-"""Progress of long work on standard error: how far, how fast, how long still; silent where nobody looks."""
+"""Progress of long work on standard error: how far, how fast, how long still; silent where it is no terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-Item = TypeVar("Item")
 
 
 @contextmanager
@@ -29,7 +26,7 @@ def row_progress(
         def done(rows: int) -> None:
             bar.update(rows)
             if bar.total is not None and bar.n >= bar.total:
-                bar.refresh()  # what comes next may take long, and a bar that stands short of its end looks stuck
+                bar.refresh()  # what comes next may take long, and a bar short of its end looks stuck
             rate = bar.format_dict["rate"]
             if row_bytes and rate:
                 bar.set_postfix_str(f"{rate * row_bytes / 1e6:.0f} MB/s", refresh=False)
@@ -38,8 +35,8 @@ def row_progress(
 
 
 @contextmanager
-def step_progress(total: int, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
-    """Give a function that is told the name of each step when it begins."""
+def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
+    """Give a function that is told the name of each step when it begins; `total` is None where it is not known."""
     if not looked_at(quiet):
         yield lambda name: None
         return
@@ -57,27 +54,6 @@ def step_progress(total: int, *, quiet: bool, what: str = "") -> Iterator[Callab
         yield begin
 
 
-def counted(work: Sequence[Item], what: str, *, quiet: bool) -> Iterable[Item]:
-    """Give the items of a list, with a bar that counts them."""
-    if not looked_at(quiet):
-        return work
-    from tqdm import tqdm
-
-    return tqdm(work, desc=what, leave=False, file=sys.stderr)
-
-
-@contextmanager
-def announced(what: str, *, quiet: bool) -> Iterator[None]:
-    """Say what is being done while it is done, where there is nothing to count."""
-    if not looked_at(quiet):
-        yield
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=1, desc=what, bar_format="{desc} ...", leave=False, file=sys.stderr):
-        yield
-
-
 def give_bars_room() -> None:
     """Let bars show on a terminal that does not say how large it is: tqdm draws nothing in no columns and no rows.
 
@@ -93,5 +69,5 @@ def give_bars_room() -> None:
 
 
 def looked_at(quiet: bool) -> bool:
-    """Tell whether progress is wanted and somebody looks."""
+    """Tell whether progress is wanted, and standard error is a terminal."""
     return not quiet and sys.stderr.isatty()

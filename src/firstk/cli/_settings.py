@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 from firstk._base.checks import bad_parameter, check_choice
 from firstk.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+    from firstk.contracts import Objective
+    from firstk.encoder.network import MLP
+    from firstk.objectives import GaussianNoise, Masking
+    from firstk.orderings import SparsePrefix
 
-def objective_of(name: str, given: dict[str, str | float | None]) -> Any:
+
+def objective_of(name: str, given: dict[str, str | float | None]) -> Objective:
     """Return the objective of that name with the settings that were given; None means that one was not.
 
-    A setting that the objective does not have is refused, with the objectives that have it.
+    A setting that the objective does not have raises, with the objectives that have it.
     """
     from firstk import objectives
 
     check_choice(name, objectives.PUBLIC, "--objective", "firstk fit")
-    settings = {option: _MEANINGS.get(option, _as_it_is)(word) for option, word in given.items() if word is not None}
+    settings = {
+        option: _MEANINGS[option](str(word)) if option in _MEANINGS else word
+        for option, word in given.items()
+        if word is not None
+    }
     own = {f.name for f in fields(objectives.PUBLIC[name])}
     for option in settings:
         if option not in own:
@@ -29,19 +40,15 @@ def objective_of(name: str, given: dict[str, str | float | None]) -> Any:
     return objectives.resolve(objectives.PUBLIC[name](**settings))
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _shrinkage(word: Any) -> Any:
+def _shrinkage(word: str) -> str | float | None:
     return {"auto": "auto", "none": None}[word] if word in ("auto", "none") else _number(word, "shrinkage", _SHRINKAGE)
 
 
-def _neighbor_weight(word: Any) -> Any:
+def _neighbor_weight(word: str) -> str | float:
     return word if word == "auto" else _number(word, "neighbor_weight", "'auto' or a number in [0, 1]")
 
 
-def noise_of(word: str) -> Any:
+def noise_of(word: str) -> GaussianNoise | Masking:
     """Return the noise that ``masking:0.5`` (share kept) or ``gaussian:0.1`` (sigma) names."""
     from firstk.objectives import GaussianNoise, Masking
 
@@ -53,7 +60,7 @@ def noise_of(word: str) -> Any:
     return kinds[name](_number(value, "noise", allowed)) if value else kinds[name]()
 
 
-def ordering_of(word: str) -> Any:
+def ordering_of(word: str) -> str | SparsePrefix:
     """Return the ordering that a name stands for; ``sparse_prefix:8,16,32`` brings its list."""
     from firstk.orderings import SparsePrefix
 
@@ -63,7 +70,7 @@ def ordering_of(word: str) -> Any:
     return SparsePrefix(_whole_numbers(lengths, ",", "ordering", "sparse_prefix:8,16,32", word))
 
 
-def network_of(word: str) -> Any:
+def network_of(word: str) -> str | MLP:
     """Return the network that a name stands for; ``mlp:256,256`` brings the widths of its hidden layers."""
     name, _, widths = word.partition(":")
     if name != "mlp" or not widths:
@@ -86,7 +93,11 @@ def image_of(word: str | None) -> tuple[int, ...] | None:
 
 _SHRINKAGE = "'auto', 'none' or a number in [0, 1]"
 # What the words of an option stand for, where they are not taken as they are.
-_MEANINGS: dict[str, Any] = {"shrinkage": _shrinkage, "neighbor_weight": _neighbor_weight, "noise": noise_of}
+_MEANINGS: dict[str, Callable[[str], object]] = {
+    "shrinkage": _shrinkage,
+    "neighbor_weight": _neighbor_weight,
+    "noise": noise_of,
+}
 
 
 def _number(word: str, option: str, allowed: str) -> float:

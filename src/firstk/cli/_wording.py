@@ -1,4 +1,4 @@
-"""Counts in sentences."""
+"""Counts with their nouns and verbs."""
 
 from __future__ import annotations
 

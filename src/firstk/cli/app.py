@@ -1,4 +1,4 @@
-"""The application: its commands in the order of ``--help``, its exit codes, and how a refusal reads."""
+"""The application: its commands in the order of ``--help``, its exit codes, and how an error is shown."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# Exit codes: 0 done, 1 refused with a sentence, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
-REFUSED, INTERRUPTED = 1, 130
+# Exit codes: 0 done, 1 an error with its message, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
+FAILED, INTERRUPTED = 1, 130
 
 # Each command and the example that ends its --help.
-COMMANDS: tuple[tuple[Callable[..., Any], str], ...] = (
+COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.npz"),
     (diagnose, "firstk diagnose digits.npz --label label --image 8x8"),
@@ -67,7 +67,7 @@ def _root(
     pass
 
 
-def _terminated(number: int, _: Any) -> None:
+def _terminated(number: int, _: object) -> None:
     """Leave as Ctrl-C does: what was begun is cleaned up on the way."""
     raise SystemExit(128 + number)
 
@@ -83,7 +83,7 @@ def _said_again(dropped: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line; a refusal is one sentence on standard error, never a traceback."""
+    """Run the command line; an error is one message on standard error, never a traceback."""
     signal.signal(signal.SIGTERM, _terminated)
     sys.unraisablehook = _said_again
     give_bars_room()
@@ -91,7 +91,7 @@ def main() -> None:
         app()
     except FirstkError as error:
         typer.echo(f"firstk: {error.at_command_line}", err=True)
-        sys.exit(REFUSED)
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         _say_interrupted()
         sys.exit(INTERRUPTED)

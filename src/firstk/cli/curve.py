@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,7 @@ import typer
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk.cli import _curve_options as options
-from firstk.cli._inputs import (
+from firstk.cli._options import (
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -22,67 +20,16 @@ from firstk.cli._inputs import (
     VectorsArgument,
     VectorsOption,
 )
-from firstk.cli._progress import announced, counted, looked_at
+from firstk.cli._progress import step_progress
 from firstk.cli._wording import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.cli._evidence import EvaluationInput
-    from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
+    from firstk.evaluation.files import CurveResult
+    from firstk.evaluation.operating_points import Limits
 
 OWNER = "firstk curve"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What is to be chosen by; nothing is chosen where all are None."""
-
-    keep: float | None
-    relative_to: str
-    bytes_per_vector: int | None
-    latency: float | None
-    k: int | None
-    precisions: tuple[str, ...]
-
-    @property
-    def chooses(self) -> bool:
-        """True where a choice was asked for."""
-        return any(limit is not None for limit in (self.keep, self.bytes_per_vector, self.latency, self.k))
-
-    @property
-    def tabulates(self) -> bool:
-        """True where the curve alone does not answer."""
-        return self.latency is not None or set(self.precisions) != {"float32"}
-
-
-@dataclass(frozen=True)
-class Run:
-    """Which model is judged, by what."""
-
-    model: Path
-    source: str
-    encoder: FittedEncoder
-    judging: EvaluationInput
-    rows: int | None
-
-    @property
-    def input_bytes(self) -> int:
-        """Bytes of a vector as it came."""
-        return self.encoder.p * self.judging.itemsize
-
-
-@dataclass(frozen=True)
-class CurveResult:
-    """All that the command has found out."""
-
-    curve: PrefixCurve
-    baselines: tuple[PrefixCurve, ...]
-    table: PrecisionTable | None
-    chosen: OperatingPoint | None
-    notes: tuple[str, ...]
-    refusal: InvalidInputError | None = None
 
 
 def curve(
@@ -113,39 +60,35 @@ def curve(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Judge every prefix of a saved encoder on a file of vectors, and choose k.
+    """Evaluate every prefix of a saved encoder on a file of vectors, and choose k.
 
-    Prints the score at each k with its interval, beside four baselines, and the smallest k for 95, 99 and 99.9 %.
+    Prints the score at each k with its interval, next to four baselines, and the smallest k for 95, 99 and 99.9 %.
     With --keep, --bytes-per-vector, --latency or -k it chooses, over the precisions that --precision allows.
     """
-    from firstk.cli._evidence import CurveRequest, gather
-    from firstk.cli._streams import VectorSource
     from firstk.encoder.fitted import FittedEncoder
+    from firstk.evaluation.files import CurveRequest, evaluate_files
+    from firstk.evaluation.inputs import VectorSource
 
     _check_early(metric, confidence, plot)
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
     encoder = FittedEncoder.load(model)
     place = VectorSource(source, vectors, label, labels, pairs, nan)
-    asked = CurveRequest(place, reference, reference_labels, relevance, documents, ids, most)
-    run = Run(model, source, encoder, gather(encoder, asked, metric), rows)
-    found = _judge(run, limits, confidence or None, baselines, shown=looked_at(quiet or json))
-    _show(found, run, plot, json)
-
-
-def _show(found: CurveResult, run: Run, plot: Path | None, json: bool) -> None:
-    """Write and print what was found; only then say that nothing could be chosen, where that is so."""
+    request = CurveRequest(place, reference, reference_labels, relevance, documents, ids, most)
+    with step_progress(None, quiet=quiet or json, what="evaluating") as begin:
+        found = evaluate_files(
+            encoder, request, metric, limits,
+            confidence=confidence or None, baselines=baselines, rows=rows, progress=begin,
+        )  # fmt: skip
     if plot is not None:
         _write_plot(plot, found)
-    if json:
-        typer.echo(_as_json(found, run))
-    else:
-        typer.echo("\n".join([*_as_text(found, run), *([] if plot is None else [f"Picture: {plot}"])]))
-    if found.refusal is not None:
+    text = _as_json(found, encoder, model, source, rows) if json else _as_text(found, encoder, model, rows)
+    typer.echo(text if json or plot is None else f"{text}\nPicture: {plot}")
+    if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
 
 
 def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
-    """Refuse what cannot be right before anything is read."""
+    """Check options before anything is read."""
     from firstk.metrics.curve import METRICS
 
     check_choice(metric, ("auto", *METRICS), "--metric", OWNER)
@@ -165,6 +108,7 @@ def _limits(
     keep: float | None, relative_to: str, size: int | None, latency: float | None, k: int | None, names: str | None
 ) -> Limits:
     from firstk.data.precision import PRECISIONS
+    from firstk.evaluation.operating_points import Limits
 
     if keep is not None:
         keep = check_fraction(keep, "--keep", OWNER, open_left=True)
@@ -174,138 +118,14 @@ def _limits(
     asked = tuple(PRECISIONS) if names == "all" else tuple(n.strip() for n in (names or "float32").split(","))
     for name in asked:
         check_choice(name, PRECISIONS, "--precision", OWNER)
-    return Limits(keep, relative_to, size, latency, k, asked)
-
-
-# -- judging ---------------------------------------------------------------------------------------------------
-
-
-def _judge(run: Run, limits: Limits, confidence: float | None, baselines: bool, shown: bool) -> CurveResult:
-    from firstk._base.checks import check_prefix
-    from firstk.cli._curve_text import recommendable
-    from firstk.metrics.curve import METRICS, check_metric, prefix_curve
-
-    encoder, judging = run.encoder, run.judging
-    check_prefix(limits.k, encoder.d, OWNER)
-    name = check_metric(judging.metric, judging.evidence)
-    judging = replace(judging, evidence=METRICS[name].prepare(encoder, judging.evidence))
-    with announced("judging every prefix", quiet=not shown):
-        ours = prefix_curve(encoder, judging.evidence, name, confidence=confidence)
-    others, notes = _baselines(encoder, judging, shown) if baselines else ((), ())
-    notes = (*judging.notes, *_about_labels(judging), *notes)
-    table = _table(encoder, judging, limits, run.rows, shown, _lengths(ours, encoder)) if limits.tabulates else None
-    found = CurveResult(ours, others, table, None, notes)
-    # A k that was asked for may be any; one that is chosen is one that the code is made for.
-    open_to_choice = ours if limits.k is not None else recommendable(ours, encoder.config)
-    try:
-        return replace(found, chosen=_choose(open_to_choice, table, limits) if limits.chooses else None)
-    except InvalidInputError as refusal:  # what was measured is shown all the same
-        return replace(found, refusal=refusal)
-
-
-def _about_labels(judging: EvaluationInput) -> tuple[str, ...]:
-    """Say so where labels are such that an accuracy says nothing."""
-    import numpy as np
-
-    y = judging.evidence.y
-    if y is None or judging.metric not in ("1nn_accuracy", "probe_accuracy"):
-        return ()
-    y = np.asarray(y)
-    values = len(np.unique(y))
-    if values == 1:
-        return ("All rows have one label, so every code finds it: these scores say nothing.",)
-    if 2 * values > len(y):
-        numeric = " If they are numbers to predict, use --metric r2." if y.dtype.kind in "fiu" else ""
-        return (f"The labels have {values:,} values in {len(y):,} rows: they are no classes to be found.{numeric}",)
-    return ()
-
-
-def _baselines(
-    encoder: FittedEncoder, judging: EvaluationInput, shown: bool
-) -> tuple[tuple[PrefixCurve, ...], tuple[str, ...]]:
-    """Judge the baselines at a few prefix lengths; those that must be fitted, only where there are rows to fit on."""
-    import numpy as np
-
-    from firstk.cli._evidence import OURS_ALONE
-    from firstk.evaluation.baselines import BASELINES, plain_truncation, random_dimensions
-    from firstk.evaluation.precision_cost import ladder
-    from firstk.metrics.curve import prefix_curve
-
-    if judging.metric in OURS_ALONE:
-        return (), (f"Baselines have no {judging.metric}; --metric probe_accuracy compares them.",)
-    unfitted = (plain_truncation, random_dimensions)
-    rows = np.zeros((1, encoder.p)) if judging.training is None else judging.training
-    chosen = {name: make for name, make in BASELINES.items() if judging.training is not None or make in unfitted}
-    curves, notes = [], []
-    if len(chosen) < len(BASELINES):
-        notes.append("PCA and uncentred SVD are not judged: give rows to fit them on with --reference.")
-    for name, make in counted(list(chosen.items()), "baselines", quiet=not shown):
-        baseline = make(rows)
-        if judging.metric == "explained_variance" and baseline.decoder is not None:
-            # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
-            baseline = replace(baseline, mean=encoder.mean, query_mean=encoder.mean)
-        try:
-            ks = [k for k in ladder(encoder.d) if k <= baseline.d]
-            curves.append(replace(prefix_curve(baseline, judging.evidence, judging.metric, ks), label=name))
-        except InvalidInputError as error:
-            notes.append(f"{name} is left out: {error}")
-    return tuple(curves), tuple(notes)
-
-
-def _lengths(ours: PrefixCurve, encoder: FittedEncoder) -> Sequence[int]:
-    """Return the prefix lengths at which precisions are judged: those of the ordering's list, or a ladder."""
-    from firstk.cli._curve_text import recommendable
-    from firstk.evaluation.precision_cost import ladder
-
-    own = recommendable(ours, encoder.config)
-    return ladder(encoder.d) if own is ours else own.k
-
-
-def _table(
-    encoder: FittedEncoder,
-    judging: EvaluationInput,
-    limits: Limits,
-    rows: int | None,
-    shown: bool,
-    lengths: Sequence[int],
-) -> PrecisionTable:
-    from firstk.evaluation.precision_cost import precision_table
-
-    ks = sorted({*lengths, *([] if limits.k is None else [limits.k])})
-    # Float32 is always judged: it is what a share of the full score means.
-    precisions = dict.fromkeys(("float32", *limits.precisions))
-    made = precision_table(
-        encoder, judging.evidence, judging.metric, ks=ks, precisions=precisions,
-        latency=limits.latency is not None, rows=rows,
-        progress=lambda work: counted(work, "precisions", quiet=not shown),
-    )  # fmt: skip
-    return replace(made, input_bytes=encoder.p * judging.itemsize)
-
-
-def _choose(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) -> OperatingPoint:
-    """Choose over every k in float32, and over the k of the table in other precisions and by time."""
-    from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
-
-    offers = list(table or ())
-    if limits.latency is None:
-        there = {offer.k for offer in offers}
-        offers += [OperatingPoint(k, "float32", 4 * k, score) for k, score in curve if k not in there]
-    candidates = PrecisionTable(tuple(offers), curve.metric, input_score=curve.input_score)
-    return candidates.choose(
-        keep=limits.keep,
-        relative_to=limits.relative_to,
-        bytes_per_vector=limits.bytes_per_vector,
-        seconds=None if limits.latency is None else limits.latency / 1e3,
-        k=limits.k,
-        precision=limits.precisions,
-    )
+    return Limits(keep, relative_to, size, None if latency is None else latency / 1e3, k, asked)
 
 
 # -- what is written -------------------------------------------------------------------------------------------
 
 
 def _write_plot(path: Path, found: CurveResult) -> None:
-    """Write the curves, and below them the trade-off where precisions were judged; whole or not at all."""
+    """Write the curves, and below them the trade-off where other precisions were evaluated, by an atomic write."""
     from matplotlib.figure import Figure
 
     from firstk._base.atomic_file import atomic_file
@@ -315,26 +135,26 @@ def _write_plot(path: Path, found: CurveResult) -> None:
     axes = figure.subplots(1 + (found.table is not None), squeeze=False)[:, 0]
     plot_curves([found.curve], found.baselines, ax=axes[0])
     if found.table is not None:
-        plot_tradeoff(found.table, found.chosen if found.chosen in found.table.offers else None, ax=axes[1])
+        plot_tradeoff(found.table, found.chosen if found.chosen in found.table.points else None, ax=axes[1])
     with atomic_file(path, "A picture") as temporary:
         figure.savefig(temporary, format=path.suffix[1:].lower())
 
 
-def _as_json(found: CurveResult, run: Run) -> str:
-    from firstk.cli._curve_text import as_record, recommendable, smallest
+def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None) -> str:
+    from firstk.cli._curve_text import as_record, smallest
 
     return jsonlib.dumps(
         {
-            "model": str(run.model),
-            "vectors": run.source,
-            "objective": run.encoder.config.get("objective"),
+            "model": str(model),
+            "vectors": source,
+            "objective": encoder.config.get("objective"),
             "metric": found.curve.metric,
-            "judged": run.judging.said,
-            "smallest": smallest(recommendable(found.curve, run.encoder.config)),
+            "judged": found.given.said,
+            "smallest": smallest(found.curve),
             "curve": found.curve.to_dict(),
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
-            "chosen": as_record(found.chosen, run.input_bytes, run.rows),
+            "chosen": as_record(found.chosen, encoder.p * found.given.itemsize, rows),
             "refused": None if found.refusal is None else str(found.refusal),
             "notes": list(found.notes),
         },
@@ -343,20 +163,19 @@ def _as_json(found: CurveResult, run: Run) -> str:
     )
 
 
-def _as_text(found: CurveResult, run: Run) -> list[str]:
+def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> str:
     from firstk.cli import _curve_text as text
     from firstk.evaluation.precision_cost import ladder
 
-    encoder, chosen = run.encoder, found.chosen
     width = f"{number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
-    lines = [f"{found.curve.metric} of {run.model}, {width}.", run.judging.said, ""]
+    lines = [f"{found.curve.metric} of {model}, {width}.", found.given.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
-    lines += ["", *text.smallest_lines(found.curve, encoder.config)]
+    lines += ["", *text.smallest_lines(found.curve)]
     if found.table is not None:
         lines += ["", *text.table_lines(found.table)]
-    if chosen is not None:
-        lines += ["", *text.chosen_lines(chosen, found.curve, run.input_bytes, run.rows)]
-        if (store := run.judging.store) is not None:
+    if (chosen := found.chosen) is not None:
+        lines += ["", *text.chosen_lines(chosen, found.curve, encoder.p * found.given.itemsize, rows)]
+        if (store := found.given.store) is not None:
             out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(store).suffix}"
-            lines.append(f"Next: firstk transform {run.model} {store} {out}")
-    return [*lines, *found.notes]
+            lines.append(f"Next: firstk transform {model} {store} {out}")
+    return "\n".join([*lines, *found.notes])

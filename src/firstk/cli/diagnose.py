@@ -1,4 +1,4 @@
-"""``firstk diagnose``: what the order of a file of vectors serves, in sentences first and numbers after."""
+"""``firstk diagnose``: what the order of a file of vectors serves, in words first and numbers after."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.checks import bad_parameter
-from firstk.cli._inputs import (
+from firstk.cli._options import (
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -16,7 +16,6 @@ from firstk.cli._inputs import (
     QuietOption,
     VectorsArgument,
     VectorsOption,
-    open_labelled,
 )
 from firstk.cli._progress import row_progress, step_progress
 
@@ -29,7 +28,7 @@ BATCH_ROWS = 16384
 KindOption = Annotated[
     str,
     typer.Option(
-        help="What stands beside the vectors; auto takes floating-point numbers for targets.",
+        help="What the labels are; auto takes floating-point numbers for targets.",
         metavar="auto|labels|targets",
     ),
 ]
@@ -61,7 +60,7 @@ def diagnose(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say whether the order by variance serves a task, which objective fits, and what stands out in the vectors.
+    """Say whether the order by variance serves a task, which objective fits, and what is unusual in the vectors.
 
     With labels or targets: alignment of variance with them, the best objective, top against bottom of the spectrum,
     denoising by masking, label noise. Without: rank, effective dimension, anisotropy, copies, constant columns, and
@@ -93,8 +92,9 @@ def _gathered(
 ) -> Gathered:
     """Read the file once; what its labels are is settled by the first batch."""
     from firstk.evaluation.diagnosis import gather_batches
+    from firstk.evaluation.inputs import open_labeled
 
-    found = open_labelled(source, vectors=vectors, label=label, labels=labels, nan=nan)
+    found = open_labeled(source, vectors=vectors, label=label, labels=labels, nan=nan)
     table = found.table
     with row_progress(lambda: table.rows, quiet=quiet, what="reading") as progress:
         return gather_batches(found.batches(BATCH_ROWS), table.rows, table.width, kind, progress)

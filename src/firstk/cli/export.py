@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.checks import check_choice
-from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsOption
+from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsOption
 from firstk.cli._wording import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    from firstk.data.files import VectorTable
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
 TARGETS = ("faiss", "onnx")
@@ -51,10 +52,10 @@ def export(
         table = _opened(documents, vectors, nan)
         facts = _to_faiss(encoder, k, out, index=index, metric=metric, documents=table, progress=not quiet)
     facts = {"path": str(out), "to": to, "input_width": encoder.encoder_.p} | facts
-    typer.echo(json.dumps(facts) if as_json else _sentence(facts))
+    typer.echo(json.dumps(facts) if as_json else _text(facts))
 
 
-def _opened(documents: str | None, vectors: str | None, nan: str) -> Any:
+def _opened(documents: str | None, vectors: str | None, nan: str) -> VectorTable:
     if documents is None:
         raise InvalidInputError("A faiss index needs vectors to hold. Pass --documents FILE.")
     from firstk.data.files import open_vectors
@@ -76,7 +77,7 @@ def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, **settings: Any)
     return {"k": whole.index.d, "documents": whole.ntotal, "index": settings["index"], "bytes": out.stat().st_size}
 
 
-def _sentence(facts: dict[str, Any]) -> str:
+def _text(facts: dict[str, Any]) -> str:
     width, k, size = facts["input_width"], facts["k"], f"{facts['bytes'] / 1000:,.0f} kB"
     if facts["to"] == "onnx":
         return f"{facts['path']}: {width} numbers in, prefixes of 1 to {k} out; {size}."

@@ -1,14 +1,12 @@
-"""``firstk fit``: from a file of vectors to a saved encoder, judged on rows that it has not seen."""
+"""``firstk fit``: from a file of vectors to a saved encoder, evaluated on held-out rows."""
 
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,7 @@ import typer
 
 from firstk._base.checks import require
 from firstk.cli import _fit_options as options
-from firstk.cli._inputs import (
+from firstk.cli._options import (
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -31,14 +29,12 @@ from firstk.cli._wording import number_of, were
 from firstk.exceptions import InvalidInputError, RankWarning, TrainingWarning
 
 if TYPE_CHECKING:
-    from firstk.cli._streams import Stream, VectorSource
     from firstk.encoder.curve import PrefixCurve
     from firstk.estimator.fit_files import StreamedFit
     from firstk.estimator.prefix_encoder import PrefixEncoder
+    from firstk.evaluation.inputs import VectorSource
     from firstk.evaluation.records import HeldOutReport
     from firstk.moments.checkpoint import Checkpoint
-
-SHARES = (0.95, 0.99, 0.999)
 
 
 def fit(
@@ -70,7 +66,7 @@ def fit(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Fit an encoder on a file of vectors, and save it with a study of its prefixes.
+    """Fit an encoder on a file of vectors, and save it with an evaluation of its prefixes.
 
     A fifth of the rows, at most 10,000, is held out: the encoder is fitted on the others, and its curve and those of
     four baselines are taken on the held-out rows. Closed forms stream, on all cores and in bounded memory; what has to
@@ -78,7 +74,9 @@ def fit(
     is stopped while it trains leaves nothing, and starts again.
     """
     from firstk.cli._settings import image_of
-    from firstk.cli._streams import VectorSource
+    from firstk.data.files.shards import beside
+    from firstk.evaluation.inputs import VectorSource
+    from firstk.moments.checkpoint import Checkpoint
 
     given = (shrinkage, lam, noise, keep, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
@@ -87,22 +85,15 @@ def fit(
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
     place = VectorSource(source, vectors, label, labels, pairs, nan)
-    kept = _checkpoint(checkpoint, out, resume)
+    kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
     _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
     with _warnings_as_notes():
         found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
 
 
-def _checkpoint(file: Path | None, out: Path, resume: bool) -> Checkpoint:
-    from firstk.data.files.shards import beside
-    from firstk.moments.checkpoint import Checkpoint
-
-    return Checkpoint(file or beside(out, ".checkpoint"), resume=resume)
-
-
 def _posed(
-    objective: str, given: tuple[Any, ...], named: str | None, ordering: str, network: str, **others: Any
+    objective: str, given: tuple[str | float | None, ...], named: str | None, ordering: str, network: str, **others: Any
 ) -> PrefixEncoder:
     """Return the encoder that the options describe; `named` says where labels, targets or pairs are."""
     from firstk.cli._settings import network_of, objective_of, ordering_of
@@ -126,33 +117,41 @@ def _run(
     seed: int,
     source_model: str | None,
     shown: bool,
-    kept: Checkpoint,
+    checkpoint: Checkpoint,
     dask: str | None,
 ) -> tuple[StreamedFit, HeldOutReport | None, int]:
-    """Fit, judge and save whole or not at all, and count the rows that were dropped."""
-    from firstk.cli._streams import open_stream, read_held_out
+    """Fit, evaluate and save, and count the rows that were dropped."""
     from firstk.encoder.storage.folder import check_target
     from firstk.estimator.fit_files import draw, fit_stream
+    from firstk.evaluation.held_out import evaluate_fit, provenance_of, steps_of
+    from firstk.evaluation.inputs import open_stream, read_held_out
     from firstk.evaluation.records import FILE
     from firstk.moments.stream import len_of
 
     check_target(out)  # before the work, not after it
     stream, share = open_stream(place), _share_of(held_out)
-    own = None if share is not None else read_held_out(place, held_out, stream)
+    own = None if share is not None else read_held_out(place, held_out, stream.width)
     if dask is not None and place.labels is not None:
         raise InvalidInputError(
             "Workers of a dask cluster read labels from a column of the files: --label, not --labels."
         )
-    with _bar(stream, shown) as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
+    reading = row_progress(
+        lambda: stream.rows, quiet=not shown, what="reading", row_bytes=stream.width * stream.itemsize
+    )
+    with reading as progress, _telling_how_to_go_on(checkpoint), _cluster(dask) as elsewhere:
         parts = draw(stream.rows, share or 0.0, seed)
-        done = fit_stream(encoder, stream.chunks, parts, own, checkpoint=kept, progress=progress, elsewhere=elsewhere)
-    encoder.set_params(verbose=False)  # whether somebody looked on is no part of the model
+        done = fit_stream(
+            encoder, stream.chunks, parts, own, checkpoint=checkpoint, progress=progress, elsewhere=elsewhere
+        )
+    encoder.set_params(verbose=False)  # whether a bar was shown is no part of the model
     dropped = stream.rows - done.rows - (len_of(done.held) if own is None else 0)
     if not done.held:
         encoder.save(out, source_model=source_model)
         return done, None, dropped
-    source = _source(done, place, stream, held_out, image, seed)
-    found = _judged(done, source, shown)
+    drawn_from = held_out if share is None else f"{Path(place.source).name} (drawn at random, seed {seed})"
+    provenance = provenance_of(done, place, stream, drawn_from, image)
+    with step_progress(steps_of(done), quiet=not shown, what="evaluating") as begin:
+        found = evaluate_fit(done, provenance, begin)
     curve = found.comparisons[0].ours if found.comparisons else None
     encoder.save(out, curve=curve, source_model=source_model, extra={FILE: found.to_json()})
     return done, found, dropped
@@ -164,60 +163,6 @@ def _share_of(held_out: str) -> float | None:
         return float(held_out)
     except ValueError:
         return None
-
-
-def _source(done: StreamedFit, place: VectorSource, stream: Stream, held_out: str, image: Any, seed: int) -> Any:
-    """Collect what a page says about where everything came from."""
-    from firstk import __version__
-    from firstk.evaluation.held_out import Source
-
-    config, judged = done.encoder.encoder_.config, len(next(iter(done.held.values())))
-    what = "pairs" if place.pairs is not None else "rows"
-    settings = _told(done.encoder.objective_)
-    file = Path(str(place.source)).name
-    facts: dict[str, Any] = {"file": file, "objective": str(config["objective"])}
-    facts |= {"settings": settings} if settings else {}
-    facts |= {"labels": stream.label} if stream.label else {}
-    facts |= {
-        "ordering": str(config["ordering"]),
-        "solver": str(config["solver"]),
-        f"{what} fitted on": done.rows,
-        f"{what} held out": judged,
-        "columns": stream.width,
-        "coordinates": done.encoder.encoder_.d,
-        "firstk": __version__,
-    }
-    where = f"{held_out}" if _share_of(held_out) is None else f"{file} (drawn at random, seed {seed})"
-    held = f"Judged on {judged:,} {what} of {where}, on which nothing was fitted."
-    if len(next(iter(done.reference.values()))) < done.rows:
-        held += f" Neighbors are looked for, and probes fitted, among {len(done.reference['X']):,} training rows."
-    return Source(facts, stream.rows, stream.itemsize, held, image or _known_image(stream))
-
-
-def _known_image(stream: Stream) -> tuple[int, int] | None:
-    """Return the shape of square images in a column of pixels, such as that of 'firstk sample digits'."""
-    side = math.isqrt(stream.width)
-    return (side, side) if stream.vectors == "pixels" and side**2 == stream.width else None
-
-
-def _told(objective: Any) -> str:
-    """Say which settings of an objective are not its usual ones."""
-    own = [(f.name, getattr(objective, f.name)) for f in fields(objective) if getattr(objective, f.name) != f.default]
-    return ", ".join(f"{name} {value}" for name, value in own)
-
-
-# -- progress --------------------------------------------------------------------------------------------------
-
-
-def _bar(stream: Stream, shown: bool) -> AbstractContextManager[Callable[[int], object]]:
-    return row_progress(lambda: stream.rows, quiet=not shown, what="reading", row_bytes=stream.width * stream.itemsize)
-
-
-def _judged(done: StreamedFit, source: Any, shown: bool) -> HeldOutReport:
-    from firstk.evaluation.held_out import steps_of, study
-
-    with step_progress(steps_of(done), quiet=not shown, what="judging") as begin:
-        return study(done, source, begin)
 
 
 @contextmanager
@@ -247,7 +192,7 @@ def _telling_how_to_go_on(kept: Checkpoint) -> Iterator[None]:
         raise
 
 
-def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, Any], *, pairs: bool) -> None:
+def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, object], *, pairs: bool) -> None:
     """Say before the work that training keeps no checkpoint, to those who count on one."""
     given = [option for option, value in asked.items() if value]
     if not given or not encoder._pose(pairs=pairs).solver.trains:
@@ -262,7 +207,7 @@ def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, Any], *,
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """Say what the library warns of in a sentence each, without the line of code."""
+    """Print warnings of the library as notes, without the line of code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         for kind in (RankWarning, TrainingWarning):
@@ -275,14 +220,7 @@ def _warnings_as_notes() -> Iterator[None]:
 # -- what is printed -------------------------------------------------------------------------------------------
 
 
-def _smallest(curve: PrefixCurve) -> dict[float, int]:
-    """Smallest k for each share; nothing where a share means nothing."""
-    return {share: curve.smallest(share) for share in SHARES} if curve.full > 0 else {}
-
-
-def _as_json(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: Path) -> str:
-    from firstk.cli._curve_text import recommendable
-
+def _as_json(done: StreamedFit, report: HeldOutReport | None, dropped: int, out: Path) -> str:
     encoder = done.encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
@@ -294,18 +232,18 @@ def _as_json(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: 
         "width": encoder.p,
         "components": encoder.d,
     }
-    if study is not None and study.comparisons:
-        lead = study.comparisons[0]
+    if report is not None and report.comparisons:
+        lead = report.comparisons[0]
         found |= {
             "metric": lead.ours.metric,
-            "smallest": {f"{share:g}": k for share, k in _smallest(recommendable(lead.ours, encoder.config)).items()},
+            "smallest": {f"{share:g}": k for share, k in lead.ours.smallest_lengths().items() if k is not None},
             "curve": lead.ours.to_dict(),
             "baselines": [curve.to_dict() for curve in lead.baselines],
         }
-    return json.dumps(found | {"notes": list(study.notes) if study else []}, ensure_ascii=False)
+    return json.dumps(found | {"notes": list(report.notes) if report else []}, ensure_ascii=False)
 
 
-def _as_text(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: Path, place: VectorSource) -> str:
+def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out: Path, place: VectorSource) -> str:
     encoder = done.encoder.encoder_
     lines = [
         f"{encoder.config['objective']}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
@@ -313,18 +251,18 @@ def _as_text(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: 
     ]
     if dropped:
         lines.append(f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out.")
-    if study is None:
+    if report is None:
         lines += [
-            f"Nothing was held out, so nothing was judged. Saved in {out}. Next:",
+            f"Nothing was held out, so nothing was evaluated. Saved in {out}. Next:",
             f"  {_curve_of_test(out, place)}",
         ]
         return "\n".join(lines)
-    lines += [study.held_out, *study.notes, ""]
+    lines += [report.held_out, *report.notes, ""]
     k = None
-    if study.comparisons:
-        lead = study.comparisons[0]
+    if report.comparisons:
+        lead = report.comparisons[0]
         lines += [*_table((lead.ours, *lead.baselines), encoder.p), ""]
-        k, said = _recommended(lead.ours, lead.baselines, encoder.config)
+        k, said = _recommended(lead.ours, lead.baselines)
         lines += said
     lines += [f"Saved in {out}. Next:", f"  firstk report {out} -o report.html"]
     if k is not None and not place.pairs:
@@ -332,27 +270,25 @@ def _as_text(done: StreamedFit, study: HeldOutReport | None, dropped: int, out: 
     return "\n".join(lines)
 
 
-def _recommended(
-    ours: PrefixCurve, baselines: Iterable[PrefixCurve], config: Mapping[str, Any]
-) -> tuple[int | None, list[str]]:
+def _recommended(ours: PrefixCurve, baselines: Iterable[PrefixCurve]) -> tuple[int | None, list[str]]:
     """Return the k that keeps 99 %, None where a share means nothing, and what to say about it and others."""
-    from firstk.cli._curve_text import about_list, recommendable, whole_name
+    from firstk.cli._curve_text import about_list
+    from firstk.encoder.curve import full_name
 
-    own = recommendable(ours, config)
-    found = _smallest(own)
-    if not found:
+    found = ours.smallest_lengths()
+    k = found[0.99]
+    if k is None:
         return None, []
     shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
-    keeping = f"Of the {own.metric} of {whole_name(own, ours.k[-1])}, these keep: {shares}."
-    k = found[0.99]
-    return k, [keeping, *_of_raw(own), *about_list(ours, config), *_who_is_ahead(own, baselines, k)]
+    keeping = f"Of the {ours.metric} of {full_name(ours)}, these keep: {shares}."
+    return k, [keeping, *_of_raw(ours), *about_list(ours), *_who_is_ahead(ours, baselines, k)]
 
 
 def _curve_of_test(out: Path, place: VectorSource) -> str:
-    """Return the command that judges on rows of one's own, with the options by which the fit found its columns."""
+    """Return the command that evaluates on rows of one's own, with the options by which the fit found its columns."""
     given = {"--vectors": place.vectors, "--label": place.label}
     words = ["firstk", "curve", str(out), "TEST", *(word for pair in given.items() if pair[1] for word in pair)]
-    # A file beside VECTORS goes with its rows, so TEST needs another one.
+    # A file of labels goes with the rows of VECTORS, so TEST needs another one.
     words += ["--labels", "TEST_LABELS"] if place.labels else []
     words += ["--pairs", "TEST_PAIRS"] if place.pairs else []
     return shlex.join(map(str, words))

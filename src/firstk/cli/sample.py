@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firstk.cli._inputs import JsonOption
+from firstk.cli._options import JsonOption
 
 PARTS = ("all", "train", "test")
 

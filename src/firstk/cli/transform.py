@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk.cli._inputs import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
+from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
 from firstk.cli._wording import number_of, were
 
@@ -43,12 +43,12 @@ def transform(
     """
     from firstk.data.files import open_vectors
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.estimator.transform_files import transform_file
+    from firstk.estimator.transform_files import transform_files
 
     encoder = FittedEncoder.load(model)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
-        outcome = transform_file(
+        outcome = transform_files(
             encoder,
             source,
             out,

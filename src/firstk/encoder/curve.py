@@ -1,23 +1,28 @@
-"""Records of results: frozen dataclasses that read and write JSON.
+"""Quality of a code against the number of coordinates kept, as a record that reads and writes JSON.
 
-A curve that was computed once can be plotted, compared and searched anywhere, without the encoder, the
-data, torch or scikit-learn. What cannot be read back exactly is refused when it is written.
+A curve that was computed once can be plotted, compared and searched anywhere, without the encoder, the data, torch or
+scikit-learn. The rule by which a prefix length is recommended is here and nowhere else: `PrefixCurve.smallest`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, require
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.exceptions import InvalidInputError
 
-FORMAT = "firstk.PrefixCurve/2"
-# Version 1 had no intervals. Its curves are read as curves without.
-OLDER_FORMATS = ("firstk.PrefixCurve/1",)
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMAT = "firstk.PrefixCurve/3"
+# Version 1 had no intervals, version 2 no supported lengths. Their curves are read as curves without.
+OLDER_FORMATS = ("firstk.PrefixCurve/1", "firstk.PrefixCurve/2")
+# Shares of the full score for which the smallest k is worth naming.
+SHARES = (0.95, 0.99, 0.999)
 _ADDED = {"added": True}
 
 
@@ -37,7 +42,7 @@ class PrefixCurve:
     Parameters
     ----------
     k : sequence of int
-        Prefix lengths, strictly increasing. The largest is the full width.
+        Prefix lengths, strictly increasing.
     score : sequence of float
         The score at each of them.
     metric : str
@@ -56,6 +61,9 @@ class PrefixCurve:
         Ends of the interval of each score, where intervals were asked for.
     confidence : float in (0, 1), optional
         Of these intervals.
+    supported : sequence of int, optional
+        Prefix lengths at which the order of the coordinates is fixed, of which alone `smallest` recommends one. Between
+        them coordinates may mix, and past the last of them nothing was trained. None: every length.
 
     Examples
     --------
@@ -87,6 +95,7 @@ class PrefixCurve:
     low: tuple[float, ...] | None = field(default=None, metadata=_ADDED)
     high: tuple[float, ...] | None = field(default=None, metadata=_ADDED)
     confidence: float | None = field(default=None, metadata=_ADDED)
+    supported: Lengths | None = field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -98,9 +107,19 @@ class PrefixCurve:
         _check_intervals(self.low, self.high, self.confidence, len(self.k))
 
     @property
+    def recommendable(self) -> tuple[int, ...]:
+        """Evaluated prefix lengths that `smallest` may return: those that are supported."""
+        return self.k if self.supported is None else tuple(sorted(set(self.k) & set(self.supported)))
+
+    @property
+    def full_k(self) -> int:
+        """Full length: the longest that is supported; the largest k where none of those evaluated is."""
+        return self.recommendable[-1] if self.recommendable else self.k[-1]
+
+    @property
     def full(self) -> float:
-        """Score at the full width, the largest k."""
-        return self.score[-1]
+        """Score at the full length, `full_k`."""
+        return self.at(self.full_k)
 
     def at(self, k: int) -> float:
         """Score at prefix length `k`, which must be one of those that were evaluated."""
@@ -110,29 +129,35 @@ class PrefixCurve:
         return self.score[self.k.index(k)]
 
     def smallest(self, keep: float = 0.99, relative_to: str = "full") -> int:
-        """Smallest k whose score keeps a share of the full score, or of the score of the raw vectors.
+        """Smallest supported k whose score keeps a share of the full score, or of the score of the raw vectors.
 
         Parameters
         ----------
         keep : float in (0, 1]
             The share to keep. Of a loss (lower is better) the score may be 1 / keep times as large.
         relative_to : {"full", "input"}
-            "full": the score at the largest k. "input": `input_score`, that of the raw vectors.
+            "full": the score at `full_k`. "input": `input_score`, that of the raw vectors.
 
         Returns
         -------
         k : int
-            The first k that reaches the target. A curve that is not monotone may fall below it again later.
+            The first of `recommendable` that reaches the target. A curve that is not monotone may fall below it again
+            later.
 
         Raises
         ------
         InvalidInputError
-            If a share means nothing, because the score to keep is not positive; or if no k reaches the
-            target, with the best that is reached.
+            If a share means nothing, because the score to keep is not positive; if no supported length was evaluated;
+            or if no k reaches the target, with the best that is reached.
         """
         owner = "PrefixCurve.smallest"
         keep = check_fraction(keep, "keep", owner, open_left=True)
         check_choice(relative_to, ("full", "input"), "relative_to", owner)
+        if not self.recommendable:
+            raise InvalidInputError(
+                f"{owner} recommends lengths at which the order of this code is fixed: "
+                f"{_shortened(self.supported or ())}. The curve has k = {_shortened(self.k)}; evaluate some of those."
+            )
         whole = self.full if relative_to == "full" else self._input()
         if whole <= 0:
             raise InvalidInputError(
@@ -140,10 +165,26 @@ class PrefixCurve:
                 "of which a share means nothing; read the scores off the curve instead: list(curve)."
             )
         target = keep * whole if self.higher_is_better else whole / keep
-        for k, score in self:
-            if score >= target - slack(target) if self.higher_is_better else score <= target + slack(target):
+        reached = (
+            k
+            for k, score in self
+            if (score >= target - slack(target) if self.higher_is_better else score <= target + slack(target))
+        )
+        allowed = set(self.recommendable)
+        for k in reached:
+            if k in allowed:
                 return k
         raise self._out_of_reach(keep, whole)
+
+    def smallest_lengths(self, relative_to: str = "full") -> dict[float, int | None]:
+        """Smallest k for each of the shares 0.95, 0.99 and 0.999; None where none reaches it, or it means nothing."""
+        return {share: self._smallest_or_none(share, relative_to) for share in SHARES}
+
+    def _smallest_or_none(self, keep: float, relative_to: str) -> int | None:
+        try:
+            return self.smallest(keep, relative_to)
+        except InvalidInputError:  # out of reach, or a share of nothing
+            return None
 
     def _input(self) -> float:
         if self.input_score is None:
@@ -154,15 +195,29 @@ class PrefixCurve:
         return self.input_score
 
     def _out_of_reach(self, keep: float, whole: float) -> InvalidInputError:
-        best = max(self.score) if self.higher_is_better else min(self.score)
-        k = self.k[self.score.index(best)]
+        allowed = set(self.recommendable)
+        sign = 1 if self.higher_is_better else -1
+        k, best = max(((k, score) for k, score in self if k in allowed), key=lambda point: sign * point[1])
         share = best / whole if self.higher_is_better else whole / best
         return InvalidInputError(
             f"No prefix keeps {keep:g} of the input {self.metric} {whole:g}. Best is {best:g} at k = {k}: "
             f"it keeps {share:.4g}. Lower 'keep', use relative_to='full', or fit more components."
         )
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+    def cut(self, d: int) -> PrefixCurve | None:
+        """Return the curve up to prefix length `d`: that of an encoder that was cut there; None if it begins later.
+
+        A code that is cut before its first supported length has none, and keeps no restriction.
+        """
+        n = sum(k <= d for k in self.k)
+        if not n:
+            return None
+        parts = {"k": self.k, "score": self.score, "low": self.low, "high": self.high}
+        kept = {name: None if part is None else part[:n] for name, part in parts.items()}
+        supported = None if self.supported is None else tuple(k for k in self.supported if k <= d) or None
+        return replace(self, **kept, supported=supported)  # type: ignore[arg-type]
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the curve, its interval as a band, and the score of the raw vectors as a dashed line.
 
         Parameters
@@ -181,7 +236,7 @@ class PrefixCurve:
             ax = pyplot.subplots()[1]
         kwargs.setdefault("label", self.label or self.metric)
         (line,) = ax.plot(self.k, self.score, **kwargs)
-        if self.low is not None:
+        if self.low is not None and self.high is not None:
             ax.fill_between(self.k, self.low, self.high, color=line.get_color(), alpha=0.15, linewidth=0)
         if self.input_score is not None:
             name = f"{kwargs['label']}, raw vectors"
@@ -206,13 +261,13 @@ class PrefixCurve:
     def from_dict(cls, values: Mapping[str, Any]) -> PrefixCurve:
         """Make a curve from the fields that `to_dict` gives: all of them, and no others.
 
-        Fields that version 1 did not have may be missing.
+        Fields that earlier versions did not have may be missing.
         """
         return from_plain(cls, values)
 
     @classmethod
     def from_json(cls, text: str) -> PrefixCurve:
-        """Read what `to_json` wrote, now or in version 1; anything else is refused with a sentence."""
+        """Read what `to_json` wrote, in this version or an earlier one; anything else raises an error."""
         return from_json(cls, text, *OLDER_FORMATS, FORMAT)
 
     def __len__(self) -> int:
@@ -221,7 +276,7 @@ class PrefixCurve:
     def __iter__(self) -> Iterator[tuple[int, float]]:
         return iter(zip(self.k, self.score, strict=True))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], PrefixCurve], tuple[dict[str, Any]]]:
         # The read-only view of details cannot be pickled; the plain fields can.
         return type(self).from_dict, (self.to_dict(),)
 
@@ -263,6 +318,24 @@ def _check_intervals(
         )
     if not 0 < confidence < 1:
         raise bad_parameter("confidence", "PrefixCurve", "a number between 0 and 1", confidence)
+
+
+def supported_lengths(config: Mapping[str, Any], d: int) -> tuple[int, ...] | None:
+    """Return the prefix lengths up to `d` at which the order of a fitted code is fixed; None where it is at every one.
+
+    A fit writes `Ordering.blocks` into its config where these are not all lengths. Models saved before that have them
+    in the settings of their ordering.
+    """
+    listed = config.get("supported", config.get("ordering_settings", {}).get("prefixes"))
+    if listed is None:
+        return None
+    return tuple(sorted(int(k) for k in listed if int(k) <= d)) or None  # None: cut before the first of them
+
+
+def full_name(curve: PrefixCurve) -> str:
+    """Name the code whose score is shared out: all coordinates, or as many as the ordering's list covers."""
+    d, longest = curve.k[-1], curve.full_k
+    return f"all {d} coordinates" if longest == d else f"the first {longest} of {d} coordinates"
 
 
 def shown_lengths(ks: tuple[int, ...]) -> set[int]:

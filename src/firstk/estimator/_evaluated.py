@@ -1,8 +1,10 @@
-"""The judgement of an estimator: curves of quality against k, and scikit-learn's single score."""
+"""Evaluation of an estimator: curves of quality against k, and scikit-learn's single score."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter
 from firstk.encoder.curve import PrefixCurve
@@ -11,8 +13,8 @@ from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve
 from firstk.moments.targets import one_column
 
 
-class Judged:
-    """Curves and the score of whatever has an `encoder_` and checks its input."""
+class Evaluated:
+    """Curves and score of an estimator that has an `encoder_` and checks its input."""
 
     @property
     def encoder_(self) -> FittedEncoder:
@@ -24,12 +26,12 @@ class Judged:
 
     def curve(
         self,
-        X: Any,
-        y: Any = None,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
         *,
-        reference: Any = None,
+        reference: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
         metric: str = "auto",
-        ks: Any = None,
+        ks: ArrayLike | None = None,
         confidence: float | None = None,
     ) -> PrefixCurve:
         """Score every prefix from one encode.
@@ -37,7 +39,7 @@ class Judged:
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows to judge by; held-out rows, for an honest answer.
+            Rows to evaluate on; held-out rows, for an honest answer.
         y : array-like, optional
             Their labels or targets, where the metric needs them.
         reference : array-like or tuple (X, y), optional
@@ -53,33 +55,39 @@ class Judged:
             raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
-        X, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
-        evidence = EvaluationData(X=X, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
-        return prefix_curve(encoder, evidence, metric, ks, confidence=confidence)
+        rows, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
+        data = EvaluationData(X=rows, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
+        return prefix_curve(encoder, data, metric, ks, confidence=confidence)
 
     def curve_pairs(
         self,
-        left: Any,
-        right: Any,
-        scores: Any = None,
+        left: ArrayLike,
+        right: ArrayLike,
+        scores: ArrayLike | None = None,
         *,
         metric: str = "auto",
-        ks: Any = None,
+        ks: ArrayLike | None = None,
         confidence: float | None = None,
     ) -> PrefixCurve:
         """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
-        evidence = EvaluationData(left=left, right=right, scores=scores)
-        metric = pair_metric(evidence) if metric == "auto" else metric
-        return prefix_curve(self.encoder_, evidence, metric, ks, confidence=confidence)
+        data = EvaluationData(left=left, right=right, scores=scores)
+        metric = pair_metric(data) if metric == "auto" else metric
+        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence)
 
     def curve_search(
-        self, queries: Any, documents: Any, relevance: Any, *, ks: Any = None, confidence: float | None = None
+        self,
+        queries: ArrayLike,
+        documents: ArrayLike,
+        relevance: ArrayLike,
+        *,
+        ks: ArrayLike | None = None,
+        confidence: float | None = None,
     ) -> PrefixCurve:
         """Score every prefix by nDCG@10; rows of `relevance` are (query row, document row, relevance)."""
-        evidence = EvaluationData(queries=queries, documents=documents, relevance=relevance)
-        return prefix_curve(self.encoder_, evidence, "ndcg@10", ks, confidence=confidence)
+        data = EvaluationData(queries=queries, documents=documents, relevance=relevance)
+        return prefix_curve(self.encoder_, data, "ndcg@10", ks, confidence=confidence)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
         own = self.encoder_.config["metric"]
         metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)

@@ -1,4 +1,4 @@
-"""Fit on rows as they stream by, with a part held out: what ``firstk fit`` does between reading and judging.
+"""Fits on files and streams larger than memory, with a part held out.
 
 Closed forms see each row once and keep moments only (:mod:`firstk.moments.stream`); training needs the rows and holds
 them in memory. A batch is a mapping from names to arrays with one row each: "X" and maybe "y", or "left", "right" and
@@ -7,10 +7,9 @@ maybe "scores".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,13 +26,13 @@ from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
 
-# Rows that are judged, and rows among which neighbors are looked for: enough for a curve, bounded for any file.
+# Rows that are held out, and rows among which neighbors are looked for: enough for a curve, bounded for any file.
 MOST_HELD = MOST_REFERENCE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedFit:
-    """A fitted encoder, with what it can be judged by.
+    """A fitted encoder, with the rows that it can be evaluated on.
 
     Attributes
     ----------
@@ -53,8 +52,8 @@ class StreamedFit:
     statistics: Statistics
 
     @property
-    def evidence(self) -> EvaluationData:
-        """The held-out rows, and the reference to judge them by."""
+    def data(self) -> EvaluationData:
+        """The held-out rows or pairs, and the reference rows to evaluate them against."""
         held = self.held
         if "left" in held:
             return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))
@@ -111,7 +110,7 @@ def fit_stream(
     parts : HoldOut, optional
         Which rows are kept apart; none if not given.
     held : mapping, optional
-        Rows of another file to judge by, in place of those drawn.
+        Rows of another file to evaluate on, in place of those drawn.
     workers : int, optional
         Batches that are measured at the same time; the number of cores if not given. The result does not depend on it.
     checkpoint : Checkpoint, optional
@@ -172,13 +171,13 @@ def _trained(
 
 
 def raise_if_interrupted(encoder: PrefixEncoder) -> None:
-    """Let Ctrl-C end a command: training keeps its best state and returns, which is no result that was asked for."""
+    """Raise after an interrupted training, which keeps its best state and returns: a command ends with Ctrl-C."""
     if encoder.encoder_.config.get("ended") == "interrupted":
         raise KeyboardInterrupt
 
 
 def chunks_of(
-    table: VectorTable, target: Callable[[Batch], np.ndarray | None] | None = None, columns: Any = ()
+    table: VectorTable, target: Callable[[Batch], np.ndarray | None] | None = None, columns: Sequence[str] = ()
 ) -> Chunks:
     """Return the rows of a table as a stream that can be taken up again without reading what came before.
 
@@ -216,7 +215,7 @@ def chunks_of(
 
 def fit_files(
     encoder: PrefixEncoder,
-    path: Any,
+    path: str | Path,
     *,
     vectors: str | None = None,
     label: str | None = None,
@@ -244,6 +243,22 @@ def fit_files(
         Go on from it: the result has the bytes of a run that was never stopped.
     every : float
         Seconds between writes.
+
+    Returns
+    -------
+    encoder : PrefixEncoder
+        The one given, fitted.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from firstk import PrefixEncoder, fit_files
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/vectors.npy", X)
+    ...     encoder = fit_files(PrefixEncoder(3), f"{folder}/vectors.npy")
+    >>> bool(np.allclose(encoder.components_, PrefixEncoder(3).fit(X).components_))
+    True
     """
     names = () if label is None else (label,)
     table = open_vectors(path, vectors, beside=names, nan=nan)

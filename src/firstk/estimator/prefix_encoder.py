@@ -27,7 +27,7 @@ from firstk._base.checks import bad_parameter, check_choice, check_weights, expl
 from firstk.contracts import Objective, Ordering, Solver
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
-from firstk.estimator._evaluated import Judged
+from firstk.estimator._evaluated import Evaluated
 from firstk.estimator.problem import Problem, pose
 from firstk.estimator.saving import SavedModels
 from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
@@ -80,7 +80,7 @@ def _has_probabilities(self: PrefixEncoder) -> bool:
     return True
 
 
-class PrefixEncoder(Judged, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters

@@ -201,6 +201,8 @@ class Problem:
             "metric": objective.conventions.metric,
             "rows": statistics.moments.rows,
         }
+        if len(supported := self.ordering.blocks(d)) < d:  # curves recommend these lengths alone
+            config["supported"] = list(supported)
         if statistics.fingerprint.rows == statistics.moments.rows:
             config["data_fingerprint"] = str(statistics.fingerprint)
         own = {

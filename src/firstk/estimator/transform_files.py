@@ -1,4 +1,4 @@
-"""Re-encode a store of vectors of any size: read, encode and write in a stream, in bounded memory.
+"""Codes of a store of vectors of any size: read, encoded and written in a stream, in bounded memory.
 
 One file gives one file. A folder of shards gives a folder of shards, of which finished ones are not done again. What is
 under the name that was asked for is always whole.
@@ -100,10 +100,10 @@ class Encoding:
         return {"k": self.k, "side": self.side, "encoder": fingerprint(self.encoder, self.k), "firstk": __version__}
 
 
-def transform_file(
+def transform_files(
     encoder: FittedEncoder,
-    source: Any,
-    target: Any,
+    source: str | Path,
+    target: str | Path,
     *,
     k: int | None = None,
     side: str = "document",
@@ -139,6 +139,24 @@ def transform_file(
         Go on with a folder that an earlier run did not finish.
     progress : callable (rows) -> None
         Told how many rows have just been done.
+
+    Returns
+    -------
+    outcome : Outcome
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from firstk import PrefixEncoder, transform_files
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> encoder = PrefixEncoder(4).fit(X).encoder_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/vectors.npy", X)
+    ...     outcome = transform_files(encoder, f"{folder}/vectors.npy", f"{folder}/short.npy", k=2)
+    ...     np.load(f"{folder}/short.npy").shape
+    (100, 2)
+    >>> outcome.rows, outcome.k, outcome.bytes_per_vector
+    (100, 2, 8)
     """
     start = time.perf_counter()
     check_choice(side, SIDES, "side", "transform")
@@ -274,7 +292,7 @@ def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> N
     log.finish()
 
 
-def _means_folder(source: Any, target: Path) -> bool:
+def _means_folder(source: str | Path, target: Path) -> bool:
     """Tell whether codes go to a folder: several files come in, and the name asked for is not that of a file."""
     known = any(target.name.lower().endswith(form.endings) for form in FORMATS)
     return not known and not Path(source).expanduser().is_file()
@@ -324,7 +342,7 @@ class _Behind:
     def __enter__(self) -> _Behind:
         return self
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._pool.shutdown(wait=True)
         if kind is None:
             self._wait()

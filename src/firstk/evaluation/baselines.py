@@ -1,15 +1,14 @@
-"""What a code must beat: the four ways to shorten vectors that need no learning, or only variance.
+"""Baselines: four ways to shorten vectors that need no learning, or only variance.
 
-Claims are made beside all four: random dimensions, plain truncation, principal components and the uncentred singular
-value decomposition. Each is an ordinary encoder, so every metric and every curve applies to it as it stands.
+A code is worth fitting where it beats them. Each is an ordinary encoder, so every metric and curve applies to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
 from firstk.encoder.fitted import FittedEncoder
@@ -19,57 +18,66 @@ from firstk.moments.statistics import Statistics
 from firstk.objectives import Similarity
 
 
-def principal_components(X: Any) -> FittedEncoder:
-    """Centred principal components: objective "reconstruction"."""
-    return _closed_form(X, "reconstruction")
+def principal_components(X: ArrayLike) -> FittedEncoder:
+    """Return centred principal components: objective "reconstruction"."""
+    return _posed("reconstruction").fit({"X": check_matrix(X, "baseline")})[0]
 
 
-def uncentred_svd(X: Any) -> FittedEncoder:
-    """Singular vectors of the data as they stand: best at keeping dot products."""
-    return _closed_form(X, Similarity(keep="dot_products"))
+def uncentred_svd(X: ArrayLike) -> FittedEncoder:
+    """Return singular vectors of the data without centring: best at keeping dot products."""
+    return _posed(_DOT_PRODUCTS).fit({"X": check_matrix(X, "baseline")})[0]
 
 
-def plain_truncation(X: Any) -> FittedEncoder:
-    """Return the first k coordinates as they came."""
+def plain_truncation(X: ArrayLike) -> FittedEncoder:
+    """Return the first k columns as they are."""
     return _selection(np.arange(np.shape(X)[1]))
 
 
-def random_dimensions(X: Any, random_state: int = 0) -> FittedEncoder:
-    """Return k coordinates drawn at random, the same draw for every k."""
+def random_dimensions(X: ArrayLike, random_state: int = 0) -> FittedEncoder:
+    """Return k columns drawn at random, the same draw for every k."""
     return _selection(np.random.default_rng(random_state).permutation(np.shape(X)[1]))
 
 
-BASELINES: dict[str, Callable[[Any], FittedEncoder]] = {
+BASELINES: dict[str, Callable[[ArrayLike], FittedEncoder]] = {
     "PCA": principal_components,
     "uncentred SVD": uncentred_svd,
     "plain truncation": plain_truncation,
     "random dimensions": random_dimensions,
 }
+_DOT_PRODUCTS = Similarity(keep="dot_products")
+# Those that have to be fitted, and the objective of each.
+_FITTED: dict[Callable[[ArrayLike], FittedEncoder], str | Similarity] = {
+    principal_components: "reconstruction",
+    uncentred_svd: _DOT_PRODUCTS,
+}
 
 
-def baselines_of(X: Any, statistics: Statistics | None = None) -> dict[str, FittedEncoder]:
-    """Return all four, by name.
+def baselines_of(
+    X: ArrayLike | None, statistics: Statistics | None = None, *, p: int | None = None
+) -> dict[str, FittedEncoder]:
+    """Return the baselines by name.
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
-        Rows to fit on.
+    X : array-like of shape (n, p), or None
+        Rows to fit on; without any, only the baselines that are not fitted.
     statistics : Statistics, optional
         Of more rows than are at hand: the two that are solved are then solved from its moments.
+    p : int, optional
+        Width of the vectors, where there are no rows.
     """
+    if X is None:
+        return {name: make(np.zeros((1, p or 1))) for name, make in BASELINES.items() if make not in _FITTED}
     if statistics is None or not isinstance(statistics.moments, Moments):
         return {name: make(X) for name, make in BASELINES.items()}
-    solved = {principal_components: "reconstruction", uncentred_svd: Similarity(keep="dot_products")}
     whole = statistics.in_full_coordinates()
-    return {name: _posed(solved[make]).solve(whole) if make in solved else make(X) for name, make in BASELINES.items()}
+    return {
+        name: _posed(_FITTED[make]).solve(whole) if make in _FITTED else make(X) for name, make in BASELINES.items()
+    }
 
 
-def _posed(objective: Any) -> Problem:
+def _posed(objective: str | Similarity) -> Problem:
     return pose(objective, "full_prefix", "auto", None)
-
-
-def _closed_form(X: Any, objective: Any) -> FittedEncoder:
-    return _posed(objective).fit({"X": check_matrix(X, "baseline")})[0]
 
 
 def _selection(columns: np.ndarray) -> FittedEncoder:

@@ -1,31 +1,40 @@
-"""Judge a fit on what it has not seen, beside the four baselines, and write down what a report page needs.
+"""Evaluation of a fit on held-out rows or pairs, next to the four baselines, as the record that a report page shows.
 
-What needs labels is left out where there are none, with a sentence.
+`compare` is the one path by which an encoder and its baselines are scored: fits, files and the demo all take it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 
-from firstk import metrics
-from firstk.encoder.curve import PrefixCurve
+from firstk import __version__, metrics
+from firstk.contracts import Objective
+from firstk.data.precision import PRECISIONS
+from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
-from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import precision_table
+from firstk.evaluation.precision_cost import default_lengths, precision_table
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import EvaluationData, prefix_curve, settled_metric
+from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
 from firstk.metrics.task import fit_readout
+
+if TYPE_CHECKING:
+    from firstk.evaluation.inputs import Stream, VectorSource
 
 # All prefixes up to here; beyond, sixteen an octave: no eye and no decision needs more.
 ALL_PREFIXES, PER_OCTAVE = 64, 16
+# Metrics of an encoder's own head: baselines have none, and no other row is looked at.
+OWN_METRICS = ("head_accuracy", "mixture")
 # Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
 PROBED_ROWS = 2000
 SAMPLES = 10
@@ -37,8 +46,8 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where the rows came from, as a page should say it.
+class Provenance:
+    """Where the rows of a fit came from, as a page shows it.
 
     Attributes
     ----------
@@ -47,7 +56,7 @@ class Source:
     rows, itemsize : int
         How many rows or pairs the file holds, and bytes of a number in it.
     held_out : str
-        A sentence: which rows were held out.
+        Which rows were held out.
     image_shape : tuple of int, optional
         Rows, columns and channels, where a vector is an image.
     """
@@ -59,27 +68,72 @@ class Source:
     image_shape: tuple[int, ...] | None = None
 
 
-def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: None) -> HeldOutReport:
-    """Judge a fit that has a held-out part.
+def provenance_of(
+    fit: StreamedFit,
+    place: VectorSource,
+    stream: Stream,
+    drawn_from: str,
+    image_shape: tuple[int, ...] | None = None,
+) -> Provenance:
+    """Collect what a page says about a fit on a file; `drawn_from` names where the held-out rows are from."""
+    config, held = fit.encoder.encoder_.config, len(next(iter(fit.held.values())))
+    what = "pairs" if place.pairs is not None else "rows"
+    settings = _unusual_settings(fit.encoder.objective_)
+    facts: dict[str, str | int | float] = {"file": Path(place.source).name, "objective": str(config["objective"])}
+    facts |= {"settings": settings} if settings else {}
+    facts |= {"labels": stream.label} if stream.label else {}
+    facts |= {
+        "ordering": str(config["ordering"]),
+        "solver": str(config["solver"]),
+        f"{what} fitted on": fit.rows,
+        f"{what} held out": held,
+        "columns": stream.width,
+        "coordinates": fit.encoder.encoder_.d,
+        "firstk": __version__,
+    }
+    text = f"Evaluated on {held:,} held-out {what} of {drawn_from}."
+    if len(next(iter(fit.reference.values()))) < fit.rows:
+        text += f" Neighbors are looked for, and probes fitted, among {len(fit.reference['X']):,} training rows."
+    side = math.isqrt(stream.width)
+    if image_shape is None and stream.vectors == "pixels" and side**2 == stream.width:
+        image_shape = (side, side)  # a column of square images, such as that of 'firstk sample digits'
+    return Provenance(facts, stream.rows, stream.itemsize, text, image_shape)
+
+
+def _unusual_settings(objective: Objective) -> str:
+    """Return the settings of an objective that are not its default ones, as text."""
+    own = {f.name: (getattr(objective, f.name), f.default) for f in fields(objective)}  # type: ignore[arg-type]
+    return ", ".join(f"{name} {value}" for name, (value, default) in own.items() if value != default)
+
+
+def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lambda what: None) -> HeldOutReport:
+    """Evaluate a fit on its held-out part.
 
     Parameters
     ----------
     fit : StreamedFit
-    source : Source
-    progress : callable
-        Told what is judged next.
+        With a held-out part.
+    source : Provenance
+    progress : callable (str) -> None
+        Told what is evaluated next.
+
+    Returns
+    -------
+    report : HeldOutReport
+        What needs labels is left out where there are none, with a note.
     """
-    encoder, evidence = fit.encoder.encoder_, fit.evidence
+    encoder, data = fit.encoder.encoder_, fit.data
     if source.image_shape is not None and int(np.prod(source.image_shape)) != encoder.p:
         raise InvalidInputError(
             f"Images of {'x'.join(map(str, source.image_shape))} have {int(np.prod(source.image_shape))} values, and "
             f"the vectors have {encoder.p}. Give the shape of one image, such as --image 28x28."
         )
     notes: list[str] = []
-    comparisons = tuple(_comparisons(fit, encoder, evidence, notes, progress))
+    comparisons = tuple(_comparisons(fit, encoder, data, notes, progress))
     progress("single coordinates")
-    axes = _axes(encoder, evidence, notes)
+    axes = _axes(encoder, data, notes)
     images = None if source.image_shape is None else _images(encoder, fit, source.image_shape, notes)
+    lead = comparisons[0].ours.metric if comparisons else None
     return HeldOutReport(
         facts=source.facts,
         rows=source.rows,
@@ -89,19 +143,21 @@ def study(fit: StreamedFit, source: Source, progress: Progress = lambda what: No
         comparisons=comparisons,
         axes=axes,
         images=images,
-        precisions=_precisions(encoder, evidence, comparisons, progress),
+        precisions=None if lead is None else precision_table(encoder, data, lead, progress=progress),
         notes=tuple(notes),
     )
 
 
 def steps_of(fit: StreamedFit) -> int:
-    """Return how often a study of this fit will report progress."""
-    judged = len(metrics_for(fit.encoder.encoder_, fit.evidence))
-    return judged * (1 + len(BASELINES)) + 2
+    """Return how often `evaluate_fit` will report progress."""
+    encoder = fit.encoder.encoder_
+    names = metrics_for(encoder, fit.data)
+    curves = sum(1 + len(BASELINES) * (name not in OWN_METRICS) for name in names)
+    return curves + 1 + len(default_lengths(encoder)) * len(PRECISIONS)
 
 
 def prefix_grid(d: int) -> np.ndarray:
-    """Return the prefix lengths at which a study judges: all of a short code, sixteen an octave of a long one.
+    """Return the prefix lengths at which a fit is evaluated: all of a short code, sixteen an octave of a long one.
 
     Examples
     --------
@@ -119,12 +175,62 @@ def prefix_grid(d: int) -> np.ndarray:
 # -- curves ----------------------------------------------------------------------------------------------------
 
 
-def metrics_for(encoder: FittedEncoder, evidence: EvaluationData) -> tuple[str, ...]:
-    """Return the metrics of a study, the one it is about first: the objective's own, or the nearest to it that
-    baselines have too; then others that the evidence allows.
-    """  # noqa: D205
-    own = settled_metric(encoder, evidence)
-    by_target = () if evidence.y is None else (_metric_of(evidence.y),)
+def compare(
+    encoder: FittedEncoder,
+    data: EvaluationData,
+    metric: str,
+    baselines: Mapping[str, FittedEncoder],
+    ks: Sequence[int] | None = None,
+    *,
+    baseline_ks: Sequence[int] | None = None,
+    confidence: float | None = None,
+    notes: list[str] | None = None,
+    progress: Progress = lambda what: None,
+) -> Comparison:
+    """Score every prefix of an encoder, and of baselines, by one metric on the same data.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    data : EvaluationData
+    metric : str
+        A name in `firstk.metrics.curve.METRICS`.
+    baselines : mapping from names to FittedEncoder
+    ks, baseline_ks : sequence of int, optional
+        Prefix lengths of the encoder, all if not given; and of the baselines, those of the encoder if not given.
+    confidence : float in (0, 1), optional
+        Of the encoder's bootstrap intervals.
+    notes : list of str, optional
+        Gets a note for each baseline that cannot be scored; without it, that raises.
+    progress : callable (str) -> None
+        Told what is evaluated next.
+    """
+    data = METRICS[check_metric(metric, data)].prepare(encoder, data)
+    progress(f"{metric}, ours")
+    ours = prefix_curve(encoder, data, metric, ks, confidence=confidence)
+    curves = []
+    for name, baseline in baselines.items():
+        progress(f"{metric}, {name}")
+        if metric == "explained_variance" and baseline.decoder is not None:
+            # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
+            baseline = replace(baseline, mean=encoder.mean, query_mean=encoder.mean)
+        lengths = [k for k in (ours.k if baseline_ks is None else baseline_ks) if k <= baseline.d]
+        try:
+            curves.append(replace(prefix_curve(baseline, data, metric, lengths), label=name))
+        except InvalidInputError as error:
+            if notes is None:
+                raise
+            notes.append(f"{name} is left out: {error}")
+    return Comparison(ours, tuple(curves))
+
+
+def metrics_for(encoder: FittedEncoder, data: EvaluationData) -> tuple[str, ...]:
+    """Return the metrics of a held-out report, the one it is about first.
+
+    That is the objective's own, or the nearest to it that baselines have too; then others that the data allow.
+    """
+    own = settled_metric(encoder, data)
+    by_target = () if data.y is None else (_metric_of(data.y),)
     chosen = {
         "explained_variance": ("readback_variance", *by_target),
         "readback_variance": ("readback_variance", *by_target),
@@ -135,56 +241,32 @@ def metrics_for(encoder: FittedEncoder, evidence: EvaluationData) -> tuple[str, 
     return tuple(dict.fromkeys(chosen))
 
 
-def _metric_of(y: Any) -> str:
-    """Numbers with a fraction are targets; everything else is a label."""
+def _metric_of(y: ArrayLike) -> str:
+    """Return the metric of numbers with a fraction, which are targets, or of everything else: labels."""
     return "r2" if np.asarray(y).dtype.kind == "f" else "1nn_accuracy"
 
 
 def _comparisons(
-    fit: StreamedFit, encoder: FittedEncoder, evidence: EvaluationData, notes: list[str], progress: Progress
+    fit: StreamedFit, encoder: FittedEncoder, data: EvaluationData, notes: list[str], progress: Progress
 ) -> Iterator[Comparison]:
-    baselines = baselines_of(_rows_of(fit.reference), fit.statistics)
-    names = metrics_for(encoder, evidence)
-    for name in names:
+    sides = fit.reference
+    rows = sides["X"] if "X" in sides else np.concatenate([sides["left"], sides["right"]])
+    baselines = baselines_of(rows, fit.statistics)
+    ks = sorted({*prefix_grid(encoder.d).tolist(), *(supported_lengths(encoder.config, encoder.d) or ())})
+    for name in metrics_for(encoder, data):
+        others = {} if name in OWN_METRICS else baselines
         try:
-            yield _comparison(name, encoder, baselines, evidence, progress)
+            yield compare(encoder, data, name, others, ks, confidence=CONFIDENCE, progress=progress)
         except InvalidInputError as error:
             notes.append(f"The curve of {name} is left out: {error}")
-    if evidence.left is not None:
-        notes.append(_seen_documents(fit))
-    elif evidence.y is None:
-        notes.append("There were no labels, so that no curve says how well classes are told apart.")
+    if data.left is not None:
+        notes.append(_known_documents(fit))
+    elif data.y is None:
+        notes.append("No labels given: no curve says how well classes are told apart.")
 
 
-def _comparison(
-    metric: str,
-    encoder: FittedEncoder,
-    baselines: Mapping[str, FittedEncoder],
-    evidence: EvaluationData,
-    progress: Progress,
-) -> Comparison:
-    ks = prefix_grid(encoder.d)
-    progress(f"{metric}, ours")
-    ours = prefix_curve(encoder, evidence, metric, ks, confidence=CONFIDENCE)
-    if metric == "head_accuracy":  # baselines have no head
-        return Comparison(ours)
-    return Comparison(ours, tuple(_judged(baselines, metric, evidence, ks, progress)))
-
-
-def _judged(
-    baselines: Mapping[str, FittedEncoder], metric: str, evidence: EvaluationData, ks: np.ndarray, progress: Progress
-) -> Iterator[PrefixCurve]:
-    for name, baseline in baselines.items():
-        progress(f"{metric}, {name}")
-        yield replace(prefix_curve(baseline, evidence, metric, ks[ks <= baseline.d]), label=name)
-
-
-def _rows_of(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    return columns["X"] if "X" in columns else np.concatenate([columns["left"], columns["right"]])
-
-
-def _seen_documents(fit: StreamedFit) -> str:
-    """Say how many held-out pairs point at something that training has seen (docs/theory.md, 5)."""
+def _known_documents(fit: StreamedFit) -> str:
+    """Say how many held-out pairs have a right side that training has seen (docs/theory.md, 5)."""
     known = {row.tobytes() for row in fit.reference["right"]}
     seen = sum(row.tobytes() in known for row in fit.held["right"])
     return (
@@ -193,27 +275,17 @@ def _seen_documents(fit: StreamedFit) -> str:
     )
 
 
-def _precisions(
-    encoder: FittedEncoder, evidence: EvaluationData, comparisons: tuple[Comparison, ...], progress: Progress
-) -> PrecisionTable | None:
-    """Judge prefixes stored in fewer bits by the metric that the study is about."""
-    if not comparisons:
-        return None
-    progress("stored precisions")
-    return precision_table(encoder, evidence, comparisons[0].ours.metric)
-
-
 # -- single coordinates ----------------------------------------------------------------------------------------
 
 
-def _axes(encoder: FittedEncoder, evidence: EvaluationData, notes: list[str]) -> AxisStatistics:
+def _axes(encoder: FittedEncoder, data: EvaluationData, notes: list[str]) -> AxisStatistics:
     """Statistics of each coordinate over the held-out rows."""
-    X = evidence.X if evidence.left is None else evidence.right
+    X = data.X if data.left is None else data.right
     Z = encoder.coordinates(X).astype(np.float64)
     magnitude = np.abs(Z).mean(axis=0)
-    useful, measure, chance = _usefulness(encoder, Z, evidence)
+    useful, measure, chance = _usefulness(encoder, Z, data)
     if not len(useful):
-        notes.append("There were no labels or targets, so that single coordinates have no usefulness to show.")
+        notes.append("No labels given: per-coordinate usefulness is not shown.")
     return AxisStatistics(
         spectrum=tuple(encoder.spectrum.tolist()),
         magnitude=tuple(magnitude.tolist()),
@@ -226,17 +298,15 @@ def _axes(encoder: FittedEncoder, evidence: EvaluationData, notes: list[str]) ->
     )
 
 
-def _usefulness(
-    encoder: FittedEncoder, Z: np.ndarray, evidence: EvaluationData
-) -> tuple[np.ndarray, str, float | None]:
-    if evidence.y is None or evidence.X_ref is None or evidence.y_ref is None:
+def _usefulness(encoder: FittedEncoder, Z: np.ndarray, data: EvaluationData) -> tuple[np.ndarray, str, float | None]:
+    if data.y is None or data.X_ref is None or data.y_ref is None:
         return np.empty(0), "", None
-    y, Z_ref = np.asarray(evidence.y)[:PROBED_ROWS], encoder.coordinates(evidence.X_ref)
+    y, Z_ref = np.asarray(data.y)[:PROBED_ROWS], encoder.coordinates(data.X_ref)
     if _metric_of(y) == "r2":
-        return metrics.axis_readout_r2(Z_ref, evidence.y_ref, Z[:PROBED_ROWS], y), "1‑D readout R²", 0.0
-    labels, counts = np.unique(np.asarray(evidence.y_ref), return_counts=True)
+        return metrics.axis_readout_r2(Z_ref, data.y_ref, Z[:PROBED_ROWS], y), "1‑D readout R²", 0.0
+    labels, counts = np.unique(np.asarray(data.y_ref), return_counts=True)
     chance = float(np.mean(y == labels[counts.argmax()]))
-    accuracy = metrics.axis_probe_accuracy(Z_ref, evidence.y_ref, Z[:PROBED_ROWS], y)
+    accuracy = metrics.axis_probe_accuracy(Z_ref, data.y_ref, Z[:PROBED_ROWS], y)
     return accuracy, "1‑D probe accuracy", chance
 
 

@@ -1,4 +1,4 @@
-"""Which k, and in which precision: what each pair of them is worth, what it costs, and the rule that picks one.
+"""Operating points: scores and costs of prefix lengths in each precision, and the rule that chooses one.
 
 The table is a record: it goes to JSON and back, and needs neither the encoder nor the data.
 """
@@ -6,7 +6,7 @@ The table is a record: it goes to JSON and back, and needs neither the encoder n
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +52,7 @@ class PrecisionTable:
 
     Parameters
     ----------
-    offers : sequence of OperatingPoint
+    points : sequence of OperatingPoint
         At least one, no k twice in one precision.
     metric : str
         What the scores are.
@@ -65,7 +65,7 @@ class PrecisionTable:
     higher_is_better : bool
         False for losses.
     n_evaluated : int, optional
-        How many rows, queries or pairs a score is judged on.
+        How many rows, queries or pairs a score is a mean of.
     n_searched : int, optional
         How many stored rows an exact search goes through, where its time was measured.
     details : mapping
@@ -73,12 +73,12 @@ class PrecisionTable:
 
     Examples
     --------
-    >>> points = [(8, "float32", 32, 0.80), (8, "int8", 8, 0.79), (16, "int8", 16, 0.90)]
-    >>> points = [OperatingPoint(*point) for point in points]
+    >>> rows = [(8, "float32", 32, 0.80), (8, "int8", 8, 0.79), (16, "int8", 16, 0.90)]
+    >>> points = [OperatingPoint(*row) for row in rows]
     >>> table = PrecisionTable(points, "accuracy", input_score=0.91, input_bytes=256)
     >>> table.choose(keep=0.95, relative_to="input")
     OperatingPoint(k=16, precision='int8', bytes=16, score=0.9, seconds=None)
-    >>> [(offer.k, offer.precision) for offer in table.pareto_front]
+    >>> [(point.k, point.precision) for point in table.pareto_front]
     [(8, 'int8'), (16, 'int8')]
     >>> print(table)
     accuracy (bytes per vector)
@@ -89,7 +89,7 @@ class PrecisionTable:
     input: 0.9100 (256)
     """
 
-    offers: tuple[OperatingPoint, ...]
+    points: tuple[OperatingPoint, ...] = field(metadata={"stored_as": "offers"})
     metric: Name
     input_score: float | None = None
     input_bytes: Count | None = None
@@ -101,38 +101,38 @@ class PrecisionTable:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.offers or len({(offer.k, offer.precision) for offer in self.offers}) < len(self.offers):
+        if not self.points or len({(point.k, point.precision) for point in self.points}) < len(self.points):
             allowed = "a sequence of OperatingPoint, at least one, no k twice in one precision"
-            raise bad_parameter("offers", "PrecisionTable", allowed, f"{len(self.offers)} of them")
+            raise bad_parameter("points", "PrecisionTable", allowed, f"{len(self.points)} of them")
         order = list(PRECISIONS)
-        offers = sorted(self.offers, key=lambda o: (order.index(o.precision), o.k))
-        object.__setattr__(self, "offers", tuple(offers))
+        points = sorted(self.points, key=lambda o: (order.index(o.precision), o.k))
+        object.__setattr__(self, "points", tuple(points))
 
     @property
     def precisions(self) -> tuple[str, ...]:
         """The precisions of the table, finest first."""
-        return tuple(name for name in PRECISIONS if any(offer.precision == name for offer in self.offers))
+        return tuple(name for name in PRECISIONS if any(point.precision == name for point in self.points))
 
     @property
     def pareto_front(self) -> tuple[OperatingPoint, ...]:
-        """The offers that no other beats: as few bytes and a better score, or fewer bytes and as good a score."""
+        """The points that no other beats: as few bytes and a better score, or fewer bytes and as good a score."""
         best: list[OperatingPoint] = []
-        for offer in sorted(self.offers, key=lambda o: (o.bytes, -self._merit(o), o.k)):
-            if not best or self._merit(offer) > self._merit(best[-1]) + slack(best[-1].score):
-                best.append(offer)
+        for point in sorted(self.points, key=lambda o: (o.bytes, -self._merit(o), o.k)):
+            if not best or self._merit(point) > self._merit(best[-1]) + slack(best[-1].score):
+                best.append(point)
         return tuple(best)
 
     @property
     def full(self) -> OperatingPoint:
         """The longest code in the finest precision: what "full" in `choose` means."""
-        return max(self.offers, key=lambda o: (o.k, o.bytes))
+        return max(self.points, key=lambda o: (o.k, o.bytes))
 
     def curves(self) -> tuple[PrefixCurve, ...]:
         """Return the table as curves, one for each precision."""
         return tuple(
             PrefixCurve(
-                k=tuple(offer.k for offer in self.offers if offer.precision == name),
-                score=tuple(offer.score for offer in self.offers if offer.precision == name),
+                k=tuple(point.k for point in self.points if point.precision == name),
+                score=tuple(point.score for point in self.points if point.precision == name),
                 metric=self.metric,
                 input_score=self.input_score,
                 label=", ".join(part for part in (self.label, name) if part),
@@ -152,7 +152,7 @@ class PrecisionTable:
         k: int | None = None,
         precision: str | Collection[str] | None = None,
     ) -> OperatingPoint:
-        """Pick an offer: of those within all limits, the cheapest where a share is to be kept, else the best.
+        """Pick an point: of those within all limits, the cheapest where a share is to be kept, else the best.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class PrecisionTable:
         Raises
         ------
         InvalidInputError
-            If no offer is within the limits, with the nearest that there is.
+            If no point is within the limits, with the nearest that there is.
         """
         owner = "PrecisionTable.choose"
         left = self._of(k, precision)
@@ -180,7 +180,7 @@ class PrecisionTable:
             if limit is not None:
                 left = self._within(left, name, limit, cost)
         if keep is None:
-            most = max(self._merit(offer) for offer in left)
+            most = max(self._merit(point) for point in left)
             return min((o for o in left if self._merit(o) >= most - slack(most)), key=lambda o: (o.bytes, o.k))
         keep = check_fraction(keep, "keep", owner, open_left=True)
         whole = self._whole(check_choice(relative_to, ("full", "input"), "relative_to", owner))
@@ -190,37 +190,37 @@ class PrecisionTable:
         if not good:
             best = max(left, key=self._merit)
             raise InvalidInputError(
-                f"No offer within the limits keeps {keep:g} of the {relative_to} {self.metric} {whole:.4g}. "
+                f"No operating point within the limits keeps {keep:g} of the {relative_to} {self.metric} {whole:.4g}. "
                 f"The best is {best.score:.4g}, k = {best.k} in {best.precision}. Lower 'keep', or allow more."
             )
         return min(good, key=lambda o: (o.bytes, -self._merit(o), o.k))
 
-    def _merit(self, offer: OperatingPoint) -> float:
-        return offer.score if self.higher_is_better else -offer.score
+    def _merit(self, point: OperatingPoint) -> float:
+        return point.score if self.higher_is_better else -point.score
 
     def _of(self, k: int | None, precision: str | Collection[str] | None) -> list[OperatingPoint]:
         names = PRECISIONS if precision is None else (precision,) if isinstance(precision, str) else precision
-        left = [o for o in self.offers if k in (None, o.k) and o.precision in names]
+        left = [o for o in self.points if k in (None, o.k) and o.precision in names]
         if not left:
-            there = sorted({o.k for o in self.offers})
+            there = sorted({o.k for o in self.points})
             raise InvalidInputError(
                 f"The table has no {'code' if k is None else f'k = {k}'} in {' or '.join(names)}: it has k = "
                 f"{', '.join(map(str, there))} in {', '.join(self.precisions)}."
             )
         return left
 
-    def _within(self, offers: list[OperatingPoint], name: str, limit: Any, cost: str) -> list[OperatingPoint]:
+    def _within(self, points: list[OperatingPoint], name: str, limit: float, cost: str) -> list[OperatingPoint]:
         if not is_real(limit) or limit <= 0:
             raise bad_parameter(name, "PrecisionTable.choose", "a positive number", limit)
-        costs = [getattr(offer, cost) for offer in offers]
+        costs = [getattr(point, cost) for point in points]
         if any(value is None for value in costs):
             raise InvalidInputError(f"This table has no {cost}: they were not measured. Make it with latency=True.")
-        left = [offer for offer, value in zip(offers, costs, strict=True) if value <= limit]
+        left = [point for point, value in zip(points, costs, strict=True) if value <= limit]
         if not left:
             asked, least = (
                 f"{1e3 * c:.4g} ms a search" if cost == "seconds" else f"{c:g} bytes" for c in (limit, min(costs))
             )
-            raise InvalidInputError(f"No offer is within {asked}; the least is {least}. Allow more.")
+            raise InvalidInputError(f"No operating point is within {asked}; the least is {least}. Allow more.")
         return left
 
     def _whole(self, relative_to: str) -> float:
@@ -247,27 +247,27 @@ class PrecisionTable:
 
     @classmethod
     def from_json(cls, text: str) -> PrecisionTable:
-        """Read what `to_json` wrote; anything else is refused with a sentence."""
+        """Read what `to_json` wrote; anything else raises an error."""
         return from_json(cls, text, FORMAT)
 
     def __len__(self) -> int:
-        return len(self.offers)
+        return len(self.points)
 
     def __iter__(self) -> Iterator[OperatingPoint]:
-        return iter(self.offers)
+        return iter(self.points)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], PrecisionTable], tuple[dict[str, Any]]]:
         # The read-only view of details cannot be pickled; the plain fields can.
         return type(self).from_dict, (self.to_dict(),)
 
     def __repr__(self) -> str:
-        return f"PrecisionTable({self.metric}, {len(self)} offers in {', '.join(self.precisions)})"
+        return f"PrecisionTable({self.metric}, {len(self)} points in {', '.join(self.precisions)})"
 
     def __str__(self) -> str:
-        cells = {(o.k, o.precision): f"{o.score:.4f} ({o.bytes})" for o in self.offers}
+        cells = {(o.k, o.precision): f"{o.score:.4f} ({o.bytes})" for o in self.points}
         width = max(len(name) for name in (*cells.values(), *self.precisions))
         stars = {(o.k, o.precision): "*" for o in self.pareto_front}
-        places = [[(k, name) for name in self.precisions] for k in sorted({o.k for o in self.offers})]
+        places = [[(k, name) for name in self.precisions] for k in sorted({o.k for o in self.points})]
         rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in self.precisions)]
         for row in places:
             texts = (f" {cells.get(place, '-'):>{width}}{stars.get(place, ' ')}" for place in row)
@@ -276,3 +276,54 @@ class PrecisionTable:
         raw = [] if self.input_score is None else [f"input: {self.input_score:.4f}{given}"]
         title = ": ".join(part for part in (self.label, self.metric) if part)
         return "\n".join([f"{title} (bytes per vector)", *rows, "* no other is better for as few bytes", *raw])
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an operating point is to be chosen by; nothing is chosen where all limits are None.
+
+    Attributes
+    ----------
+    keep, relative_to, bytes_per_vector, seconds, k
+        As in `PrecisionTable.choose`.
+    precisions : tuple of str
+        Precisions to choose among.
+    """
+
+    keep: float | None = None
+    relative_to: str = "full"
+    bytes_per_vector: int | None = None
+    seconds: float | None = None
+    k: int | None = None
+    precisions: tuple[str, ...] = ("float32",)
+
+    @property
+    def chooses(self) -> bool:
+        """True where a choice was asked for."""
+        return any(limit is not None for limit in (self.keep, self.bytes_per_vector, self.seconds, self.k))
+
+    @property
+    def tabulates(self) -> bool:
+        """True where the curve alone does not answer."""
+        return self.seconds is not None or set(self.precisions) != {"float32"}
+
+
+def choose_point(curve: PrefixCurve, table: PrecisionTable | None, limits: Limits) -> OperatingPoint:
+    """Choose over every k in float32, and over the k of the table in other precisions and by time.
+
+    A k that is asked for may be any; one that is chosen is one that the curve may recommend.
+    """
+    points = list(table or ())
+    if limits.seconds is None:
+        allowed = set(curve.recommendable if limits.k is None else curve.k)
+        allowed -= {point.k for point in points}
+        points += [OperatingPoint(k, "float32", 4 * k, score) for k, score in curve if k in allowed]
+    candidates = PrecisionTable(tuple(points), curve.metric, input_score=curve.input_score)
+    return candidates.choose(
+        keep=limits.keep,
+        relative_to=limits.relative_to,
+        bytes_per_vector=limits.bytes_per_vector,
+        seconds=limits.seconds,
+        k=limits.k,
+        precision=limits.precisions,
+    )

@@ -1,18 +1,20 @@
-"""Which rows a model has seen, and which rows would find themselves: what makes a score look better than it is."""
+"""Overlap of evaluation rows with training rows and with reference rows: what makes a score look better than it is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
-    from firstk.cli._streams import Stream
-    from firstk.encoder.fitted import FittedEncoder
-    from firstk.moments.stream import HoldOut
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.fit_files import MOST_HELD, draw
+from firstk.evaluation.inputs import File, Stream
+from firstk.moments.batches import half_as_single
+from firstk.moments.fingerprint import Fingerprint
+from firstk.moments.stream import HoldOut, len_of
 
 # Share and seed of the held-out part where nothing else is known: those of ``firstk fit``.
 HELD_OUT, SEED = 0.2, 0
@@ -39,16 +41,14 @@ class TrainingOverlap:
         return len(self.parts.held)
 
 
-def seen_by(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") -> TrainingOverlap | None:
+def training_overlap(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") -> TrainingOverlap | None:
     """Return how a file was divided when the model was fitted on it; None where it is another file.
 
     The model holds the fingerprint of its rows, their number and the seed. So the draw is made again, and it was this
     file if what is left over has that fingerprint. Labels that the fit looked at must be read along.
     """
-    from firstk.estimator.fit_files import MOST_HELD, draw
-
-    told, rows = encoder.config.get("data_fingerprint"), encoder.config.get("rows")
-    if told is None or rows is None:
+    recorded, rows = encoder.config.get("data_fingerprint"), encoder.config.get("rows")
+    if recorded is None or rows is None:
         return None
     counts = {stream.rows - rows}
     if nan == "drop":  # rows that were dropped are in neither part, so the usual share is tried as well
@@ -56,7 +56,7 @@ def seen_by(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") -> Trai
     for count in sorted(counts):
         if 0 <= count <= min(MOST_HELD, stream.rows - 1):
             parts = draw(stream.rows, count / stream.rows, seed_of(encoder.config))
-            if told in _fingerprints(stream, parts):
+            if recorded in _fingerprints(stream, parts):
                 return TrainingOverlap(parts, rows)
     return None
 
@@ -69,10 +69,6 @@ def seed_of(config: Mapping[str, Any]) -> int:
 
 def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
     """Return the fingerprints of the rows that are not held out: with labels, and of the vectors alone."""
-    from firstk._base.rows import half_as_single
-    from firstk.moments.fingerprint import Fingerprint
-    from firstk.moments.stream import len_of
-
     both, alone, start = Fingerprint(), Fingerprint(), 0
     for batch in stream.batches():
         rest = dict(parts.split(batch, start).rest)
@@ -86,7 +82,7 @@ def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
     return {str(both), str(alone)}
 
 
-def same_file(first: Any, second: Any) -> bool:
+def same_file(first: File, second: File) -> bool:
     """Tell whether two names are of one file or folder."""
     paths = [Path(str(name)).expanduser() for name in (first, second)]
     return str(first) == str(second) or (all(path.exists() for path in paths) and paths[0].samefile(paths[1]))
@@ -94,8 +90,6 @@ def same_file(first: Any, second: Any) -> bool:
 
 def shared_rows(X: np.ndarray, reference: np.ndarray) -> int:
     """Count the rows of X that are in the reference too, number for number."""
-    import numpy as np
-
     # In the coarser of both precisions, as one file may be a copy of the other in fewer digits; and -0.0 is 0.0.
     kind = min(X.dtype, reference.dtype, key=lambda dtype: dtype.itemsize)
     there = {row.tobytes() for row in np.ascontiguousarray(reference, dtype=kind) + 0.0}

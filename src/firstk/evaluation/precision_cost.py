@@ -1,7 +1,7 @@
-"""What stored codes are worth and what they cost, measured: every prefix length in every precision.
+"""Scores and costs of stored codes, measured: every prefix length in every precision.
 
-Judged is what would be stored: codes of k coordinates, rounded and read back, and asked by codes that are not rounded.
-The time of a search is that of exact search on this machine, over a stated number of rows.
+Codes of k coordinates are rounded and read back, as a store would; queries are not rounded. The time of a search is
+that of exact search on this machine, over a stated number of rows.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import product
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
+from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
-from firstk.metrics._sweep import largest as nearest
+from firstk.metrics._sweep import largest
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_scores, settled_metric
+from firstk.metrics.scorers import n_rows
 from firstk.metrics.subspace import unit_rows
 
 # Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
@@ -39,28 +42,33 @@ def ladder(d: int) -> tuple[int, ...]:
     return tuple(sorted({1, d} | {k for k in steps if k < d}))
 
 
+def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
+    """Return the prefix lengths of a table: those at which the code's order is fixed; a `ladder` where all are."""
+    return supported_lengths(encoder.config, encoder.d) or ladder(encoder.d)
+
+
 def precision_table(
     encoder: FittedEncoder,
-    evidence: EvaluationData,
+    data: EvaluationData,
     metric: str = "auto",
     *,
     ks: Sequence[int] | None = None,
     precisions: Iterable[str] = tuple(PRECISIONS),
     latency: bool = False,
     rows: int | None = None,
-    progress: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+    progress: Callable[[str], None] = lambda what: None,
 ) -> PrecisionTable:
-    """Judge prefix lengths times precisions.
+    """Score prefix lengths times precisions.
 
     Parameters
     ----------
     encoder : FittedEncoder
-    evidence : EvaluationData
-        What is stored in it (documents, right sides, references, else X) is rounded, what asks is not.
+    data : EvaluationData
+        Stored rows (documents, right sides, references, else X) are rounded; queries are not.
     metric : str
         A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
     ks : sequence of int, optional
-        Prefix lengths; a `ladder` if not given.
+        Prefix lengths; `default_lengths` if not given.
     precisions : iterable of str
         Names in `firstk.data.precision.PRECISIONS`.
     latency : bool
@@ -68,32 +76,52 @@ def precision_table(
     rows : int, optional
         How many rows the store will hold; the rows at hand if not given. Searches are timed over at most 64 MiB of
         codes, and the time of more is taken in proportion.
-    progress : callable
-        Wraps the list of work: `tqdm`, say.
+    progress : callable (str) -> None
+        Told what is evaluated next.
+
+    Returns
+    -------
+    table : PrecisionTable
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> encoder = PrefixEncoder(16).fit(digits.X_train).encoder_
+    >>> data = EvaluationData(X=digits.X_test, y=digits.y_test, X_ref=digits.X_train, y_ref=digits.y_train)
+    >>> table = precision_table(encoder, data, "1nn_accuracy", ks=[8, 16], precisions=["float32", "int8"])
+    >>> chosen = table.choose(keep=0.99)
+    >>> chosen.k, chosen.precision, chosen.bytes
+    (16, 'int8', 16)
     """
-    name = settled_metric(encoder, evidence) if metric == "auto" else check_metric(metric, evidence)
-    lengths = sorted({check_prefix(k, encoder.d, "precision_table") for k in (ladder(encoder.d) if ks is None else ks)})
+    name = settled_metric(encoder, data) if metric == "auto" else check_metric(metric, data)
+    lengths = sorted(
+        {check_prefix(k, encoder.d, "precision_table") for k in (default_lengths(encoder) if ks is None else ks)}
+    )
     chosen = [resolve_precision(each, "precision_table") for each in dict.fromkeys(precisions)]
-    searched = _rows_to_search(rows, evidence)
-    evidence = METRICS[name].prepare(encoder, evidence)
-    seconds = dict(search_times(encoder, evidence.stored, lengths, searched)) if latency else {}
-    offers = [
-        OperatingPoint(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k))
-        for k, precision in progress([(k, precision) for k in lengths for precision in chosen])
-        for score in [_score(encoder[:k], evidence, name, precision)]
-    ]
+    searched = _rows_to_search(rows, data)
+    data = METRICS[name].prepare(encoder, data)
+    seconds = dict(search_times(encoder, data.stored, lengths, searched)) if latency else {}
+    points = []
+    for k, precision in product(lengths, chosen):
+        progress(f"k = {k} in {precision.name}")
+        score = _score(encoder[:k], data, name, precision)
+        points.append(OperatingPoint(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k)))
     return PrecisionTable(
-        offers=tuple(offers),
+        points=tuple(points),
         metric=name,
-        input_score=METRICS[name].raw(encoder, evidence),
-        input_bytes=encoder.p * np.dtype(getattr(evidence.stored, "dtype", np.float32)).itemsize,
+        input_score=METRICS[name].raw(encoder, data),
+        input_bytes=encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
         label=str(encoder.config.get("objective", "")),
         n_searched=searched if latency else None,
-        n_evaluated=_asked(evidence),
+        n_evaluated=_asked(data),
     )
 
 
-def search_times(encoder: FittedEncoder, stored: Any, ks: Sequence[int], rows: int) -> Iterator[tuple[int, float]]:
+def search_times(
+    encoder: FittedEncoder, stored: ArrayLike | None, ks: Sequence[int], rows: int
+) -> Iterator[tuple[int, float]]:
     """Yield each k with the median time, in seconds, of one exact search for the ten nearest among `rows` codes.
 
     One query at a time, by cosine, in float32: a matrix-vector product and a selection. At most 64 MiB of codes are
@@ -111,31 +139,31 @@ def search_times(encoder: FittedEncoder, stored: Any, ks: Sequence[int], rows: i
 
 def _timed(documents: np.ndarray, query: np.ndarray) -> float:
     start = time.perf_counter()
-    nearest((documents @ query)[None], min(10, len(documents)))
+    largest((documents @ query)[None], min(10, len(documents)))
     return time.perf_counter() - start
 
 
-def _score(encoder: FittedEncoder, evidence: EvaluationData, metric: str, precision: Precision) -> float:
+def _score(encoder: FittedEncoder, data: EvaluationData, metric: str, precision: Precision) -> float:
     """Score of one prefix, the whole of `encoder`, stored in one precision."""
 
     def as_stored(Z: np.ndarray) -> np.ndarray:
         return unit_rows(Z).astype(Z.dtype) if encoder.normalized else Z
 
-    fitted = precision.fit(as_stored(encoder.coordinates(evidence.stored, owner="precision_table")))
-    rounded = replace(evidence, store=lambda Z: fitted.restore(fitted.quantise(as_stored(Z))))
+    fitted = precision.fit(as_stored(encoder.coordinates(data.stored, owner="precision_table")))
+    rounded = replace(data, store=lambda Z: fitted.restore(fitted.quantise(as_stored(Z))))
     return float(prefix_scores(encoder, rounded, metric, np.array([encoder.d]))[0])
 
 
-def _rows_to_search(rows: int | None, evidence: EvaluationData) -> int:
+def _rows_to_search(rows: int | None, data: EvaluationData) -> int:
     if rows is None:
-        return int(np.shape(evidence.stored)[0])
+        return n_rows(data.stored)
     if not is_int(rows) or rows < 1:
         raise bad_parameter("rows", "precision_table", "an int of at least 1, or None for the rows at hand", rows)
     return int(rows)
 
 
-def _asked(evidence: EvaluationData) -> int:
-    """How many rows, pairs or queries there are to judge by."""
-    if evidence.relevance is not None:
-        return len(np.unique(np.asarray(evidence.relevance)[:, 0]))
-    return int(np.shape(evidence.left if evidence.X is None else evidence.X)[0])
+def _asked(data: EvaluationData) -> int:
+    """Return how many rows, pairs or queries there are."""
+    if data.relevance is not None:
+        return len(np.unique(np.asarray(data.relevance)[:, 0]))
+    return n_rows(data.left if data.X is None else data.X)

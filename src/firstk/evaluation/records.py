@@ -1,6 +1,6 @@
-"""The record of a study: what a fit learned about its encoder on a held-out part, for a page to show.
+"""Held-out report: the evaluation of a fit on its held-out part, as a record that a page shows.
 
-It is stored beside the model as study.json. Like a curve, it can be read anywhere, without the encoder or the data.
+It is saved with the model as study.json. Like a curve, it can be read anywhere, without the encoder or the data.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import is_int, is_real
 from firstk._base.json_records import LIMIT, from_json, to_plain
-from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.curve import PrefixCurve, supported_lengths
+from firstk.encoder.storage.folder import read_extra, read_manifest
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.exceptions import InvalidInputError
 
@@ -64,7 +66,7 @@ class Packed:
             raise _damaged(f"a packed matrix of shape {shape} holds {size} bytes")
 
     @classmethod
-    def of(cls, matrix: Any) -> Packed:
+    def of(cls, matrix: ArrayLike) -> Packed:
         """Pack a matrix."""
         M = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         scales = np.abs(M).max(axis=1) / _STEPS
@@ -195,7 +197,7 @@ class HeldOutReport:
     rows, columns, itemsize : int
         How many vectors the file holds, their width, and bytes of each number, as they are stored.
     held_out : str
-        A sentence: on which rows everything was judged.
+        Which rows everything was evaluated on.
     comparisons : tuple of Comparison
         The first is the one the page is about.
     axes : AxisStatistics or None
@@ -203,7 +205,7 @@ class HeldOutReport:
     precisions : PrecisionTable or None
         What stored prefixes are worth in fewer bits.
     notes : tuple of str
-        Sentences: what was left out, and why.
+        What was left out, and why.
     """
 
     facts: Mapping[str, str | int | float]
@@ -224,40 +226,60 @@ class HeldOutReport:
         if not all(is_int(n) and 0 < n < LIMIT for n in (self.rows, self.columns, self.itemsize)):
             raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
         if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts)):
-            raise _damaged("its sentences are text")
+            raise _damaged("its notes are text")
 
     @property
     def lead(self) -> Comparison:
         """The comparison that the page is about."""
         if not self.comparisons:
-            raise InvalidInputError("This study holds no curve. " + " ".join(self.notes))
+            raise InvalidInputError("This evaluation holds no curve. " + " ".join(self.notes))
         return self.comparisons[0]
 
     def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal study."""
+        """Write as JSON text, from which `from_json` makes an equal report."""
         return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> HeldOutReport:
-        """Read what `to_json` wrote; anything else is refused with a sentence."""
+        """Read what `to_json` wrote; anything else raises an error."""
         return from_json(cls, text, FORMAT, again="fit the model again with 'firstk fit'")
+
+
+def read_report(model: str | Path) -> HeldOutReport:
+    """Read the held-out report of a model folder."""
+    text = read_extra(model, FILE)
+    if text is None:
+        raise InvalidInputError(
+            f"'{model}' holds a model without an evaluation: it was saved from Python, or fitted with nothing held "
+            f"out. Fit it with 'firstk fit VECTORS -o {model}', which holds out a fifth of the rows, or evaluate it on "
+            f"rows of your own: firstk curve {model} TEST"
+        )
+    report, config = HeldOutReport.from_json(text), read_manifest(Path(model)).config
+    supported = supported_lengths(config, int(config["d"]))
+    # Curves of earlier versions do not say which lengths may be recommended; their models do.
+    comparisons = (
+        replace(one, ours=replace(one.ours, supported=one.ours.supported or supported)) for one in report.comparisons
+    )
+    return replace(report, comparisons=tuple(comparisons))
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:
     return all(is_int(side) and side > 0 for side in shape) and (len(shape) == 2 or shape[2:] in ((1,), (3,)))
 
 
-def _series(values: Iterable[Any], name: str, length: int) -> tuple[float, ...]:
+def _series(values: Iterable[float], name: str, length: int) -> tuple[float, ...]:
     numbers = tuple(values)
     if len(numbers) != length or not all(is_real(value) for value in numbers):
         raise _damaged(f"'{name}' is not {length} finite numbers")
     return tuple(map(float, numbers))
 
 
-def _optional_number(value: Any, name: str) -> None:
+def _optional_number(value: object, name: str) -> None:
     if value is not None and not is_real(value):
         raise _damaged(f"'{name}' is not a finite number")
 
 
 def _damaged(reason: str) -> InvalidInputError:
-    return InvalidInputError(f"This is no study that can be read: {reason}. Fit the model again with 'firstk fit'.")
+    return InvalidInputError(
+        f"This is no evaluation that can be read: {reason}. Fit the model again with 'firstk fit'."
+    )

@@ -2,11 +2,12 @@
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors` and
 `ranking` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies, `axes` a
-score for every single coordinate. Held-out splits, baselines and reports live in `evaluation`.
+score for every single coordinate. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`.
 """
 
 from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
+from firstk.metrics.curve import METRICS, EvaluationData, prefix_curve
 from firstk.metrics.neighbors import nearest_neighbor_accuracy, nearest_neighbors, neighbor_recall, positive_recall
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_cosines, pair_spearman
@@ -20,6 +21,8 @@ from firstk.metrics.task import (
 )
 
 __all__ = [
+    "METRICS",
+    "EvaluationData",
     "ExplainedShare",
     "MeanScore",
     "RankAgreement",
@@ -41,6 +44,7 @@ __all__ = [
     "pair_spearman",
     "paired_cosines",
     "positive_recall",
+    "prefix_curve",
     "principal_angles",
     "readout_errors",
     "reconstruction_errors",

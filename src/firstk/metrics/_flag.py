@@ -7,12 +7,11 @@ direction.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 
-def relative_tolerance(d: int, dtype: Any) -> float:
+def relative_tolerance(d: int, dtype: DTypeLike) -> float:
     """Share of its norm below which what a column adds to a span counts as rounding."""
     return max(10, d) * float(np.finfo(dtype).eps)
 

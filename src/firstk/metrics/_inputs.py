@@ -5,15 +5,14 @@ They are one file so that the same mistake reads the same in every metric.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_matrix, is_int
 from firstk.exceptions import InvalidInputError
 
 
-def check_codes(Z_ref: Any, Z: Any, owner: str, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+def check_codes(Z_ref: ArrayLike, Z: ArrayLike, owner: str, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
     """Return two codes of equal width in their common floating type."""
     Z_ref = check_matrix(Z_ref, owner, names[0])
     Z = check_matrix(Z, owner, names[1], width=Z_ref.shape[1])
@@ -21,7 +20,7 @@ def check_codes(Z_ref: Any, Z: Any, owner: str, names: tuple[str, str]) -> tuple
     return Z_ref.astype(dtype, copy=False), Z.astype(dtype, copy=False)
 
 
-def check_lengths(ks: Any, d: int, owner: str) -> np.ndarray:
+def check_lengths(ks: ArrayLike | None, d: int, owner: str) -> np.ndarray:
     """Return prefix lengths as increasing ints in [1, d]; None means every k from 1 to d."""
     if ks is None:
         return np.arange(1, d + 1)
@@ -31,7 +30,7 @@ def check_lengths(ks: Any, d: int, owner: str) -> np.ndarray:
     return np.asarray(lengths, dtype=np.int64)
 
 
-def check_labels(y: Any, n: int, owner: str, name: str) -> np.ndarray:
+def check_labels(y: ArrayLike, n: int, owner: str, name: str) -> np.ndarray:
     """Return one label per row as a vector."""
     labels = np.asarray(y)
     if labels.shape != (n,):
@@ -46,7 +45,9 @@ def check_labels(y: Any, n: int, owner: str, name: str) -> np.ndarray:
     return labels
 
 
-def check_label_pair(y_ref: Any, y: Any, sizes: tuple[int, int], owner: str, names: tuple[str, str]) -> Any:
+def check_label_pair(
+    y_ref: ArrayLike, y: ArrayLike, sizes: tuple[int, int], owner: str, names: tuple[str, str]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return two label vectors that can be compared: both of numbers or both of text."""
     first, second = (check_labels(v, n, owner, name) for v, n, name in zip((y_ref, y), sizes, names, strict=True))
     # numpy compares text with numbers as never equal, which would read as an accuracy of 0.
@@ -58,14 +59,14 @@ def check_label_pair(y_ref: Any, y: Any, sizes: tuple[int, int], owner: str, nam
     return first, second
 
 
-def check_count(value: Any, name: str, owner: str, *, most: int | None = None) -> int:
+def check_count(value: int, name: str, owner: str, *, most: int | None = None) -> int:
     """Return `value` as an int of at least 1, and of at most `most`."""
     if not is_int(value) or value < 1 or (most is not None and value > most):
         raise bad_parameter(name, owner, f"an int in [1, {most}]" if most else "an int of at least 1", value)
     return int(value)
 
 
-def check_rows(rows: Any, n: int, owner: str, name: str) -> np.ndarray:
+def check_rows(rows: ArrayLike, n: int, owner: str, name: str) -> np.ndarray:
     """Return row numbers as int64, each in [0, n)."""
     rows = np.asarray(rows)
     if not np.issubdtype(rows.dtype, np.integer):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import blas
 
 from firstk._base.checks import check_choice
@@ -264,7 +265,7 @@ class _Cosine:
     def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
         return _sum_rounding(k, self.R.dtype) * self.norms[k][rows] + self.tie(rows, k, best)
 
-    def tie(self, queries: Any, k: int, best: np.ndarray) -> np.ndarray:
+    def tie(self, queries: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         # Turning a reference by the resolution moves the cosine by at most resolution times sine, in first order.
         norms = self.norms[k][queries]
         sine = np.sqrt(np.maximum(norms**2 - best**2, 0.0))
@@ -299,14 +300,14 @@ class _Euclidean:
     def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
         return _sum_rounding(k, self.R.dtype) * np.abs(best) + self.tie(rows, k, best)
 
-    def tie(self, queries: Any, k: int, best: np.ndarray) -> np.ndarray:
+    def tie(self, queries: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         # Moving a reference by the resolution of its own size changes the distance by that much.
         distance = np.sqrt(np.maximum(-best, 0.0))
         step = self.resolution * (self.norms[k][queries] + distance)
         return (2.0 * distance + step) * step + _EXACT_TIE * distance**2
 
 
-def _sum_rounding(k: int, dtype: Any) -> float:
+def _sum_rounding(k: int, dtype: DTypeLike) -> float:
     """Relative error of a sum of k products in any order, with a margin above what is seen."""
     return (4.0 + np.sqrt(k)) * float(np.finfo(dtype).eps)
 
@@ -322,7 +323,7 @@ SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, float], _S
 }
 
 
-def check_similarity(similarity: Any, owner: str) -> str:
+def check_similarity(similarity: str, owner: str) -> str:
     """Return the name of a known similarity."""
     return check_choice(similarity, SIMILARITIES, "similarity", owner)
 

@@ -1,21 +1,20 @@
 """What each coordinate of a code says by itself, coordinate by coordinate: accuracy or R² of a readout of it alone.
 
-Beside the mean of abs z_k these say whether magnitude is a sign of usefulness (Talukder et al. 2026 figure 2, panels
+With the mean of abs z_k these say whether magnitude is a sign of usefulness (Talukder et al. 2026 figure 2, panels
 iii, v, vi).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix, check_same_length
 from firstk.exceptions import InvalidInputError
 from firstk.metrics._inputs import check_codes, check_label_pair
 
 
-def axis_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
+def axis_probe_accuracy(Z_fit: ArrayLike, y_fit: ArrayLike, Z: ArrayLike, y: ArrayLike) -> np.ndarray:
     r"""Accuracy of a linear probe of each single coordinate.
 
     The probe is the discriminant rule with class means :math:`m_c`, shares :math:`\pi_c` and one pooled variance
@@ -62,7 +61,7 @@ def axis_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any) -> np.ndarray:
     return accuracy
 
 
-def axis_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any, Y: Any) -> np.ndarray:
+def axis_readout_r2(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLike) -> np.ndarray:
     r"""R² of the best linear readout, with intercept, of each single coordinate.
 
     Parameters
@@ -85,7 +84,9 @@ def axis_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any, Y: Any) -> np.ndarray:
     """
     owner = "axis_readout_r2"
     Z_fit, Z = check_codes(Z_fit, Z, owner, ("Z_fit", "Z"))
-    Y_fit, Y = (check_matrix(np.asarray(part).reshape(len(part), -1), owner, "Y").astype(float) for part in (Y_fit, Y))
+    Y_fit, Y = (
+        check_matrix(part.reshape(len(part), -1), owner, "Y").astype(float) for part in map(np.asarray, (Y_fit, Y))
+    )
     check_same_length(Z_fit, Y_fit, "Z_fit", "Y_fit", owner)
     check_same_length(Z, Y, "Z", "Y", owner)
     variation = float(np.sum((Y - Y.mean(axis=0)) ** 2))

@@ -1,4 +1,4 @@
-"""Scores before they are added up: one row for each thing judged, one column for each prefix length.
+"""Scores before they are added up: one row for each row, pair or query, one column for each prefix length.
 
 A score of a curve is a statistic of rows, queries or pairs: a mean, a share of squares explained, a rank correlation.
 Kept apart by row, it can be taken again over rows drawn with replacement, for all prefix lengths at once: that is the
@@ -146,7 +146,7 @@ class RankAgreement:
 
 
 def bootstrap_interval(
-    tally: PerRowScores, confidence: float = 0.95, *, resamples: int = 1000, random_state: int = 0
+    scores: PerRowScores, confidence: float = 0.95, *, resamples: int = 1000, random_state: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile intervals of a score at every prefix length, from rows drawn with replacement.
 
@@ -154,7 +154,7 @@ def bootstrap_interval(
 
     Parameters
     ----------
-    tally : MeanScore, ExplainedShare or RankAgreement
+    scores : MeanScore, ExplainedShare or RankAgreement
     confidence : float in (0, 1)
         Share of draws between the two ends.
     resamples : int
@@ -175,7 +175,7 @@ def bootstrap_interval(
     """
     confidence = check_confidence(confidence, "bootstrap_interval")
     resamples = check_count(resamples, "resamples", "bootstrap_interval")
-    draws = np.concatenate([tally.resampled(counts) for counts in _draws(tally.n, resamples, random_state)])
+    draws = np.concatenate([scores.resampled(counts) for counts in _draws(scores.n, resamples, random_state)])
     edge = (1 - confidence) / 2
     low, high = np.quantile(draws, [edge, 1 - edge], axis=0)
     return low, high

@@ -1,24 +1,24 @@
 """From an encoder and data to the curve of quality against k: one encode, one sweep, every prefix.
 
-A metric is a judge found by name; it says what it needs, so that a missing argument is a sentence. The objective names
-its default.
+A metric is a scorer found by name; it says what it needs, so that a missing argument gets a clear error message. The
+objective names its default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_choice, check_prefix
-from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import scorers as judges
+from firstk.metrics import scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
-from firstk.metrics.scorers import EvaluationData, Judge, scores_differ
+from firstk.metrics.scorers import EvaluationData, Scorer, scores_differ
 
 __all__ = [
     "METRICS",
@@ -36,113 +36,131 @@ Raw = Callable[[FittedEncoder, EvaluationData], float | None]
 
 @dataclass(frozen=True)
 class Metric:
-    """A way to judge prefixes.
+    """A way to score prefixes.
 
     Attributes
     ----------
-    judge : callable
-        From an encoder, evidence and prefix lengths to a tally of scores.
+    score : callable
+        From an encoder, data and prefix lengths to scores by row.
     raw : callable
         The same metric of the vectors as they came; None where that has no meaning.
     needs : tuple of str
-        Fields of the evidence that must be there.
+        Fields of the data that must be given.
     help : str
         One line for a table.
     prepare : callable
-        Adds to the evidence what depends on it alone, for those who judge many encoders.
+        Adds to the data what depends on them alone, for those who score many encoders.
     """
 
-    judge: Judge
+    score: Scorer
     raw: Raw
     needs: tuple[str, ...]
     help: str
-    prepare: Callable[[FittedEncoder, EvaluationData], EvaluationData] = lambda _, evidence: evidence
+    prepare: Callable[[FittedEncoder, EvaluationData], EvaluationData] = lambda _, data: data
 
 
-def prefix_scores(encoder: FittedEncoder, evidence: EvaluationData, metric: str, ks: np.ndarray) -> np.ndarray:
+def prefix_scores(encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray) -> np.ndarray:
     """Score the prefixes `ks` of an encoder by the metric of that name."""
-    return np.asarray(_tally(encoder, evidence, metric, ks).score(), dtype=float)
+    return np.asarray(_per_row(encoder, data, metric, ks).score(), dtype=float)
 
 
 def prefix_curve(
     encoder: FittedEncoder,
-    evidence: EvaluationData,
+    data: EvaluationData,
     metric: str = "auto",
-    ks: Any = None,
+    ks: ArrayLike | None = None,
     *,
     confidence: float | None = None,
 ) -> PrefixCurve:
-    """Judge every prefix of an encoder.
+    """Score every prefix of an encoder.
 
     Parameters
     ----------
     encoder : FittedEncoder
-    evidence : EvaluationData
+        ``PrefixEncoder.encoder_``, or one that was loaded.
+    data : EvaluationData
+        Held-out rows, pairs or queries, for an honest answer.
     metric : str
         A name in `METRICS`, or "auto" for the objective's own.
     ks : sequence of int, optional
         Prefix lengths; all if not given.
     confidence : float in (0, 1), optional
-        With it, the curve has the bootstrap interval of every score, over the rows, pairs or queries it is judged on.
+        With it, the curve has the bootstrap interval of every score, over the rows, pairs or queries.
+
+    Returns
+    -------
+    curve : PrefixCurve
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> encoder = PrefixEncoder(16).fit(digits.X_train).encoder_
+    >>> data = EvaluationData(X=digits.X_test, y=digits.y_test, X_ref=digits.X_train, y_ref=digits.y_train)
+    >>> curve = prefix_curve(encoder, data, "1nn_accuracy", ks=[4, 8, 16])
+    >>> curve.smallest(keep=0.9)
+    8
     """
     if confidence is not None:
         confidence = check_confidence(confidence, "curve")
-    name = settled_metric(encoder, evidence) if metric == "auto" else metric
+    name = settled_metric(encoder, data) if metric == "auto" else metric
     lengths = _checked_lengths(ks, encoder.d)
     if name == "head_accuracy":
-        judges.check_known_labels(encoder, evidence.y)
-    tally = _tally(encoder, evidence, name, lengths)
-    ends = () if confidence is None else bootstrap_interval(tally, confidence)
+        scorers.check_known_labels(encoder, data.y)
+    rows = _per_row(encoder, data, name, lengths)
+    ends = () if confidence is None else bootstrap_interval(rows, confidence)
     low, high = (tuple(end.tolist()) for end in ends) if ends else (None, None)
     return PrefixCurve(
         k=tuple(lengths.tolist()),
-        score=tuple(tally.score().tolist()),
+        score=tuple(rows.score().tolist()),
         metric=name,
-        input_score=METRICS[name].raw(encoder, evidence),
+        input_score=METRICS[name].raw(encoder, data),
         label=str(encoder.config.get("objective", "")),
-        n_evaluated=tally.n,
-        details=_parts(encoder, evidence, lengths) if name == "mixture" else {},
+        n_evaluated=rows.n,
+        details=_parts(encoder, data, lengths) if name == "mixture" else {},
         low=low,
         high=high,
         confidence=confidence,
+        supported=supported_lengths(encoder.config, encoder.d),
     )
 
 
-def settled_metric(encoder: FittedEncoder, evidence: EvaluationData) -> str:
+def settled_metric(encoder: FittedEncoder, data: EvaluationData) -> str:
     """Return the objective's own metric; of pairs, Spearman where scores differ, recall where all are positives."""
     name = str(encoder.config["metric"])
-    return pair_metric(evidence) if name == "pair_agreement" else name
+    return pair_metric(data) if name == "pair_agreement" else name
 
 
-def pair_metric(evidence: EvaluationData) -> str:
+def pair_metric(data: EvaluationData) -> str:
     """Return Spearman for scores that differ, recall of partners for positives."""
-    return "spearman" if scores_differ(evidence) else "positive_recall@10"
+    return "spearman" if scores_differ(data) else "positive_recall@10"
 
 
-def check_metric(metric: Any, evidence: EvaluationData) -> str:
-    """Return the name of a metric for which the evidence suffices."""
+def check_metric(metric: str, data: EvaluationData) -> str:
+    """Return the name of a metric for which the data suffice."""
     name = check_choice(metric, METRICS, "metric", "curve")
-    _check_needs(evidence, METRICS[name].needs, name)
+    _check_needs(data, METRICS[name].needs, name)
     return name
 
 
-def _tally(encoder: FittedEncoder, evidence: EvaluationData, metric: str, ks: np.ndarray) -> PerRowScores:
-    return METRICS[check_metric(metric, evidence)].judge(encoder, evidence, ks)
+def _per_row(encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray) -> PerRowScores:
+    return METRICS[check_metric(metric, data)].score(encoder, data, ks)
 
 
-def _parts(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> dict[str, list[float]]:
-    of_y, of_x = judges.mixture_parts(encoder, evidence, ks)
+def _parts(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> dict[str, list[float]]:
+    of_y, of_x = scorers.mixture_parts(encoder, data, ks)
     return {"explained_variance": of_x.score().tolist(), "r2": of_y.score().tolist()}
 
 
-def _checked_lengths(ks: Any, d: int) -> np.ndarray:
+def _checked_lengths(ks: ArrayLike | None, d: int) -> np.ndarray:
     if ks is None:
         return np.arange(1, d + 1)
     return np.unique([check_prefix(k, d, "curve") for k in np.atleast_1d(np.asarray(ks)).tolist()])
 
 
-def _check_needs(evidence: EvaluationData, needs: tuple[str, ...], name: str) -> None:
-    """Refuse missing evidence with the argument that would bring it."""
+def _check_needs(data: EvaluationData, needs: tuple[str, ...], name: str) -> None:
+    """Raise for missing data, with the argument that would bring it."""
     ways = {
         "y": "y, the labels or targets of X",
         "X_ref": "reference=(X_train, y_train), the rows to look among and their labels",
@@ -154,55 +172,58 @@ def _check_needs(evidence: EvaluationData, needs: tuple[str, ...], name: str) ->
         "relevance": "judged documents: use curve_search(queries, documents, relevance)",
         "X": "rows: use curve(X, ...)",
     }
-    missing = dict.fromkeys(ways[need] for need in needs if getattr(evidence, need) is None)
+    missing = dict.fromkeys(ways[need] for need in needs if getattr(data, need) is None)
     if missing:
         raise InvalidInputError(f"The metric '{name}' needs {' and '.join(missing)}.")
 
 
-def _one(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def _one(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     return 1.0
 
 
-def _none(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def _none(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     return None
 
 
 _WITH_REFERENCE = ("X", "y", "X_ref", "y_ref")
 METRICS: dict[str, Metric] = {
     "explained_variance": Metric(
-        judges.explained_variance, _one, ("X",), "share of the variance that the encoder's own decoder rebuilds"
+        scorers.explained_variance, _one, ("X",), "share of the variance that the encoder's own decoder rebuilds"
     ),
     "readback_variance": Metric(
-        judges.readback_variance, _one, ("X",), "share of the variance that the best linear decoder rebuilds"
+        scorers.readback_variance, _one, ("X",), "share of the variance that the best linear decoder rebuilds"
     ),
-    "r2": Metric(judges.r2, judges.raw_r2, ("X", "y"), "R^2 of the best linear readout of the targets"),
+    "r2": Metric(scorers.r2, scorers.raw_r2, ("X", "y"), "R^2 of the best linear readout of the targets"),
     "1nn_accuracy": Metric(
-        judges.neighbor_accuracy,
-        judges.raw_neighbor_accuracy,
+        scorers.neighbor_accuracy,
+        scorers.raw_neighbor_accuracy,
         _WITH_REFERENCE,
         "accuracy of the nearest reference row, cosine",
     ),
     "probe_accuracy": Metric(
-        judges.probe_accuracy, judges.raw_probe_accuracy, _WITH_REFERENCE, "accuracy of the best least-squares probe"
+        scorers.probe_accuracy, scorers.raw_probe_accuracy, _WITH_REFERENCE, "accuracy of the best least-squares probe"
     ),
-    "head_accuracy": Metric(judges.head_accuracy, _none, ("X", "y"), "accuracy of the encoder's own head"),
+    "head_accuracy": Metric(scorers.head_accuracy, _none, ("X", "y"), "accuracy of the encoder's own head"),
     "recall@10": Metric(
-        judges.recall,
+        scorers.recall,
         _one,
         ("X",),
         "share of the ten full-width neighbors that are found",
-        prepare=judges.with_neighbors,
+        prepare=scorers.with_neighbors,
     ),
-    "mixture": Metric(judges.mixture, _none, ("X", "y"), "share of targets and vectors explained together"),
+    "mixture": Metric(scorers.mixture, _none, ("X", "y"), "share of targets and vectors explained together"),
     "spearman": Metric(
-        judges.spearman, judges.raw_spearman, ("left", "right"), "Spearman correlation of cosine and score"
+        scorers.spearman, scorers.raw_spearman, ("left", "right"), "Spearman correlation of cosine and score"
     ),
     "positive_recall@10": Metric(
-        judges.positive_recall, judges.raw_positive_recall, ("left", "right"), "share of partners among the ten nearest"
+        scorers.positive_recall,
+        scorers.raw_positive_recall,
+        ("left", "right"),
+        "share of partners among the ten nearest",
     ),
     "ndcg@10": Metric(
-        judges.ndcg,
-        judges.raw_ndcg,
+        scorers.ndcg,
+        scorers.raw_ndcg,
         ("queries", "documents", "relevance"),
         "gain of the ten nearest documents over the largest possible",
     ),

@@ -8,9 +8,9 @@ to the lowest reference row.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from firstk._base.checks import check_same_length
 from firstk._base.rows import distinct_rows
@@ -23,7 +23,14 @@ Hits = Iterator[tuple[slice, int, np.ndarray]]
 
 
 def nearest_neighbor_accuracy(
-    Z_ref: Any, y_ref: Any, Z: Any, y: Any, *, similarity: str = "cosine", ks: Any = None, per_row: bool = False
+    Z_ref: ArrayLike,
+    y_ref: ArrayLike,
+    Z: ArrayLike,
+    y: ArrayLike,
+    *,
+    similarity: str = "cosine",
+    ks: ArrayLike | None = None,
+    per_row: bool = False,
 ) -> np.ndarray:
     r"""Accuracy of the label of the nearest reference, for every prefix length.
 
@@ -69,7 +76,12 @@ def nearest_neighbor_accuracy(
 
 
 def nearest_neighbors(
-    Z_ref: Any, Z: Any, n_neighbors: int = 10, *, similarity: str = "cosine", exclude_self: Any = False
+    Z_ref: ArrayLike,
+    Z: ArrayLike,
+    n_neighbors: int = 10,
+    *,
+    similarity: str = "cosine",
+    exclude_self: bool | ArrayLike = False,
 ) -> np.ndarray:
     """Rows of the nearest references of each query at full width, nearest first.
 
@@ -110,14 +122,14 @@ def nearest_neighbors(
 
 
 def neighbor_recall(
-    Z_ref: Any,
-    Z: Any,
-    truth: Any,
+    Z_ref: ArrayLike,
+    Z: ArrayLike,
+    truth: ArrayLike,
     *,
     at: int | None = None,
     similarity: str = "cosine",
-    exclude_self: Any = False,
-    ks: Any = None,
+    exclude_self: bool | ArrayLike = False,
+    ks: ArrayLike | None = None,
     per_row: bool = False,
 ) -> np.ndarray:
     """Share of each query's true neighbors that are among its nearest references, for every prefix length.
@@ -163,7 +175,13 @@ def neighbor_recall(
 
 
 def positive_recall(
-    Z_left: Any, Z_right: Any, *, at: int = 10, similarity: str = "cosine", ks: Any = None, per_row: bool = False
+    Z_left: ArrayLike,
+    Z_right: ArrayLike,
+    *,
+    at: int = 10,
+    similarity: str = "cosine",
+    ks: ArrayLike | None = None,
+    per_row: bool = False,
 ) -> np.ndarray:
     """Share of pairs whose right side is among the `at` nearest distinct rights, for every prefix length.
 
@@ -207,7 +225,7 @@ def _totals(hits: Hits, n_lengths: int) -> np.ndarray:
     return totals
 
 
-def _by_row(hits: Hits, shape: tuple[int, int], dtype: Any) -> np.ndarray:
+def _by_row(hits: Hits, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
     """Hits of each row at each prefix length."""
     table = np.empty(shape, dtype=dtype)
     for rows, i, found in hits:
@@ -215,7 +233,7 @@ def _by_row(hits: Hits, shape: tuple[int, int], dtype: Any) -> np.ndarray:
     return table
 
 
-def _excluded(exclude_self: Any, n: int, m: int, owner: str) -> np.ndarray | None:
+def _excluded(exclude_self: bool | ArrayLike, n: int, m: int, owner: str) -> np.ndarray | None:
     if exclude_self is False or exclude_self is None:
         return None
     if exclude_self is True:
@@ -236,7 +254,7 @@ def _excluded(exclude_self: Any, n: int, m: int, owner: str) -> np.ndarray | Non
     return exclude
 
 
-def _check_truth(truth: Any, n: int, m: int, owner: str) -> np.ndarray:
+def _check_truth(truth: ArrayLike, n: int, m: int, owner: str) -> np.ndarray:
     rows = check_rows(truth, n, owner, "truth")
     if rows.ndim != 2 or len(rows) != m or rows.shape[1] == 0:
         raise InvalidInputError(

@@ -7,16 +7,15 @@ cosine 0.33, and only the former says whether the code is the same (docs/theory.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.subspace import unit_rows
 
 
-def paired_cosines(Q: Any, E: Any, metric: Any = None) -> np.ndarray:
+def paired_cosines(Q: ArrayLike, E: ArrayLike, metric: ArrayLike | None = None) -> np.ndarray:
     r"""Absolute cosine of the k-th learned axis with the k-th reference axis, for every k.
 
     :math:`\mathrm{PairedCos}(k) = |\langle q_k, e_k \rangle|` for axes of unit norm (Talukder et al. 2026,
@@ -47,7 +46,7 @@ def paired_cosines(Q: Any, E: Any, metric: Any = None) -> np.ndarray:
     return np.minimum(np.abs(np.einsum("kp,kp->k", Q[:d], ME[:d])), 1.0)
 
 
-def max_cosines(Q: Any, E: Any, metric: Any = None) -> np.ndarray:
+def max_cosines(Q: ArrayLike, E: ArrayLike, metric: ArrayLike | None = None) -> np.ndarray:
     r"""Absolute cosine of the k-th learned axis with the reference axis nearest to it.
 
     :math:`\mathrm{MaxCos}(k) = \max_j |\langle q_k, e_j \rangle|` (Talukder et al. 2026, equation 38): whether
@@ -78,7 +77,9 @@ def max_cosines(Q: Any, E: Any, metric: Any = None) -> np.ndarray:
     return np.minimum(np.abs(Q @ ME.T).max(axis=1), 1.0)
 
 
-def _in_metric(Q: Any, E: Any, metric: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _in_metric(
+    Q: ArrayLike, E: ArrayLike, metric: ArrayLike | None, owner: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Axes of unit norm in the metric, and the reference axes multiplied by it."""
     E = check_matrix(E, owner, "E")
     Q = unit_rows(check_matrix(Q, owner, "Q", width=E.shape[1]))
@@ -90,7 +91,7 @@ def _in_metric(Q: Any, E: Any, metric: Any, owner: str) -> tuple[np.ndarray, np.
     return Q, E, E @ M
 
 
-def _check_metric(metric: Any, p: int, owner: str) -> np.ndarray:
+def _check_metric(metric: ArrayLike, p: int, owner: str) -> np.ndarray:
     M = check_matrix(metric, owner, "metric", width=p)
     if len(M) != p:
         raise InvalidInputError(f"{owner} takes a square 'metric', {p} x {p} here. Got shape {M.shape}.")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_finite, check_same_length
 from firstk.exceptions import InvalidInputError
@@ -18,7 +18,9 @@ from firstk.metrics._inputs import check_codes, check_count, check_lengths, chec
 from firstk.metrics._sweep import sweep
 
 
-def pair_spearman(Z_left: Any, Z_right: Any, scores: Any, *, ks: Any = None) -> np.ndarray:
+def pair_spearman(
+    Z_left: ArrayLike, Z_right: ArrayLike, scores: ArrayLike, *, ks: ArrayLike | None = None
+) -> np.ndarray:
     """Spearman correlation of the cosine of each pair with its score, for every prefix length.
 
     Parameters
@@ -48,7 +50,7 @@ def pair_spearman(Z_left: Any, Z_right: Any, scores: Any, *, ks: Any = None) -> 
     return np.array([rank_correlation(cosines, wanted) for cosines in _cosines(*checked)])
 
 
-def pair_cosines(Z_left: Any, Z_right: Any, *, ks: Any = None) -> np.ndarray:
+def pair_cosines(Z_left: ArrayLike, Z_right: ArrayLike, *, ks: ArrayLike | None = None) -> np.ndarray:
     """Cosine of each pair, for every prefix length.
 
     Parameters
@@ -70,7 +72,9 @@ def pair_cosines(Z_left: Any, Z_right: Any, *, ks: Any = None) -> np.ndarray:
     return np.stack(list(_cosines(*_check_pair_codes(Z_left, Z_right, ks, "pair_cosines"))), axis=1)
 
 
-def _check_pair_codes(Z_left: Any, Z_right: Any, ks: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _check_pair_codes(
+    Z_left: ArrayLike, Z_right: ArrayLike, ks: ArrayLike | None, owner: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Z_left, Z_right = check_codes(Z_left, Z_right, owner, ("Z_left", "Z_right"))
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     return Z_left, Z_right, check_lengths(ks, Z_left.shape[1], owner)
@@ -127,7 +131,9 @@ def midranks(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return ranks[group]
 
 
-def ndcg(Z_docs: Any, Z_queries: Any, judgements: Any, *, at: int = 10, ks: Any = None) -> np.ndarray:
+def ndcg(
+    Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
+) -> np.ndarray:
     r"""NDCG of retrieval by cosine, for every prefix length: the mean of `ndcg_per_query` over queries.
 
     :math:`\mathrm{nDCG} = \sum_{r \le at} \frac{g_r}{\log_2(r + 1)}` over its largest possible value, with
@@ -162,7 +168,7 @@ def ndcg(Z_docs: Any, Z_queries: Any, judgements: Any, *, at: int = 10, ks: Any 
 
 
 def ndcg_per_query(
-    Z_docs: Any, Z_queries: Any, judgements: Any, *, at: int = 10, ks: Any = None
+    Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """NDCG of each query that has judgements, for every prefix length; arguments as in `ndcg`.
 
@@ -204,7 +210,7 @@ def _ideal(query: np.ndarray, gains: np.ndarray, judged: np.ndarray, at: int) ->
 
 
 def _check_judgements(
-    judgements: Any, n_docs: int, n_queries: int, owner: str
+    judgements: ArrayLike, n_docs: int, n_queries: int, owner: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Judged queries, sorted keys (query row times n_docs plus document row), and their gains."""
     table = np.asarray(judgements)
@@ -225,8 +231,8 @@ def _check_judgements(
     return np.unique(query), keys, np.maximum(table[first, 2], 0).astype(np.float64)
 
 
-def check_scores(scores: Any, n: int, owner: str) -> np.ndarray:
-    """Return one finite score per pair; scores that are all equal are refused."""
+def check_scores(scores: ArrayLike, n: int, owner: str) -> np.ndarray:
+    """Return one finite score per pair; scores that are all equal raise."""
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (n,):
         raise InvalidInputError(f"{owner} takes one score per pair: shape ({n},). Got {values.shape}.")
@@ -246,7 +252,7 @@ def _centred_unit(ranks: np.ndarray) -> np.ndarray:
     return centred / norm if norm > 0 else centred
 
 
-def _columns(Z: np.ndarray) -> Any:
+def _columns(Z: np.ndarray) -> Iterator[np.ndarray]:
     """Columns one by one in float64, rows scaled by their largest entry so that no square overflows."""
     size = np.abs(Z).max(axis=1).astype(np.float64)
     size[size == 0] = 1.0

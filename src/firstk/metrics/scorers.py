@@ -1,22 +1,22 @@
-"""How each metric judges an encoder: from codes and evidence to scores by row and prefix length.
+"""Scorers: from an encoder and data to scores by row and prefix length, one function for each metric.
 
-A judge returns a tally, so that the same pass gives the score and its interval. What is stored (documents, references,
-rows that are read out) goes through ``evidence.store``; what asks does not.
+Scores are kept by row, so that one pass gives the score and its interval. What is stored (documents, references, rows
+that are read out) goes through ``data.store``; queries do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from firstk import metrics
 from firstk._base.checks import check_same_length
 from firstk._base.rows import distinct_rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
+from firstk.metrics import neighbors, ranking, task
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, PerRowScores, RankAgreement
 from firstk.metrics.ranking import check_scores
 
@@ -27,7 +27,7 @@ def _as_it_is(Z: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class EvaluationData:
-    """What an encoder is judged on: rows with a reference set, pairs with scores, or queries with judged documents.
+    """Data to evaluate an encoder on: rows with a reference set, pairs with scores, or queries with judged documents.
 
     Attributes
     ----------
@@ -39,28 +39,28 @@ class EvaluationData:
         Pairs, and how alike they are.
     queries, documents : array-like
     relevance : array-like of int of shape (j, 3)
-        Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them.
+        Rows (query row, document row, relevance), as `firstk.ranking.ndcg` takes them.
     neighbors : ndarray of shape (n, 10), optional
         The ten full-width neighbors of each row, where they were found before.
     store : callable
         What storage does to codes: the identity, or rounding to some precision and back.
     """
 
-    X: Any = None
-    y: Any = None
-    X_ref: Any = None
-    y_ref: Any = None
-    left: Any = None
-    right: Any = None
-    scores: Any = None
-    queries: Any = None
-    documents: Any = None
-    relevance: Any = None
-    neighbors: Any = None
+    X: ArrayLike | None = None
+    y: ArrayLike | None = None
+    X_ref: ArrayLike | None = None
+    y_ref: ArrayLike | None = None
+    left: ArrayLike | None = None
+    right: ArrayLike | None = None
+    scores: ArrayLike | None = None
+    queries: ArrayLike | None = None
+    documents: ArrayLike | None = None
+    relevance: ArrayLike | None = None
+    neighbors: np.ndarray | None = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
 
     @property
-    def stored(self) -> Any:
+    def stored(self) -> ArrayLike | None:
         """The rows that would be stored: documents, right sides, references; X where there is nothing else."""
         for rows in (self.documents, self.right, self.X_ref):
             if rows is not None:
@@ -68,10 +68,16 @@ class EvaluationData:
         return self.X
 
 
-Judge = Callable[[FittedEncoder, EvaluationData, np.ndarray], PerRowScores]
+def n_rows(rows: ArrayLike | None) -> int:
+    """Return the number of rows of an array, a list or a sparse matrix."""
+    shape: tuple[int, ...] = np.shape(rows)  # type: ignore[arg-type]
+    return shape[0]
 
 
-def _codes(encoder: FittedEncoder, X: Any, side: str = "document") -> np.ndarray:
+Scorer = Callable[[FittedEncoder, EvaluationData, np.ndarray], PerRowScores]
+
+
+def _codes(encoder: FittedEncoder, X: ArrayLike | None, side: str = "document") -> np.ndarray:
     """Codes at full width, not normalized: metrics that take cosines do so after each truncation.
 
     Summed in float64 and then rounded to the precision that is due: sums in float32 would give copies of a row codes
@@ -80,16 +86,16 @@ def _codes(encoder: FittedEncoder, X: Any, side: str = "document") -> np.ndarray
     return encoder.coordinates(X, side=side, owner="curve", exact=True)
 
 
-def _kept(encoder: FittedEncoder, evidence: EvaluationData, X: Any) -> np.ndarray:
+def _kept(encoder: FittedEncoder, data: EvaluationData, X: ArrayLike | None) -> np.ndarray:
     """Codes as they come back from storage."""
-    return evidence.store(_codes(encoder, X))
+    return data.store(_codes(encoder, X))
 
 
-def _plain(encoder: FittedEncoder, X: Any) -> np.ndarray:
+def _plain(encoder: FittedEncoder, X: ArrayLike | None) -> np.ndarray:
     return encoder.vectors(X, owner="curve")
 
 
-def _centred(encoder: FittedEncoder, X: Any) -> np.ndarray:
+def _centred(encoder: FittedEncoder, X: ArrayLike | None) -> np.ndarray:
     X = _plain(encoder, X)
     return X - encoder.mean.astype(X.dtype)
 
@@ -104,49 +110,51 @@ def _at(table: np.ndarray, ks: np.ndarray) -> np.ndarray:
     return table if len(ks) == table.shape[1] else np.take(table, ks - 1, axis=1)
 
 
-def explained_variance(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def explained_variance(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of the variance that the encoder's own decoder rebuilds."""
     if encoder.decoder is None:
         raise InvalidInputError(
             "The metric 'explained_variance' needs a decoder; use 'readback_variance' for this objective."
         )
     # About the decoder's own origin, which for networks is not quite the mean.
-    X = _plain(encoder, evidence.X)
+    X = _plain(encoder, data.X)
     X = X - (encoder.mean if encoder.origin is None else encoder.origin).astype(X.dtype)
     _check_varies(X, "explained_variance")
-    errors = metrics.reconstruction_errors(X, _kept(encoder, evidence, evidence.X), encoder.decoder)
+    errors = task.reconstruction_errors(X, _kept(encoder, data, data.X), encoder.decoder)
     return ExplainedShare(_at(errors, ks), _squares(X))
 
 
-def readback_variance(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def readback_variance(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of the variance that the best linear decoder rebuilds."""
-    rows = evidence.X if evidence.X_ref is None else evidence.X_ref
-    fit = _kept(encoder, evidence, rows), _centred(encoder, rows)
-    return _readout(fit, (_kept(encoder, evidence, evidence.X), _centred(encoder, evidence.X)), ks)
+    rows = data.X if data.X_ref is None else data.X_ref
+    fit = _kept(encoder, data, rows), _centred(encoder, rows)
+    return _readout(fit, (_kept(encoder, data, data.X), _centred(encoder, data.X)), ks)
 
 
-def r2(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def r2(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """R² of the best linear readout of the targets."""
     if encoder.head is not None and encoder.head.classes is not None:
         raise InvalidInputError(
             "The metric 'r2' reads numbers, and this encoder learned labels: use metric='probe_accuracy'."
         )
-    return _targets_read_out(evidence, lambda X: _kept(encoder, evidence, X), ks)
+    return _targets_read_out(data, lambda X: _kept(encoder, data, X), ks)
 
 
-def raw_r2(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def raw_r2(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """R² of the best linear readout of the vectors."""
-    tally = _targets_read_out(evidence, lambda X: _centred(encoder, X), np.array([encoder.p]))
-    return float(tally.score()[0])
+    scores = _targets_read_out(data, lambda X: _centred(encoder, X), np.array([encoder.p]))
+    return float(scores.score()[0])
 
 
-def _targets_read_out(evidence: EvaluationData, code: Callable[[Any], np.ndarray], ks: np.ndarray) -> PerRowScores:
-    X_fit, y_fit = (evidence.X, evidence.y) if evidence.y_ref is None else (evidence.X_ref, evidence.y_ref)
-    Y_fit, Y = (_numbers(part).reshape(len(part), -1) for part in (y_fit, evidence.y))
-    return _readout((code(X_fit), Y_fit), (code(evidence.X), Y), ks)
+def _targets_read_out(
+    data: EvaluationData, code: Callable[[ArrayLike | None], np.ndarray], ks: np.ndarray
+) -> PerRowScores:
+    X_fit, y_fit = (data.X, data.y) if data.y_ref is None else (data.X_ref, data.y_ref)
+    Y_fit, Y = (_numbers(part).reshape(n_rows(part), -1) for part in (y_fit, data.y))
+    return _readout((code(X_fit), Y_fit), (code(data.X), Y), ks)
 
 
-def _numbers(y: Any) -> np.ndarray:
+def _numbers(y: ArrayLike | None) -> np.ndarray:
     y = np.asarray(y)
     if y.dtype.kind not in "fiub":
         raise InvalidInputError(
@@ -157,8 +165,8 @@ def _numbers(y: Any) -> np.ndarray:
 
 def _readout(fit: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], ks: np.ndarray) -> PerRowScores:
     Y = new[1] - new[1].mean(axis=0, dtype=np.float64)
-    errors = metrics.readout_errors(*fit, *new)
-    _check_varies(Y, "linear_readout_r2")
+    errors = task.readout_errors(*fit, *new)
+    _check_varies(new[1] - new[1][:1], "linear_readout_r2")  # exactly 0 where constant, as Y need not be
     return ExplainedShare(_at(errors, ks), _squares(Y), Y)
 
 
@@ -167,41 +175,41 @@ def _check_varies(Y: np.ndarray, owner: str) -> None:
         raise InvalidInputError(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
 
 
-def neighbor_accuracy(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the nearest reference row."""
-    reference = _kept(encoder, evidence, evidence.X_ref), evidence.y_ref
-    asking = _codes(encoder, evidence.X), evidence.y
-    return MeanScore(metrics.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
+    reference = _kept(encoder, data, data.X_ref), np.asarray(data.y_ref)
+    asking = _codes(encoder, data.X), np.asarray(data.y)
+    return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
-def raw_neighbor_accuracy(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def raw_neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Accuracy of the nearest reference vector."""
-    reference = _plain(encoder, evidence.X_ref), evidence.y_ref
-    asking = _plain(encoder, evidence.X), evidence.y
-    return float(metrics.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p])[0])
+    reference = _plain(encoder, data.X_ref), np.asarray(data.y_ref)
+    asking = _plain(encoder, data.X), np.asarray(data.y)
+    return float(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p])[0])
 
 
-def probe_accuracy(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def probe_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the best least-squares probe."""
-    reference = _kept(encoder, evidence, evidence.X_ref), evidence.y_ref
-    new = _kept(encoder, evidence, evidence.X), evidence.y
-    return MeanScore(_at(metrics.linear_probe_accuracy(*reference, *new, per_row=True), ks))
+    reference = _kept(encoder, data, data.X_ref), np.asarray(data.y_ref)
+    new = _kept(encoder, data, data.X), np.asarray(data.y)
+    return MeanScore(_at(task.linear_probe_accuracy(*reference, *new, per_row=True), ks))
 
 
-def raw_probe_accuracy(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def raw_probe_accuracy(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Accuracy of the best least-squares probe of the vectors."""
-    reference = _centred(encoder, evidence.X_ref), evidence.y_ref
-    return float(metrics.linear_probe_accuracy(*reference, _centred(encoder, evidence.X), evidence.y)[-1])
+    reference = _centred(encoder, data.X_ref), np.asarray(data.y_ref)
+    return float(task.linear_probe_accuracy(*reference, _centred(encoder, data.X), np.asarray(data.y))[-1])
 
 
-def head_accuracy(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def head_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the encoder's own head."""
     head = encoder.head
     if head is None or head.classes is None:
         raise InvalidInputError(
             "The metric 'head_accuracy' needs an objective that predicts classes, such as 'fisher'."
         )
-    Z, y = _kept(encoder, evidence, evidence.X), np.asarray(evidence.y)
+    Z, y = _kept(encoder, data, data.X), np.asarray(data.y)
     check_same_length(Z, y, "X", "y", "curve")
     shared = np.tile(head.offset, (len(Z), 1))  # (n, C)
     hits, before = np.empty((len(Z), len(ks)), dtype=bool), 0
@@ -214,8 +222,8 @@ def head_accuracy(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarr
     return MeanScore(hits)
 
 
-def check_known_labels(encoder: FittedEncoder, y: Any) -> None:
-    """Refuse labels of which the head knows none: every prefix would score 0, most often for labels of another type."""
+def check_known_labels(encoder: FittedEncoder, y: ArrayLike | None) -> None:
+    """Raise for labels of which the head knows none, most often of another type: every prefix would score 0."""
     if y is None or encoder.head is None or encoder.head.classes is None:
         return
     given, known = (dict.fromkeys(np.asarray(part).ravel().tolist()) for part in (y, encoder.head.classes))
@@ -226,108 +234,106 @@ def check_known_labels(encoder: FittedEncoder, y: Any) -> None:
         )
 
 
-def _some(labels: Iterable[Any]) -> str:
+def _some(labels: Iterable[object]) -> str:
     """Show a few labels, so that their type can be seen."""
     shown = [repr(label) for label in labels]
     return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
 
 
-def with_neighbors(encoder: FittedEncoder, evidence: EvaluationData) -> EvaluationData:
+def with_neighbors(encoder: FittedEncoder, data: EvaluationData) -> EvaluationData:
     """Add the ten full-width neighbors of each row, which do not depend on the code."""
-    if evidence.neighbors is not None:
-        return evidence
-    alone = evidence.X_ref is None
-    reference = evidence.X if alone else evidence.X_ref
-    if (among := np.shape(reference)[0] - alone) <= 10:
+    if data.neighbors is not None:
+        return data
+    alone = data.X_ref is None
+    reference = data.X if alone else data.X_ref
+    if (among := n_rows(reference) - alone) <= 10:
         raise InvalidInputError(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
-    vectors = _plain(encoder, reference), _plain(encoder, evidence.X)
-    return replace(evidence, neighbors=metrics.nearest_neighbors(*vectors, 10, exclude_self=alone))
+    vectors = _plain(encoder, reference), _plain(encoder, data.X)
+    return replace(data, neighbors=neighbors.nearest_neighbors(*vectors, 10, exclude_self=alone))
 
 
-def recall(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of the ten full-width neighbors that are found."""
-    truth = with_neighbors(encoder, evidence).neighbors
-    alone = evidence.X_ref is None
-    codes = _kept(encoder, evidence, evidence.X if alone else evidence.X_ref), _codes(encoder, evidence.X)
-    return MeanScore(metrics.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
+    truth = np.asarray(with_neighbors(encoder, data).neighbors)
+    alone = data.X_ref is None
+    codes = _kept(encoder, data, data.X if alone else data.X_ref), _codes(encoder, data.X)
+    return MeanScore(neighbors.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 
 
-def mixture(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def mixture(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of |Y|² + lam |X|² that each prefix explains (Balestriero and LeCun 2024 (3))."""
-    of_y, of_x = mixture_parts(encoder, evidence, ks)
+    of_y, of_x = mixture_parts(encoder, data, ks)
     lam = float(encoder.config["settings"]["lam"])
     return ExplainedShare(of_y.errors + lam * of_x.errors, of_y.sizes + lam * of_x.sizes)
 
 
 def mixture_parts(
-    encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray
+    encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray
 ) -> tuple[ExplainedShare, ExplainedShare]:
     """Both parts of a mixture apart: of the targets, and of the vectors."""
     if encoder.head is None or encoder.decoder is None:
         raise InvalidInputError("The metric 'mixture' belongs to objective 'mixture'.")
-    Z, X = _kept(encoder, evidence, evidence.X), _centred(encoder, evidence.X)
-    Y = _targets(encoder, evidence.y)
+    Z, X = _kept(encoder, data, data.X), _centred(encoder, data.X)
+    Y = _targets(encoder, data.y)
     parts = ((Y, encoder.head.weight), (X, encoder.decoder))
-    of_y, of_x = (
-        ExplainedShare(_at(metrics.reconstruction_errors(part, Z, A), ks), _squares(part)) for part, A in parts
-    )
+    of_y, of_x = (ExplainedShare(_at(task.reconstruction_errors(part, Z, A), ks), _squares(part)) for part, A in parts)
     return of_y, of_x
 
 
-def _targets(encoder: FittedEncoder, y: Any) -> np.ndarray:
+def _targets(encoder: FittedEncoder, y: ArrayLike | None) -> np.ndarray:
     """Targets less their training mean; labels become one-hot rows."""
     head = encoder.head
     assert head is not None
     if head.classes is None:
-        return np.asarray(y, dtype=float).reshape(len(y), -1) - head.offset
+        return np.asarray(y, dtype=float).reshape(n_rows(y), -1) - head.offset
     return (np.asarray(y)[:, None] == head.classes) - head.offset
 
 
-def scores_differ(evidence: EvaluationData) -> bool:
+def scores_differ(data: EvaluationData) -> bool:
     """Tell whether pairs are scored, and not all alike."""
-    return evidence.scores is not None and len(np.unique(np.asarray(evidence.scores))) > 1
+    return data.scores is not None and len(np.unique(np.asarray(data.scores))) > 1
 
 
-def spearman(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def spearman(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Spearman's correlation of cosine and score."""
-    if not scores_differ(evidence):
+    if not scores_differ(data):
         raise InvalidInputError("The metric 'spearman' needs scores that differ: use curve_pairs(left, right, scores).")
-    left, right = _codes(encoder, evidence.left, "query"), _kept(encoder, evidence, evidence.right)
-    cosines = metrics.pair_cosines(left, right, ks=ks)
-    return RankAgreement(cosines, check_scores(evidence.scores, len(cosines), "pair_spearman"))
+    left, right = _codes(encoder, data.left, "query"), _kept(encoder, data, data.right)
+    cosines = ranking.pair_cosines(left, right, ks=ks)
+    return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
 
-def raw_spearman(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def raw_spearman(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Spearman's correlation of the cosine of the vectors and the score."""
-    left, right = _plain(encoder, evidence.left), _plain(encoder, evidence.right)
-    return float(metrics.pair_spearman(left, right, evidence.scores, ks=[encoder.p])[0])
+    left, right = _plain(encoder, data.left), _plain(encoder, data.right)
+    return float(ranking.pair_spearman(left, right, np.asarray(data.scores), ks=[encoder.p])[0])
 
 
-def positive_recall(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def positive_recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of partners among the ten nearest."""
-    left, right = _codes(encoder, evidence.left, "query"), _plain(encoder, evidence.right)
+    left, right = _codes(encoder, data.left, "query"), _plain(encoder, data.right)
     first, which = distinct_rows(right)  # of the vectors: copies of a document are one candidate, as a store has them
-    stored = evidence.store(_codes(encoder, right[first])[which])
-    return MeanScore(metrics.positive_recall(left, stored, ks=ks, per_row=True))
+    stored = data.store(_codes(encoder, right[first])[which])
+    return MeanScore(neighbors.positive_recall(left, stored, ks=ks, per_row=True))
 
 
-def raw_positive_recall(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Share of partners among the ten nearest vectors."""
-    left, right = _plain(encoder, evidence.left), _plain(encoder, evidence.right)
+    left, right = _plain(encoder, data.left), _plain(encoder, data.right)
     if (among := len(distinct_rows(right)[0])) <= 10:
         raise InvalidInputError(
             f"The metric 'positive_recall@10' needs more than 10 different right sides. Got {among}."
         )
-    return float(metrics.positive_recall(left, right, ks=[encoder.p])[0])
+    return float(neighbors.positive_recall(left, right, ks=[encoder.p])[0])
 
 
-def ndcg(encoder: FittedEncoder, evidence: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Gain of the ten nearest documents over the largest possible."""
-    codes = _kept(encoder, evidence, evidence.documents), _codes(encoder, evidence.queries, "query")
-    return MeanScore(metrics.ndcg_per_query(*codes, evidence.relevance, ks=ks)[1])
+    codes = _kept(encoder, data, data.documents), _codes(encoder, data.queries, "query")
+    return MeanScore(ranking.ndcg_per_query(*codes, np.asarray(data.relevance), ks=ks)[1])
 
 
-def raw_ndcg(encoder: FittedEncoder, evidence: EvaluationData) -> float | None:
+def raw_ndcg(encoder: FittedEncoder, data: EvaluationData) -> float | None:
     """Gain of the ten nearest documents by the vectors as they came."""
-    vectors = _plain(encoder, evidence.documents), _plain(encoder, evidence.queries)
-    return float(metrics.ndcg(*vectors, evidence.relevance, ks=[encoder.p])[0])
+    vectors = _plain(encoder, data.documents), _plain(encoder, data.queries)
+    return float(ranking.ndcg(*vectors, np.asarray(data.relevance), ks=[encoder.p])[0])

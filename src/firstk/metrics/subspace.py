@@ -7,16 +7,15 @@ d) is therefore passed transposed. Nothing here sees the order of axes inside a 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
 from firstk._base.rows import unit_rows as divided_rows
 from firstk.metrics._flag import ordered_basis, relative_tolerance
 
 
-def principal_angles(Q: Any, E: Any) -> np.ndarray:
+def principal_angles(Q: ArrayLike, E: ArrayLike) -> np.ndarray:
     r"""Principal angles between the row spaces of two bases, in degrees, smallest first.
 
     :math:`\varphi_i = \arccos \eta_i`, with :math:`\eta_1 \ge \eta_2 \ge \dots` the singular values of
@@ -50,7 +49,7 @@ def principal_angles(Q: Any, E: Any) -> np.ndarray:
     return _angles(A, B)
 
 
-def mean_principal_angles(Q: Any, E: Any) -> np.ndarray:
+def mean_principal_angles(Q: ArrayLike, E: ArrayLike) -> np.ndarray:
     r"""Mean principal angle between the leading-k subspaces, for every k, in degrees.
 
     :math:`\overline\varphi(k) = \frac1k \sum_{i \le k} \varphi_i` (Talukder et al. 2026, equation 39): 0 if the
@@ -80,7 +79,7 @@ def mean_principal_angles(Q: Any, E: Any) -> np.ndarray:
     return np.array([_angles(A[:, :k], B[:, :k]).mean() for k in range(1, min(A.shape[1], B.shape[1]) + 1)])
 
 
-def subspace_distance(W: Any, U: Any) -> float:
+def subspace_distance(W: ArrayLike, U: ArrayLike) -> float:
     r"""Distance to the optimal subspace, Bao et al. 2020 definition 7.2.
 
     :math:`d_{sub}(W, U) = 1 - \frac1k \mathrm{tr}(U U^\top U_W U_W^\top)` in the paper's columns, with
@@ -112,7 +111,7 @@ def subspace_distance(W: Any, U: Any) -> float:
     return float((np.sum(sines**2) + missing) / B.shape[1])
 
 
-def axis_distance(W: Any, U: Any) -> float:
+def axis_distance(W: ArrayLike, U: ArrayLike) -> float:
     r"""Distance to the axis-aligned solution, Bao et al. 2020 definition 7.1.
 
     :math:`d_{align}(W, U) = 1 - \frac1k \sum_{i \le k} \max_j \frac{(u_i^\top w_j)^2}{|u_i|^2 |w_j|^2}`, with
@@ -149,7 +148,9 @@ def unit_rows(V: np.ndarray) -> np.ndarray:
     return divided_rows(np.divide(V, largest, out=np.zeros_like(V), where=largest > 0))
 
 
-def _bases(Q: Any, E: Any, owner: str, names: tuple[str, str] = ("Q", "E")) -> tuple[np.ndarray, np.ndarray]:
+def _bases(
+    Q: ArrayLike, E: ArrayLike, owner: str, names: tuple[str, str] = ("Q", "E")
+) -> tuple[np.ndarray, np.ndarray]:
     E = check_matrix(E, owner, names[1])
     Q = check_matrix(Q, owner, names[0], width=E.shape[1])
     A, B = (ordered_basis(unit_rows(V).T, relative_tolerance(len(V), V.dtype)) for V in (Q, E))

@@ -8,9 +8,10 @@ curve is a cumulative sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import blas, qr, solve_triangular
 
 from firstk._base.checks import check_matrix, check_same_length
@@ -21,7 +22,7 @@ from firstk.metrics._inputs import check_label_pair
 BLOCK_ROWS = 4096  # rows that are held in float64 at a time
 
 
-def explained_variance(X: Any, Z: Any, decoder: Any) -> np.ndarray:
+def explained_variance(X: ArrayLike, Z: ArrayLike, decoder: ArrayLike) -> np.ndarray:
     r"""Share of the variance of X that each prefix of the code reconstructs, for any linear decoder.
 
     :math:`1 - |X - Z_k A_k^\top|^2 / |X|^2` with :math:`Z_k, A_k` the first k columns. With :math:`H =
@@ -57,7 +58,7 @@ def explained_variance(X: Any, Z: Any, decoder: Any) -> np.ndarray:
     return _prefix_gains(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A) / total
 
 
-def reconstruction_errors(X: Any, Z: Any, decoder: Any) -> np.ndarray:
+def reconstruction_errors(X: ArrayLike, Z: ArrayLike, decoder: ArrayLike) -> np.ndarray:
     """Squared error of each row that each prefix leaves; arguments as in `explained_variance`.
 
     Returns
@@ -75,7 +76,9 @@ def reconstruction_errors(X: Any, Z: Any, decoder: Any) -> np.ndarray:
     return _row_errors(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A, Z.shape)
 
 
-def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> np.ndarray:
+def linear_readout_r2(
+    Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike | None = None, Y: ArrayLike | None = None
+) -> np.ndarray:
     r"""R² of the best linear readout, with intercept, of each prefix.
 
     With Z and Y centred and :math:`Z = QR`, :math:`SSE_k = |Y|^2 - \sum_{j \le k} |q_j^\top Y|^2`: one QR
@@ -116,7 +119,7 @@ def linear_readout_r2(Z_fit: Any, Y_fit: Any, Z: Any = None, Y: Any = None) -> n
     return 1.0 - (whole - _prefix_gains(blocks, C)) / variation
 
 
-def readout_errors(Z_fit: Any, Y_fit: Any, Z: Any, Y: Any) -> np.ndarray:
+def readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLike) -> np.ndarray:
     """Squared error, in each row of Y, of the best linear readout of each prefix; arguments as in `linear_readout_r2`.
 
     Returns
@@ -136,7 +139,9 @@ def readout_errors(Z_fit: Any, Y_fit: Any, Z: Any, Y: Any) -> np.ndarray:
     return _row_errors(blocks, C, Z.shape)
 
 
-def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any, *, per_row: bool = False) -> np.ndarray:
+def linear_probe_accuracy(
+    Z_fit: ArrayLike, y_fit: ArrayLike, Z: ArrayLike, y: ArrayLike, *, per_row: bool = False
+) -> np.ndarray:
     """Accuracy of a linear probe of each prefix: least squares on one-hot labels, then the largest score.
 
     The probes of all prefixes come from one QR (docs/theory.md, 4.3), and their scores on new rows from one
@@ -169,7 +174,7 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any, *, per_row: bo
     owner = "linear_probe_accuracy"
     Z_fit = check_matrix(Z_fit, owner, "Z_fit")
     Z = check_matrix(Z, owner, "Z", width=Z_fit.shape[1])
-    y_fit, y = check_label_pair(y_fit, y, (len(Z_fit), len(Z)), owner, ("y_fit", "y"))
+    y_fit, labels = check_label_pair(y_fit, y, (len(Z_fit), len(Z)), owner, ("y_fit", "y"))
     classes, codes = np.unique(y_fit, return_inverse=True)
     shares = np.bincount(codes, minlength=len(classes)) / len(codes)
     eye = np.eye(len(classes))
@@ -179,7 +184,7 @@ def linear_probe_accuracy(Z_fit: Any, y_fit: Any, Z: Any, y: Any, *, per_row: bo
         scores = np.tile(shares, (rows.stop - rows.start, 1))
         for j, (q, c) in enumerate(zip(readout.coordinates(Z[rows]).T, readout.C, strict=True)):
             blas.dger(1.0, c, q, a=scores.T, overwrite_a=True)
-            hits[rows, j] = classes[scores.argmax(axis=1)] == y[rows]
+            hits[rows, j] = classes[scores.argmax(axis=1)] == labels[rows]
     return hits if per_row else hits.mean(axis=0)
 
 
@@ -268,7 +273,9 @@ def _pairs_up_to(A: np.ndarray) -> np.ndarray:
     return 2 * np.triu(G, 1) + np.diag(np.diagonal(G))
 
 
-def _check_decoded(X: Any, Z: Any, decoder: Any, owner: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _check_decoded(
+    X: ArrayLike, Z: ArrayLike, decoder: ArrayLike, owner: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X = check_matrix(X, owner, "X")
     Z = check_matrix(Z, owner, "Z")
     check_same_length(X, Z, "X", "Z", owner)
@@ -282,7 +289,11 @@ def _check_decoded(X: Any, Z: Any, decoder: Any, owner: str) -> tuple[np.ndarray
 
 
 def _check_readout(
-    Z: Any, Y: Any, owner: str, names: tuple[str, str], like: tuple[np.ndarray, np.ndarray] | None = None
+    Z: ArrayLike,
+    Y: ArrayLike | None,
+    owner: str,
+    names: tuple[str, str],
+    like: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     Z = check_matrix(Z, owner, names[0])
     Y = np.asarray(Y)

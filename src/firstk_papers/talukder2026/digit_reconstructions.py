@@ -97,6 +97,7 @@ def left_over(X: np.ndarray, mean: np.ndarray, Z: np.ndarray, decoder: np.ndarra
     """Return the share of the variation about `mean` that each prefix does not rebuild, (d,)."""
     from firstk.metrics import explained_variance
 
+    assert decoder is not None  # the objective is reconstruction
     return 1 - explained_variance(X - mean, Z, decoder)
 
 

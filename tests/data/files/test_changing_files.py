@@ -11,7 +11,7 @@ from firstk._base.input_file import Stamp
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.formats import FORMATS
-from firstk.estimator.transform_files import transform_file
+from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
 
 pytest.importorskip("pyarrow", reason="the formats of the extra 'tables' need pyarrow")
@@ -116,7 +116,7 @@ def test_an_input_that_goes_is_not_called_the_output(tmp_path, ending, monkeypat
     path = written(tmp_path / f"a{ending}", 1)
     encoder = PrefixEncoder(2).fit(np.random.default_rng(0).normal(size=(30, 4))).encoder_
     with pytest.raises(InvalidInputError, match=rf"a{ending}' was changed while it was read: it was removed"):
-        transform_file(encoder, path, tmp_path / "out.npy", progress=lambda rows: path.unlink(missing_ok=True))
+        transform_files(encoder, path, tmp_path / "out.npy", progress=lambda rows: path.unlink(missing_ok=True))
     assert not any(tmp_path.iterdir())
 
 

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from firstk.cli._inputs import open_labelled, read_rows
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
+from firstk.evaluation.inputs import open_labeled, read_rows
 from firstk.exceptions import InvalidInputError
 
 
@@ -27,7 +27,7 @@ def test_labels_stay_text_where_numbers_would_not_give_them_back(tmp_path, odd, 
     labels = [*MANY[:at], odd, *MANY[at + 1 :], "7"]
     path = table_of(tmp_path / "a.csv", labels)
     assert read_rows(path, label="label").y.tolist() == labels
-    batches = list(open_labelled(path, label="label").batches(50))
+    batches = list(open_labeled(path, label="label").batches(50))
     assert {y.dtype.kind for _, y in batches} == {"U"}
     assert np.concatenate([y for _, y in batches]).tolist() == labels
     assert open_column(path, "label").whole().tolist() == labels
@@ -39,7 +39,7 @@ def test_one_file_decides_for_all_shards(tmp_path):
     table_of(tmp_path / "s" / "0.csv", ["7", "8"])
     table_of(tmp_path / "s" / "1.csv", ["007", "8"])
     labels = ["7", "8", "007", "8"]
-    assert [y.tolist() for _, y in open_labelled(tmp_path / "s", label="label").batches(1)] == [[y] for y in labels]
+    assert [y.tolist() for _, y in open_labeled(tmp_path / "s", label="label").batches(1)] == [[y] for y in labels]
     column = open_column(tmp_path / "s", "label")
     assert [column.take(np.array([i])).tolist() for i in range(4)] == [[y] for y in labels]
 

@@ -55,7 +55,7 @@ def test_sections_that_cannot_be_drawn_are_refused(fields: dict, sentence: str):
         ({"facts": {"rows": None}}, r"Got \('rows', None\) instead"),
         ({"facts": ["rows"]}, "Got 'rows' instead"),
         ({"facts": {1: "rows"}}, "names str"),
-        ({"notes": "one sentence"}, "'notes' parameter of Page must be a sequence of sentences"),
+        ({"notes": "one sentence"}, "'notes' parameter of Page must be a sequence of str"),
         ({"notes": [1]}, "'notes' parameter of Page must be a str"),
     ],
 )

@@ -26,8 +26,8 @@ def table():
     return PrecisionTable(OFFERS, "<accuracy>", input_score=0.95, input_bytes=256)
 
 
-def test_svg_has_every_offer_where_it_belongs(table):
-    root = ET.fromstring(draw_tradeoff(table, table.offers[0]))
+def test_svg_has_every_point_where_it_belongs(table):
+    root = ET.fromstring(draw_tradeoff(table, table.points[0]))
     dots = {title.text.split(":")[0]: dot for dot in root.iter("circle") for title in dot.iter("title")}
     assert set(dots) == {f"k = {o.k}, {o.precision}" for o in OFFERS} | {"chosen"}
     across = {o: float(dots[f"k = {o.k}, {o.precision}"].get("cx")) for o in OFFERS}
@@ -46,7 +46,7 @@ def test_svg_says_the_front_in_words(table):
 
 
 def test_figure_has_a_line_for_each_precision_and_the_front(table):
-    ax = plot_tradeoff(table, table.offers[0])
+    ax = plot_tradeoff(table, table.points[0])
     lines = {line.get_label(): line.get_xydata().tolist() for line in ax.get_lines()}
     assert lines["int8"] == [[8, 0.79], [16, 0.85]]
     assert lines["front"] == [[8, 0.79], [16, 0.85], [64, 0.9]]
@@ -59,5 +59,5 @@ def test_figure_has_a_line_for_each_precision_and_the_front(table):
 def test_bad_input_is_a_sentence(draw, table):
     with pytest.raises(InvalidInputError, match="a PrecisionTable"):
         draw(OFFERS)
-    with pytest.raises(InvalidInputError, match="one of the table's offers"):
+    with pytest.raises(InvalidInputError, match="one of the table's points"):
         draw(table, OperatingPoint(1, "int8", 1, 0.1))

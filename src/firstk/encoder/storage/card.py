@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, shown_lengths
+from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths, supported_lengths
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
-KEEP = (0.95, 0.99, 0.999)
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
-# What has a meaning in Markdown or HTML, wherever it stands.
+# What has a meaning in Markdown or HTML, anywhere in a line.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
@@ -40,16 +40,14 @@ def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
     if found is None:
         return None
     curve = PrefixCurve.from_dict(found)
-    kept = sum(k <= d for k in curve.k)
-    parts = {name: found[name][:kept] for name in ("k", "score", "low", "high") if found.get(name) is not None}
-    return PrefixCurve.from_dict(found | parts) if kept else None
+    if curve.supported is None:  # one of an earlier version, or a user's own: the model says which lengths are
+        curve = replace(curve, supported=supported_lengths(config, d))
+    return curve.cut(d)
 
 
 def smallest_lengths(curve: PrefixCurve) -> dict[float, int]:
     """Return the smallest k for each share that is worth naming; none where a share means nothing."""
-    if curve.full <= 0:
-        return {}
-    return {keep: curve.smallest(keep) for keep in KEEP}
+    return {keep: k for keep, k in curve.smallest_lengths().items() if k is not None}
 
 
 _LOADING = """## Use
@@ -88,20 +86,19 @@ def _facts(config: Mapping[str, Any]) -> str:
     return "\n".join(["## What it is\n", "| | |", "|---|---|", *lines, ""])
 
 
-def _omega(omega: Any) -> str | None:
+def _omega(omega: str | Sequence[float] | None) -> str | None:
     return omega if omega is None or isinstance(omega, str) else f"{len(omega)} weights, in config.json"
 
 
 def _curve_section(curve: PrefixCurve) -> str:
     shown = shown_lengths(curve.k)
     rows = [f"| {k} | {score:.4f} |" for k, score in curve if k in shown]
-    after = [
-        f"The smallest k that keeps {keep:.4g} of the full score is {k}." for keep, k in smallest_lengths(curve).items()
-    ]
+    name = "the full score" if curve.full_k == curve.k[-1] else f"the score of {full_name(curve)}"
+    after = [f"The smallest k that keeps {keep:.4g} of {name} is {k}." for keep, k in smallest_lengths(curve).items()]
     if curve.input_score is not None:
         after.append(f"The raw vectors score {curve.input_score:.4f}.")
     if curve.n_evaluated is not None:
-        after.append(f"Judged on {curve.n_evaluated:,} rows, queries or pairs.")
+        after.append(f"Evaluated on {curve.n_evaluated:,} rows, queries or pairs.")
     head = ["## Quality against k\n", f"| k | {_escaped(curve.metric)} |", "|---:|---:|"]
     return "\n".join([*head, *rows, "", *after, ""])
 

@@ -1,4 +1,4 @@
-"""What is in a saved model: facts for programs, sentences and a table for people. Reading it checks the folder."""
+"""Contents of a saved model: facts for programs, text and a table for people. Reading it checks the folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, shown_lengths
+from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.storage.card import saved_curve, smallest_lengths
 from firstk.encoder.storage.folder import read_extra, read_manifest, read_model
@@ -77,9 +77,9 @@ class ModelInfo:
         }
 
     def __str__(self) -> str:
-        return "\n".join(map(_printable, [*self._sentences(), "", *self._table(), *self._curve_lines()]))
+        return "\n".join(map(_printable, [*self._summary(), "", *self._table(), *self._curve_lines()]))
 
-    def _sentences(self) -> list[str]:
+    def _summary(self) -> list[str]:
         c = self.config
         objective, ordering = c.get("objective", "unknown"), c.get("ordering", "unknown")
         source = f" (made by {c['source_model']})" if c.get("source_model") else ""
@@ -89,14 +89,14 @@ class ModelInfo:
             f"{c.get('library_version')}.",
             "Codes are brought to unit norm after the cut." if c["normalised"] else "Codes are not normalized.",
         ]
-        if self.smallest:
-            k = self.smallest[0.99]
-            lines.append(f"The first {k} coordinates keep 99 % of its full {self.curve.metric}.")  # type: ignore[union-attr]
-        else:
+        if self.curve is None:
             lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
-        return lines + self._integrity_sentences()
+        elif self.smallest:
+            whole = "its full" if self.curve.full_k == self.d else f"the first {self.curve.full_k} coordinates'"
+            lines.append(f"The first {self.smallest[0.99]} coordinates keep 99 % of {whole} {self.curve.metric}.")
+        return lines + self._integrity_lines()
 
-    def _integrity_sentences(self) -> list[str]:
+    def _integrity_lines(self) -> list[str]:
         broken = [f"{name} {found}" for name, found in self.integrity.items() if found in ("missing", "does not match")]
         if broken:
             lines = [f"The encoder itself is whole, but: {', '.join(broken)}. Copy or save the model again."]
@@ -136,12 +136,13 @@ class ModelInfo:
         shown = shown_lengths(self.curve.k)
         lines = ["", f"  {'k':>6}  {self.curve.metric:>20}  {'bytes a vector':>15}"]
         lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>15,}" for k, score in self.curve if k in shown]
-        lines += [f"  smallest k that keeps {keep:.4g} of the full score: {k}" for keep, k in self.smallest.items()]
+        name = "the full score" if self.curve.full_k == self.curve.k[-1] else f"the score of {full_name(self.curve)}"
+        lines += [f"  smallest k that keeps {keep:.4g} of {name}: {k}" for keep, k in self.smallest.items()]
         return lines
 
 
 def model_info(path: str | Path) -> ModelInfo:
-    """Read and check a saved model; a damaged or foreign folder gets a sentence."""
+    """Read and check a saved model; a damaged or foreign folder raises an error."""
     folder = Path(path)
     manifest = read_manifest(folder)
     if manifest.config.get("network") == "custom":  # its code is not here, so it cannot be built; its files can be read
@@ -173,7 +174,7 @@ def _with_settings(config: Mapping[str, Any], name: str, settings: str) -> str |
     return f"{config[name]} ({told})" if told else config.get(name)
 
 
-def _some(value: Any) -> str | None:
+def _some(value: object) -> str | None:
     """Return a value as text, cut where it is long."""
     if value is None:
         return None
@@ -186,5 +187,5 @@ def _printable(line: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in line)
 
 
-def _count(rows: Any) -> str:
+def _count(rows: object) -> str:
     return f"{rows:,}" if isinstance(rows, int) else "an unknown number of"

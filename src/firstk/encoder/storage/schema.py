@@ -15,6 +15,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "settings": (dict,),
     "ordering": (str,),
     "ordering_settings": (dict,),
+    "supported": (list,),
     "omega": (str, dict, _NONE),
     "solver": (str,),
     "metric": (str,),

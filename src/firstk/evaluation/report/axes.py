@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 from firstk.evaluation.records import AxisStatistics
 from firstk.evaluation.report.layout import Frame, Octaves, Values
@@ -20,7 +19,7 @@ from firstk.evaluation.report.tables import folded_table
 
 PANEL, GAP, TOP = 82.0, 40.0, 52.0  # Height of a panel, distance of two, and room above the first.
 PLOT = Frame(width=380, height=300, left=56, right=364, top=36, bottom=250, labelled=False)
-NAMED_POINTS = 6  # So many of the first coordinates have their number beside their point.
+NAMED_POINTS = 6  # So many of the first coordinates have their number next to their point.
 
 
 def axes_html(page: Page, number: int) -> str:
@@ -29,15 +28,15 @@ def axes_html(page: Page, number: int) -> str:
     charts = "\n".join(_panels(page, section, frame, number) for frame in frames_for(page))
     return (
         f"<figure>{charts}</figure>\n"
-        f'<p class="follows" data-section="{number}">{escape(_sentence(section.axes, page.start))}</p>\n'
+        f'<p class="follows" data-section="{number}">{escape(_text(section.axes, page.start))}</p>\n'
         f"{_scatter(section.axes, number, page.start)}\n{_table(section, page)}"
     )
 
 
-def axes_data(page: Page, number: int) -> Any:
-    """Return the sentence at each stop, which the script looks up."""
+def axes_data(page: Page, number: int) -> dict[str, object]:
+    """Return the text at each stop, which the script looks up."""
     axes = page.sections[number].axes
-    return {"sentences": [_sentence(axes, k) for k in page.stops]}
+    return {"sentences": [_text(axes, k) for k in page.stops]}
 
 
 def statistics_of(axes: AxisStatistics) -> list[tuple[str, tuple[float, ...]]]:
@@ -46,15 +45,15 @@ def statistics_of(axes: AxisStatistics) -> list[tuple[str, tuple[float, ...]]]:
     return shown + ([(axes.measure, axes.usefulness)] if axes.usefulness else [])
 
 
-def _sentence(axes: AxisStatistics, k: int) -> str:
+def _text(axes: AxisStatistics, k: int) -> str:
     total = sum(axes.variance)
     kept = share_text(sum(axes.variance[:k]) / total if total > 0 else None)
-    sentence = f"Coordinates 1 to {min(k, axes.d)} hold {kept} of the variance of the code."
+    text = f"Coordinates 1 to {min(k, axes.d)} hold {kept} of the variance of the code."
     if axes.usefulness and k <= axes.d:
         alone = score_text(axes.usefulness[k - 1])
         chance = "" if axes.chance is None else f" (knowing nothing: {score_text(axes.chance)})"
-        sentence += f" Coordinate {k} alone: {axes.measure} {alone}{chance}."
-    return sentence
+        text += f" Coordinate {k} alone: {axes.measure} {alone}{chance}."
+    return text
 
 
 def _panels(page: Page, section: AxesSection, frame: Frame, number: int) -> str:

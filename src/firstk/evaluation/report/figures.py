@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstk._base.checks import require
 from firstk.encoder.curve import PrefixCurve
@@ -11,10 +11,13 @@ from firstk.evaluation.report.layout import FEW_POINTS, Octaves, shortened, stac
 from firstk.evaluation.report.page import check_group, name_of
 from firstk.evaluation.report.palette import RAW_LOOK, RAW_NAME, Look, assign
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 FONT, LINE = 9.0, 12.5  # Points: size of a name, distance of two.
 
 
-def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] = (), ax: Any = None) -> Any:
+def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] = (), ax: Axes | None = None) -> Axes:
     """Draw curves of one metric against k, each with its name at its end.
 
     Parameters
@@ -52,7 +55,7 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
     return ax
 
 
-def _lines(ax: Any, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
+def _lines(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
     for curve, look in reversed(drawn):  # Ours last: they lie on top.
         mark = "o" if len(curve) <= FEW_POINTS else ""
         ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
@@ -68,7 +71,7 @@ def _style(look: Look) -> dict[str, Any]:
     return {"color": look.color, "linestyle": dash, "linewidth": 0.8 * look.width}
 
 
-def _axes(ax: Any, curves: Sequence[PrefixCurve]) -> None:
+def _axes(ax: Axes, curves: Sequence[PrefixCurve]) -> None:
     across = Octaves(min(c.k[0] for c in curves), max(c.k[-1] for c in curves))
     ax.set_xscale("log", base=2)
     ticks = across.ticks(room=0.09)
@@ -85,13 +88,13 @@ def _axes(ax: Any, curves: Sequence[PrefixCurve]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def _names(ax: Any, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
+def _names(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
     """Write names to the right of the axes, moved apart where they would overlap."""
     low, high = ax.get_ylim()
     ax.set_ylim(low, high)  # Names are placed for these limits; they must not move afterwards.
     curves = [curve for curve, _ in drawn]
     widest = max(curve.k[-1] for curve in curves)
-    depths = [(high - score) / (high - low) for score in (*(curve.full for curve in curves), *raw)]
+    depths = [(high - score) / (high - low) for score in (*(curve.score[-1] for curve in curves), *raw)]
     gap = LINE * ax.figure.dpi / 72 / ax.get_window_extent().height
     places = stacked(curves, depths, gap, 0.0, 1.0)
     lines = [(name_of(curve), look, curve.k[-1] == widest) for curve, look in drawn]

@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import bad_parameter
@@ -31,7 +31,7 @@ from firstk.evaluation.report.tables import cell_texts, full_table, table_at
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> Path:
-    """Write a report as one HTML file, whole or not at all.
+    """Write a report as one HTML file, by an atomic write.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ def _notes(page: Page) -> str:
     return f'<section class="notes"><h2>Notes</h2><ul>{items}</ul></section>'
 
 
-def _data(page: Page) -> dict[str, Any]:
-    """Collect what the script looks up: where each k stands, and what each section says there."""
+def _data(page: Page) -> dict[str, object]:
+    """Collect what the script looks up: the place of each k, and the texts of each section there."""
     across = Octaves(page.stops[0], page.stops[-1])
     return {
         "k": page.stops,
@@ -177,7 +177,7 @@ def _curves_html(page: Page, number: int) -> str:
     return f"<figure>{charts}</figure>\n{table_at(page, number, page.start)}\n{full_table(section, page)}"
 
 
-def _curves_data(page: Page, number: int) -> list[dict[str, Any]]:
+def _curves_data(page: Page, number: int) -> list[dict[str, object]]:
     section = page.sections[number]
     places = heights(chart_for(page, section, frames_for(page)[0]))
     return [
@@ -196,7 +196,7 @@ class _Kind(NamedTuple):
     """How a kind of section is written: its HTML, and what the script looks up for it."""
 
     html: Callable[[Page, int], str]
-    data: Callable[[Page, int], Any]
+    data: Callable[[Page, int], object]
 
 
 _KINDS: dict[type, _Kind] = {
@@ -208,7 +208,7 @@ _KINDS: dict[type, _Kind] = {
 }
 
 
-def _embedded(data: dict[str, Any]) -> str:
+def _embedded(data: dict[str, object]) -> str:
     """Return JSON that no label can break out of: inside a script element, only ``<`` could end it."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

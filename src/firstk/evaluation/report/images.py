@@ -9,7 +9,6 @@ import base64
 import struct
 import zlib
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ def images_html(page: Page, number: int) -> str:
     )
 
 
-def images_data(page: Page, number: int) -> Any:
+def images_data(page: Page, number: int) -> dict[str, object]:
     """Return what the script rebuilds images from, and the share kept of each at each stop."""
     images: ImageSamples = page.sections[number].images
     return {
@@ -51,7 +50,7 @@ def images_data(page: Page, number: int) -> Any:
     }
 
 
-def _matrix(packed: Packed) -> dict[str, Any]:
+def _matrix(packed: Packed) -> dict[str, object]:
     return {"shape": packed.shape, "scales": packed.scales, "data": packed.data}
 
 

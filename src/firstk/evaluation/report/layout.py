@@ -103,7 +103,7 @@ class Values:
 
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
-    """Cut a name to what fits beside a chart; tables have it whole."""
+    """Cut a name to what fits next to a chart; tables have all of it."""
     return name if len(name) <= longest else name[: max(1, longest - 1)].rstrip() + "…"
 
 
@@ -148,7 +148,7 @@ def _mean_height(curve: PrefixCurve) -> float:
 
 
 def stacked(curves: Sequence[PrefixCurve], ends: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Place names beside the ends of curves, which may be followed by ends of other lines; downwards.
+    """Place names next to the ends of curves, which may be followed by ends of other lines; downwards.
 
     Curves often end in nearly the same point. Names whose ends are closer than a line of text are stacked by the
     mean height of the whole curve, highest first, because there the order can be seen.

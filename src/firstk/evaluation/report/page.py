@@ -95,7 +95,7 @@ class Page:
     facts : mapping or sequence of (name, value)
         Shown in this order: rows, columns, objective, where the encoder is saved, library version.
     notes : sequence of str
-        Sentences for the end of the page.
+        Notes for the end of the page.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Page:
         set_field(self, "summary", text_of(self.summary, "summary", "Page"))
         set_field(self, "sections", _sections(self.sections))
         set_field(self, "facts", _facts(self.facts))
-        notes = _items(self.notes, "notes", "Page", "a sequence of sentences")
+        notes = _items(self.notes, "notes", "Page", "a sequence of str")
         set_field(self, "notes", tuple(text_of(note, "notes", "Page") for note in notes))
         check_choice(self.relative_to, ("full", "input"), "relative_to", "Page")
         if self.keep is not None:
@@ -170,7 +170,7 @@ def name_of(curve: PrefixCurve) -> str:
     return curve.label or curve.metric
 
 
-def check_group(curves: Any, baselines: Any, owner: str) -> tuple[tuple[PrefixCurve, ...], ...]:
+def check_group(curves: object, baselines: object, owner: str) -> tuple[tuple[PrefixCurve, ...], ...]:
     """Return curves that can share one chart: one metric, one direction, no name twice."""
     ours = _curves(curves, "curves", owner)
     others = _curves(baselines, "baselines", owner)
@@ -193,13 +193,13 @@ def check_group(curves: Any, baselines: Any, owner: str) -> tuple[tuple[PrefixCu
     return ours, others
 
 
-def _items(values: Any, name: str, owner: str, allowed: str) -> list[Any]:
+def _items(values: object, name: str, owner: str, allowed: str) -> list[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise bad_parameter(name, owner, allowed, values)
     return list(values)
 
 
-def _curves(values: Any, name: str, owner: str) -> tuple[PrefixCurve, ...]:
+def _curves(values: object, name: str, owner: str) -> tuple[PrefixCurve, ...]:
     # A single curve is iterable too, over its points; wrapping it in a list is what was meant.
     if isinstance(values, PrefixCurve):
         raise InvalidInputError(f"The '{name}' of {owner} are a sequence of PrefixCurve. Got one; write [curve].")
@@ -219,7 +219,7 @@ def _curves(values: Any, name: str, owner: str) -> tuple[PrefixCurve, ...]:
     return tuple(curves)
 
 
-def _sections(values: Any) -> tuple[Any, ...]:
+def _sections(values: object) -> tuple[Any, ...]:
     sections = _items(values, "sections", "Page", "a sequence of Section")
     known = all(isinstance(section, (Section, *KINDS)) for section in sections)
     if not sections or not isinstance(sections[0], Section) or not known:
@@ -227,7 +227,7 @@ def _sections(values: Any) -> tuple[Any, ...]:
     return tuple(sections)
 
 
-def _facts(values: Any) -> tuple[tuple[str, Value], ...]:
+def _facts(values: object) -> tuple[tuple[str, Value], ...]:
     allowed = "a mapping or a sequence of (name, value), names str and values str, int or float"
     pairs = _items(values.items() if isinstance(values, Mapping) else values, "facts", "Page", allowed)
     for pair in pairs:

@@ -16,7 +16,7 @@ OURS = (
     ("#84309b", "#dcaaf5"),  # purple
     ("#b01f54", "#ff9ebd"),  # rose
 )
-# Greys with a tint: quiet beside ours, and still not one like the other.
+# Greys with a tint: quiet next to ours, and still not one like the other.
 BASELINES = (
     ("#55616f", "#a9b4c2"),  # slate
     ("#7d5a3f", "#d2b091"),  # brown

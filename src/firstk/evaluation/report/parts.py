@@ -6,7 +6,6 @@ How each is drawn is decided in the module of its name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from firstk._base.checks import bad_parameter, is_int
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
@@ -39,7 +38,7 @@ class ImagesSection:
 
 @dataclass(frozen=True)
 class PrecisionSection:
-    """What a stored code is worth for each k and precision; `chosen` is one of the table's offers, or None."""
+    """What a stored code is worth for each k and precision; `chosen` is one of the table's points, or None."""
 
     heading: str
     text: str
@@ -83,21 +82,21 @@ class StorageSection:
 KINDS = (AxesSection, ImagesSection, PrecisionSection, StorageSection)
 
 
-def set_field(record: Any, name: str, value: Any) -> None:
+def set_field(record: object, name: str, value: object) -> None:
     """Set a field of a frozen record, while it is made."""
     object.__setattr__(record, name, value)
 
 
-def text_of(value: Any, name: str, owner: str, *, empty: bool = True) -> str:
+def text_of(value: object, name: str, owner: str, *, empty: bool = True) -> str:
     """Return `value` if it is text."""
     if not isinstance(value, str) or not (empty or value.strip()):
         raise bad_parameter(name, owner, "a str" if empty else "a str that is not empty", value)
     return value
 
 
-def _check(section: Any, name: str | None = None, kind: type = object) -> None:
+def _check(section: object, name: str | None = None, kind: type = object) -> None:
     owner = type(section).__name__
-    text_of(section.heading, "heading", owner, empty=False)
-    text_of(section.text, "text", owner)
+    text_of(getattr(section, "heading", None), "heading", owner, empty=False)
+    text_of(getattr(section, "text", None), "text", owner)
     if name is not None and not isinstance(getattr(section, name), kind):
         raise bad_parameter(name, owner, f"a {kind.__name__}", getattr(section, name))

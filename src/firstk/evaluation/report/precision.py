@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.report.page import Page
@@ -25,7 +24,7 @@ def precision_html(page: Page, number: int) -> str:
     )
 
 
-def precision_data(page: Page, number: int) -> Any:
+def precision_data(page: Page, number: int) -> dict[str, object]:
     """Return the row of the table at each stop."""
     table = page.sections[number].table
     return {"rows": [row_at(table, k) for k in page.stops]}
@@ -33,7 +32,7 @@ def precision_data(page: Page, number: int) -> Any:
 
 def row_at(table: PrecisionTable, k: int) -> int:
     """Return the longest prefix length of a table that fits into k; the shortest where none does."""
-    lengths = sorted({offer.k for offer in table.offers})
+    lengths = sorted({point.k for point in table.points})
     return max((own for own in lengths if own <= k), default=lengths[0])
 
 
@@ -46,10 +45,10 @@ def _legend(table: PrecisionTable) -> str:
 
 
 def _table(table: PrecisionTable, current: int, number: int) -> str:
-    offers = {(offer.k, offer.precision): offer for offer in table.offers}
+    points = {(point.k, point.precision): point for point in table.points}
     rows = []
-    for k in sorted({offer.k for offer in table.offers}):
-        cells = "".join(_cell(offers.get((k, name)), table.pareto_front) for name in table.precisions)
+    for k in sorted({point.k for point in table.points}):
+        cells = "".join(_cell(points.get((k, name)), table.pareto_front) for name in table.precisions)
         now = ' class="now"' if k == current else ""
         rows.append(f'<tr data-offer="{k}"{now}><th scope="row">{k}</th>{cells}</tr>')
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.precisions)
@@ -61,8 +60,8 @@ def _table(table: PrecisionTable, current: int, number: int) -> str:
     )
 
 
-def _cell(offer: OperatingPoint | None, front: tuple[OperatingPoint, ...]) -> str:
-    if offer is None:
+def _cell(point: OperatingPoint | None, front: tuple[OperatingPoint, ...]) -> str:
+    if point is None:
         return f"<td>{NOTHING}</td>"
-    star = '<span class="star">*</span>' if offer in front else '<span class="star"></span>'
-    return f"<td>{score_text(offer.score)} <small>{offer.bytes:,} B</small>{star}</td>"
+    star = '<span class="star">*</span>' if point in front else '<span class="star"></span>'
+    return f"<td>{score_text(point.score)} <small>{point.bytes:,} B</small>{star}</td>"

@@ -16,7 +16,7 @@ FORMATS = (".svg", ".png", ".pdf")
 
 
 def check_figure(path: Path) -> None:
-    """Refuse a figure that cannot be written, before long work is done for it."""
+    """Raise for a figure that cannot be written, before long work is done for it."""
     if path.suffix.lower() not in FORMATS:
         raise InvalidInputError(f"A figure ends in {', '.join(FORMATS)}. Got '{path}'.")
     require("matplotlib.figure", "report", "A figure")
@@ -25,7 +25,7 @@ def check_figure(path: Path) -> None:
 
 
 def plot_spectrum(spectrum: PrefixCurve, alignment: Sequence[PrefixCurve] = ()) -> Any:
-    """Draw the share of variance against k and, beside it, alignment(k) in the forms given.
+    """Draw the share of variance against k and, next to it, alignment(k) in the forms given.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def plot_spectrum(spectrum: PrefixCurve, alignment: Sequence[PrefixCurve] = ()) 
 
 
 def write_figure(path: Path, spectrum: PrefixCurve | None, alignment: Sequence[PrefixCurve] = ()) -> Path:
-    """Write the figure whole or not at all; its ending is its format."""
+    """Write the figure by an atomic write; its ending is its format."""
     check_figure(path)
     if spectrum is None:
         raise InvalidInputError("There is no spectrum to draw: the vectors do not vary.")

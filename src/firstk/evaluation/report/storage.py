@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from firstk.evaluation.report.page import Page
 from firstk.evaluation.report.parts import StorageSection
 from firstk.evaluation.report.reading import share_text
@@ -50,6 +48,6 @@ def storage_html(page: Page, number: int) -> str:
     )
 
 
-def storage_data(page: Page, number: int) -> Any:
+def storage_data(page: Page, number: int) -> dict[str, object]:
     """Return the cells at each stop."""
     return {"cells": [cells_at(page.sections[number], k) for k in page.stops]}

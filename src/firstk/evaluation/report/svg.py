@@ -20,7 +20,7 @@ WIDE = Frame(width=760, height=392, left=52, right=740, top=52, bottom=342, labe
 NARROW = Frame(width=380, height=312, left=44, right=362, top=52, bottom=264, labelled=False)
 
 LETTER, LINE = 6.6, 18.0  # Width of an average letter and distance of two lines, at 13 pixels.
-LEADER, SWATCH, PAD = 16.0, 24.0, 6.0  # What stands between the plot and a name.
+LEADER, SWATCH, PAD = 16.0, 24.0, 6.0  # Space between the plot and a name.
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def describe(section: Section) -> str:
     """Say in words what the chart shows, for those who do not see it."""
     parts = []
     for curve in section.everything:
-        first, last = (score_text(score, size_of(curve)) for score in (curve.score[0], curve.full))
+        first, last = (score_text(score, size_of(curve)) for score in (curve.score[0], curve.score[-1]))
         parts.append(f"{name_of(curve)} from {first} at k = {curve.k[0]} to {last} at k = {curve.k[-1]}")
     parts += [f"{RAW_NAME} {score_text(score)}" for score in section.input_scores]
     return f"{section.metric} against the number of coordinates kept. {'; '.join(parts)}."
@@ -176,9 +176,9 @@ def _visible(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 def _names(chart: Chart) -> str:
-    """Write the names of curves beside their ends, moved apart where they would overlap."""
+    """Write the names of curves next to their ends, moved apart where they would overlap."""
     frame, curves, raw = chart.frame, chart.section.everything, chart.section.input_scores
-    ends = [frame.y(chart.up.share(score)) for score in (*(curve.full for curve in curves), *raw)]
+    ends = [frame.y(chart.up.share(score)) for score in (*(curve.score[-1] for curve in curves), *raw)]
     places = stacked(curves, ends, LINE, frame.top, frame.bottom)
     lines = [(name_of(curve), look, curve.k[-1] == chart.across.high) for curve, look in chart.drawn]
     lines += [(RAW_NAME, RAW_LOOK, True)] * len(raw)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from firstk._base.checks import bad_parameter, require
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
@@ -15,12 +15,15 @@ from firstk.evaluation.report.layout import Frame, Octaves, Values, shortened
 from firstk.evaluation.report.palette import RAW, RAW_NAME, Look, assign
 from firstk.evaluation.report.reading import score_text
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 FRAME = Frame(width=760, height=392, left=52, right=620, top=52, bottom=342, labelled=True)
 SMALL = Frame(width=380, height=312, left=44, right=362, top=52, bottom=264, labelled=False)
 LEGEND_LINE = 20.0
 
 
-def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, ax: Any = None) -> Any:
+def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, ax: Axes | None = None) -> Axes:
     """Draw score against bytes per vector, a line for each precision, the front in black.
 
     Parameters
@@ -41,8 +44,8 @@ def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, a
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
     for name, look in looks_of_precisions(table).items():
-        offers = [offer for offer in table if offer.precision == name]
-        bytes_, scores = [o.bytes for o in offers], [o.score for o in offers]
+        points = [point for point in table if point.precision == name]
+        bytes_, scores = [o.bytes for o in points], [o.score for o in points]
         ax.plot(bytes_, scores, color=look.color, marker="o", markersize=3, linewidth=1.2, label=name)
     front = table.pareto_front
     ax.step(
@@ -93,11 +96,11 @@ def describe(table: PrecisionTable) -> str:
     return f"No other is better for as few bytes: {front}.{raw}"
 
 
-def _check(table: Any, chosen: Any, owner: str) -> None:
+def _check(table: object, chosen: object, owner: str) -> None:
     if not isinstance(table, PrecisionTable):
         raise bad_parameter("table", owner, "a PrecisionTable", table)
-    if chosen is not None and chosen not in table.offers:
-        raise bad_parameter("chosen", owner, "one of the table's offers, or None", chosen)
+    if chosen is not None and chosen not in table.points:
+        raise bad_parameter("chosen", owner, "one of the table's points, or None", chosen)
 
 
 def looks_of_precisions(table: PrecisionTable) -> dict[str, Look]:
@@ -106,13 +109,13 @@ def looks_of_precisions(table: PrecisionTable) -> dict[str, Look]:
 
 
 def _bytes_axis(table: PrecisionTable) -> Octaves:
-    costs = [offer.bytes for offer in table]
+    costs = [point.bytes for point in table]
     return Octaves(min(costs), max(costs))
 
 
 def _score_axis(table: PrecisionTable) -> Values:
     raw = [] if table.input_score is None else [table.input_score]
-    return Values.covering([*(offer.score for offer in table), *raw])
+    return Values.covering([*(point.score for point in table), *raw])
 
 
 @dataclass(frozen=True)
@@ -124,8 +127,8 @@ class _Picture:
     across: Octaves
     up: Values
 
-    def point(self, offer: OperatingPoint) -> tuple[float, float]:
-        return self.frame.x(self.across.share(offer.bytes)), self.frame.y(self.up.share(offer.score))
+    def point(self, one: OperatingPoint) -> tuple[float, float]:
+        return self.frame.x(self.across.share(one.bytes)), self.frame.y(self.up.share(one.score))
 
 
 def _axes(picture: _Picture) -> str:
@@ -154,13 +157,13 @@ def _axes(picture: _Picture) -> str:
 
 
 def _line(picture: _Picture, name: str, look: Look) -> str:
-    offers = [offer for offer in picture.table if offer.precision == name]
-    points = [picture.point(offer) for offer in offers]
+    stored = [point for point in picture.table if point.precision == name]
+    points = [picture.point(one) for one in stored]
     steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(
         f'<circle data-offer="{o.k}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>k = {o.k}, {o.precision}: '
         f"{score_text(o.score)} in {o.bytes} bytes</title></circle>"
-        for (x, y), o in zip(points, offers, strict=True)
+        for (x, y), o in zip(points, stored, strict=True)
     )
     dash = f' stroke-dasharray="{" ".join(f"{part:g}" for part in look.dash)}"' if look.dash else ""
     return (
@@ -171,7 +174,7 @@ def _line(picture: _Picture, name: str, look: Look) -> str:
 
 def _front(picture: _Picture) -> str:
     """Draw steps: until more bytes are spent, the score stays."""
-    points = [picture.point(offer) for offer in picture.table.pareto_front]
+    points = [picture.point(one) for one in picture.table.pareto_front]
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
     return f'<path class="front" d="{path}" fill="none" stroke-width="1" style="stroke:currentColor"/>'
 

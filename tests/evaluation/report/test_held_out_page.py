@@ -15,12 +15,12 @@ from evaluation.report.test_html import Outline
 from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.estimator.fit_files import draw, fit_stream
-from firstk.evaluation.held_out import Source, study
+from firstk.evaluation.held_out import Provenance, evaluate_fit
 from firstk.evaluation.report import render_page
+from firstk.evaluation.report.held_out_page import METRICS, page_of
 from firstk.evaluation.report.images import png
 from firstk.evaluation.report.parts import StorageSection
 from firstk.evaluation.report.storage import bytes_text
-from firstk.evaluation.report.study_page import METRICS, page_of
 from firstk.exceptions import InvalidInputError
 
 
@@ -28,7 +28,9 @@ from firstk.exceptions import InvalidInputError
 def found():
     digits = load_digits()
     done = fit_stream(PrefixEncoder(16, objective="fisher"), [{"X": digits.X, "y": digits.y}], draw(1797, 0.2))
-    return study(done, Source({"file": "digits.npz", "objective": "fisher"}, 1797, 4, "Judged on 359 rows.", (8, 8)))
+    return evaluate_fit(
+        done, Provenance({"file": "digits.npz", "objective": "fisher"}, 1797, 4, "Evaluated on 359 rows.", (8, 8))
+    )
 
 
 def data_of(text: str) -> dict:
@@ -87,8 +89,8 @@ def test_bytes_as_text(count, text):
 
 
 @pytest.mark.parametrize("k", [0, 17, 99])
-def test_a_k_that_was_not_judged_is_a_sentence(found, k):
-    with pytest.raises(InvalidInputError, match="a prefix length of this study"):
+def test_a_k_that_was_not_evaluated_raises(found, k):
+    with pytest.raises(InvalidInputError, match="a prefix length of this evaluation"):
         page_of(found, k=k)
 
 

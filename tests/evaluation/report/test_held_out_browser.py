@@ -12,11 +12,11 @@ from evaluation.report.test_browser import View, keys  # noqa: F401
 from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.estimator.fit_files import draw, fit_stream
-from firstk.evaluation.held_out import Source, study
+from firstk.evaluation.held_out import Provenance, evaluate_fit
 from firstk.evaluation.report import Page, write_page
+from firstk.evaluation.report.held_out_page import page_of
 from firstk.evaluation.report.images import kept_shares
 from firstk.evaluation.report.storage import cells_at
-from firstk.evaluation.report.study_page import page_of
 
 PIXELS = """const image = document.querySelectorAll('.images .rebuilt')[arguments[0]];
 const canvas = document.createElement('canvas');
@@ -29,7 +29,7 @@ return [...pen.getImageData(0, 0, canvas.width, canvas.height).data].filter((_, 
 def found():
     digits = load_digits()
     done = fit_stream(PrefixEncoder(16, objective="fisher"), [{"X": digits.X, "y": digits.y}], draw(1797, 0.2))
-    return study(done, Source({"file": "digits.npz"}, 1797, 4, "Judged on 359 rows.", (8, 8)))
+    return evaluate_fit(done, Provenance({"file": "digits.npz"}, 1797, 4, "Evaluated on 359 rows.", (8, 8)))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""From a study to a page: what was fitted, how it compares, what it saves, and what each coordinate is like."""
+"""The page of a held-out report: what was fitted, how it compares, what it saves, and each coordinate by itself."""
 
 from __future__ import annotations
 
@@ -61,51 +61,49 @@ AXES_TEXT = (
     "Each coordinate by itself, on the held-out rows. Where mean |z| falls as usefulness falls, the size of a "
     "coordinate tells how much it is worth."
 )
-PRECISION_TEXT = (
-    "A stored code can be cut and rounded. Rows are rounded as they would be stored; what asks for them is not."
-)
+PRECISION_TEXT = "A stored code can be cut and rounded. Stored vectors are rounded; queries stay float32."
 IMAGES_TEXT = (
     "Held-out images above; below, what the best linear decoder rebuilds from their first k coordinates, and the share "
     "of the squared distance from the mean image that is rebuilt."
 )
 
 
-def page_of(study: HeldOutReport, *, rows: int | None = None, k: int | None = None, keep: float = 0.99) -> Page:
-    """Return the page of a study.
+def page_of(report: HeldOutReport, *, rows: int | None = None, k: int | None = None, keep: float = 0.99) -> Page:
+    """Return the page of a held-out report.
 
     Parameters
     ----------
-    study : HeldOutReport
+    report : HeldOutReport
     rows : int, optional
         How many vectors are to be stored; as many as the file held, if not given.
     k : int, optional
         The prefix length to recommend; the smallest that keeps `keep` of the full-width score, if not given.
     keep : float in (0, 1]
     """
-    chosen, promise = _chosen(study.lead.ours, k, keep)
+    chosen, promise = _chosen(report.lead.ours, k, keep)
     stored = StorageSection(
         "What is saved?",
         "Bytes of the vectors as they are, and of their first k coordinates, stored in the same precision.",
-        study.rows if rows is None else rows,
-        study.columns,
-        study.itemsize,
+        report.rows if rows is None else rows,
+        report.columns,
+        report.itemsize,
     )
-    sections = [_section(comparison) for comparison in study.comparisons]
+    sections = [_section(comparison) for comparison in report.comparisons]
     extras: list[object] = [stored]
-    if study.precisions is not None:
-        extras.append(_precision_section(study.precisions, promise))
-    if study.axes is not None:
-        extras.append(AxesSection("What is each coordinate worth?", AXES_TEXT, study.axes))
-    if study.images is not None:
-        extras.append(ImagesSection("What do k coordinates see?", IMAGES_TEXT, study.images))
+    if report.precisions is not None:
+        extras.append(_precision_section(report.precisions, promise))
+    if report.axes is not None:
+        extras.append(AxesSection("What is each coordinate worth?", AXES_TEXT, report.axes))
+    if report.images is not None:
+        extras.append(ImagesSection("What do k coordinates see?", IMAGES_TEXT, report.images))
     return Page(
-        title=f"{study.facts.get('file', 'Vectors')}, cut anywhere",
+        title=f"{report.facts.get('file', 'Vectors')}, cut anywhere",
         summary=_summary(sections[0], chosen, stored),
         sections=(*sections, *extras),
         chosen_k=chosen,
         keep=promise,
-        facts=tuple(study.facts.items()),
-        notes=(study.held_out, *_band_note(sections[0]), *_choice_note(chosen, promise), *study.notes),
+        facts=tuple(report.facts.items()),
+        notes=(report.held_out, *_band_note(sections[0]), *_choice_note(chosen, promise), *report.notes),
     )
 
 
@@ -134,7 +132,7 @@ def _chosen(curve: PrefixCurve, k: int | None, keep: float) -> tuple[int | None,
     if k is not None:
         if k not in curve.k:
             near = min(curve.k, key=lambda own: abs(own - k))
-            allowed = f"a prefix length of this study, up to {curve.k[-1]}; the nearest is {near}"
+            allowed = f"a prefix length of this evaluation, up to {curve.k[-1]}; the nearest is {near}"
             raise bad_parameter("k", "report", allowed, k)
         return k, None
     try:
@@ -148,16 +146,16 @@ def _chosen(curve: PrefixCurve, k: int | None, keep: float) -> tuple[int | None,
 def _summary(lead: Section, k: int | None, stored: StorageSection) -> str:
     ours = lead.curves[0]
     if k is None:
-        return f"The score of the full width is not positive ({ours.full:.4g}), so that no k can be said to keep it."
+        return f"The score of the full code is not positive ({ours.full:.4g}), so that no k can be said to keep it."
     size = size_of(ours)
     text = (
         f"The first {k} of {ours.k[-1]} coordinates reach {ours.metric} {score_text(ours.at(k), size)} on held-out "
-        f"data; all {ours.k[-1]} reach {score_text(ours.full, size)}"
+        f"data; {'all' if ours.full_k == ours.k[-1] else 'the first'} {ours.full_k} reach {score_text(ours.full, size)}"
     )
     if ours.input_score is not None:
         text += f", the {stored.columns} raw columns {score_text(ours.input_score)}"
-    beside = [f"{name_of(curve)} {score_text(curve.at(k), size)}" for curve in lead.baselines if k in curve.k]
-    text += f". At the same length: {', '.join(beside)}." if beside else "."
+    others = [f"{name_of(curve)} {score_text(curve.at(k), size)}" for curve in lead.baselines if k in curve.k]
+    text += f". At the same length: {', '.join(others)}." if others else "."
     before, after = bytes_text(stored.bytes_at()), bytes_text(stored.bytes_at(k))
     return f"{text} {stored.rows:,} vectors take {after} instead of {before}."
 
@@ -172,6 +170,6 @@ def _choice_note(k: int | None, keep: float | None) -> tuple[str, ...]:
     if k is None or keep is None:
         return ()
     return (
-        f"k = {k} was read off the same held-out rows as the scores, which flatters it a little; judge it on rows of "
-        "your own with 'firstk curve'.",
+        f"k = {k} was read off the same held-out rows as the scores, which flatters it a little; evaluate it on rows "
+        "of your own with 'firstk curve'.",
     )

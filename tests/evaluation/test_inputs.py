@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from firstk.cli._inputs import read_pairs, read_rows
 from firstk.data.files import write_vectors
+from firstk.evaluation.inputs import read_pairs, read_rows
 from firstk.exceptions import InvalidInputError
 
 N = 12
@@ -28,7 +28,7 @@ def test_labels_from_a_column(place):
     rows = read_rows("a.npz", vectors="e", label="label")
     np.testing.assert_array_equal(rows.y, LABELS)
     np.testing.assert_array_equal(rows.X, X)
-    assert (rows.label, rows.dropped) == ("label", 0)
+    assert len(rows.X) == rows.table.rows
 
 
 def test_several_targets(place):
@@ -57,7 +57,7 @@ def test_labels_from_a_second_file(place, file):
     rows = read_rows("bad.csv", labels=file, nan="drop")
     np.testing.assert_array_equal(rows.y, LABELS[kept])  # dropped rows take their labels with them
     np.testing.assert_array_equal(rows.rows, kept)
-    assert rows.dropped == 2
+    assert rows.table.rows - len(rows.X) == 2
 
 
 def test_float16_is_widened(place):
@@ -88,26 +88,26 @@ def test_pairs_of_row_numbers(place):
     (place / "p.csv").write_text("l,r,s\n0,3,0.5\n11,2,1.0\n7,1,0.25\n")
     for spec in ("p.csv", "p.csv:l,r,s"):
         pairs = read_pairs("a.npz", spec, vectors="e")
-        np.testing.assert_array_equal(pairs.left, X[[0, 11, 7]])
-        np.testing.assert_array_equal(pairs.right, X[[3, 2, 1]])
-        np.testing.assert_array_equal(pairs.scores, [0.5, 1.0, 0.25])
-    assert read_pairs("a.npz", "p.csv:r,l", vectors="e").scores is None
+        np.testing.assert_array_equal(pairs["left"], X[[0, 11, 7]])
+        np.testing.assert_array_equal(pairs["right"], X[[3, 2, 1]])
+        np.testing.assert_array_equal(pairs["scores"], [0.5, 1.0, 0.25])
+    assert "scores" not in read_pairs("a.npz", "p.csv:r,l", vectors="e")
     dropped = read_pairs("bad.csv", "p.csv", nan="drop")  # rows 2 and 7 are gone, and their pairs with them
-    np.testing.assert_allclose(dropped.left, X[[0]])
-    np.testing.assert_array_equal(dropped.scores, [0.5])
+    np.testing.assert_allclose(dropped["left"], X[[0]])
+    np.testing.assert_array_equal(dropped["scores"], [0.5])
 
 
 def test_pairs_of_vectors(place):
     pairs = read_pairs("a.npz", "e,other,t2")
-    np.testing.assert_array_equal(pairs.left, X)
-    np.testing.assert_array_equal(pairs.right, X[:, ::-1])
-    np.testing.assert_array_equal(pairs.scores, np.linspace(0, 1, N))
+    np.testing.assert_array_equal(pairs["left"], X)
+    np.testing.assert_array_equal(pairs["right"], X[:, ::-1])
+    np.testing.assert_array_equal(pairs["scores"], np.linspace(0, 1, N))
     bad = X.copy()
     bad[5, 0] = np.nan
     write_vectors("v.npz", X, {"right": bad, "s": np.arange(N)}, name="left")
     pairs = read_pairs("a.npz", "v.npz:left,right,s", vectors="e", nan="drop")
-    np.testing.assert_array_equal(pairs.scores, np.setdiff1d(np.arange(N), [5]))
-    np.testing.assert_array_equal(pairs.left, np.delete(X, 5, axis=0))
+    np.testing.assert_array_equal(pairs["scores"], np.setdiff1d(np.arange(N), [5]))
+    np.testing.assert_array_equal(pairs["left"], np.delete(X, 5, axis=0))
 
 
 BAD_PAIRS = [

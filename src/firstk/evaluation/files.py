@@ -1,0 +1,448 @@
+"""Evaluation of a saved encoder on files: rows, pairs, or queries with judged documents.
+
+One call reads what a metric needs, scores every prefix next to the baselines, and chooses a prefix length; ``firstk
+curve`` is its command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from firstk._base.checks import check_prefix
+from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.fit_files import draw
+from firstk.evaluation.baselines import BASELINES, baselines_of
+from firstk.evaluation.held_out import OWN_METRICS, Progress, compare
+from firstk.evaluation.inputs import File, Rows, Stream, VectorSource, open_stream, read_columns, read_rows
+from firstk.evaluation.operating_points import Limits, OperatingPoint, PrecisionTable, choose_point
+from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
+from firstk.evaluation.precision_cost import default_lengths, ladder, precision_table
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import METRICS, EvaluationData, check_metric, pair_metric
+
+# Metrics whose readout or neighbors need rows of their own: without a reference, the file is split.
+SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
+# Metrics that look at no other rows but to fit baselines on.
+ALONE = (*OWN_METRICS, "explained_variance")
+
+# Rows to evaluate, rows to look among, a text about them, and notes.
+_Parts = tuple[dict[str, np.ndarray], dict[str, np.ndarray], str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class CurveRequest:
+    """Files to evaluate on.
+
+    Attributes
+    ----------
+    place : VectorSource
+        Rows, pairs or queries.
+    reference, reference_labels : str, optional
+        Rows to look among, and to fit readouts and baselines on; and FILE[:COLUMN] of their labels.
+    relevance : str, optional
+        FILE[:QUERY,DOCUMENT[,GRADE]]: judgements, for nDCG@10.
+    documents : str, optional
+        The documents of the judgements; those of `place` if not given.
+    ids : str, optional
+        Column by which judgements name queries and documents; row numbers if not given.
+    most : int
+        Rows of each file that are used at most, drawn at random.
+    """
+
+    place: VectorSource
+    reference: str | None = None
+    reference_labels: str | None = None
+    relevance: str | None = None
+    documents: str | None = None
+    ids: str | None = None
+    most: int = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationInput:
+    """Data to evaluate on, and what to say about them.
+
+    Attributes
+    ----------
+    data : EvaluationData
+    metric : str
+    said : str
+        Which rows are evaluated, against which.
+    training : ndarray or None
+        Rows on which baselines may be fitted.
+    itemsize : int
+        Bytes of a number in the file.
+    store : path or None
+        The file whose vectors would be stored, where there is one.
+    notes : tuple of str
+        What makes these scores look better than they are, and options that were of no use.
+    """
+
+    data: EvaluationData
+    metric: str
+    said: str
+    training: np.ndarray | None
+    itemsize: int
+    store: File | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CurveResult:
+    """Scores of every prefix, and the choice among them.
+
+    Attributes
+    ----------
+    curve : PrefixCurve
+    baselines : tuple of PrefixCurve
+    table : PrecisionTable or None
+        Scores in other precisions, and times, where they were asked for.
+    chosen : OperatingPoint or None
+    given : EvaluationInput
+        What was evaluated.
+    notes : tuple of str
+    refusal : InvalidInputError or None
+        Why nothing could be chosen, where a choice was asked for.
+    """
+
+    curve: PrefixCurve
+    baselines: tuple[PrefixCurve, ...]
+    table: PrecisionTable | None
+    chosen: OperatingPoint | None
+    given: EvaluationInput
+    notes: tuple[str, ...]
+    refusal: InvalidInputError | None = None
+
+
+def evaluate_files(
+    encoder: FittedEncoder,
+    request: CurveRequest,
+    metric: str = "auto",
+    limits: Limits | None = None,
+    *,
+    confidence: float | None = 0.95,
+    baselines: bool = True,
+    rows: int | None = None,
+    progress: Progress = lambda what: None,
+) -> CurveResult:
+    """Score every prefix of an encoder on files, next to the baselines, and choose an operating point.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    request : CurveRequest
+    metric : str
+        A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
+    limits : Limits, optional
+        What to choose by; nothing is chosen without.
+    confidence : float in (0, 1), optional
+        Of bootstrap intervals over the rows.
+    baselines : bool
+        Score baselines as well: those that are fitted only where there are rows to fit them on.
+    rows : int, optional
+        How many rows the store will hold, for the time of a search.
+    progress : callable (str) -> None
+        Told what is evaluated next.
+    """
+    limits = limits or Limits()
+    check_prefix(limits.k, encoder.d, "firstk curve")
+    given = read_evaluation(encoder, request, metric)
+    name = check_metric(given.metric, given.data)
+    given = replace(given, data=METRICS[name].prepare(encoder, given.data))
+    others, notes = _baselines(encoder, given) if baselines else ({}, [])
+    found = compare(
+        encoder, given.data, name, others, baseline_ks=ladder(encoder.d),
+        confidence=confidence, notes=notes, progress=progress,
+    )  # fmt: skip
+    table = _precisions(encoder, given, limits, rows, progress) if limits.tabulates else None
+    notes = [*given.notes, *_about_labels(given), *notes]
+    result = CurveResult(found.ours, found.baselines, table, None, given, tuple(notes))
+    try:
+        return replace(result, chosen=choose_point(found.ours, table, limits) if limits.chooses else None)
+    except InvalidInputError as refusal:  # the scores are there all the same
+        return replace(result, refusal=refusal)
+
+
+def read_evaluation(encoder: FittedEncoder, request: CurveRequest, metric: str = "auto") -> EvaluationInput:
+    """Read what the metric needs, or what the request names."""
+    if request.relevance is not None:
+        return _searches(encoder, request, metric)
+    if request.documents is not None or request.ids is not None:
+        raise InvalidInputError("--documents and --id belong to --relevance, which is missing.")
+    if request.place.pairs is not None:
+        return _pairs(encoder, request, metric)
+    return _rows(encoder, request, _metric_of_rows(encoder, request, metric))
+
+
+def _about_labels(given: EvaluationInput) -> tuple[str, ...]:
+    """Say so where labels are such that an accuracy says nothing."""
+    if given.data.y is None or given.metric not in ("1nn_accuracy", "probe_accuracy"):
+        return ()
+    y = np.asarray(given.data.y)
+    values = len(np.unique(y))
+    if values == 1:
+        return ("All rows have one label, so every code finds it: these scores say nothing.",)
+    if 2 * values > len(y):
+        numeric = " If they are numbers to predict, use --metric r2." if y.dtype.kind in "fiu" else ""
+        return (f"The labels have {values:,} values in {len(y):,} rows: they are no classes to be found.{numeric}",)
+    return ()
+
+
+def _baselines(encoder: FittedEncoder, given: EvaluationInput) -> tuple[dict[str, FittedEncoder], list[str]]:
+    """Return the baselines of a metric; those that must be fitted, only where there are rows to fit on."""
+    if given.metric in OWN_METRICS:
+        return {}, [f"Baselines have no {given.metric}; --metric probe_accuracy compares them."]
+    found = baselines_of(given.training, p=encoder.p)
+    missing = "PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."
+    return found, [missing] if len(found) < len(BASELINES) else []
+
+
+def _precisions(
+    encoder: FittedEncoder, given: EvaluationInput, limits: Limits, rows: int | None, progress: Progress
+) -> PrecisionTable:
+    ks = sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])})
+    table = precision_table(
+        encoder, given.data, given.metric, ks=ks,
+        # Float32 is always evaluated: it is what a share of the full score means.
+        precisions=dict.fromkeys(("float32", *limits.precisions)),
+        latency=limits.seconds is not None, rows=rows, progress=progress,
+    )  # fmt: skip
+    return replace(table, input_bytes=encoder.p * given.itemsize)
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+
+def _metric_of_rows(encoder: FittedEncoder, request: CurveRequest, metric: str) -> str:
+    own = str(encoder.config["metric"])
+    name = metric if metric != "auto" else "recall@10" if own == "pair_agreement" else own
+    needs = METRICS[name].needs
+    options = {"left": "pairs: --pairs", "relevance": "judged documents: --relevance and --documents"}
+    for need, option in options.items():
+        if need in needs:
+            raise InvalidInputError(f"The metric '{name}' needs {option}.")
+    if "y" in needs and request.place.label is None and request.place.labels is None:
+        raise InvalidInputError(
+            f"The metric '{name}' needs labels or targets: name their column with --label, or their file with "
+            "--labels. Without any, --metric recall@10 or readback_variance will do."
+        )
+    return name
+
+
+def _rows(encoder: FittedEncoder, request: CurveRequest, metric: str) -> EvaluationInput:
+    stream = _opened(request.place, encoder)
+    overlap = training_overlap(encoder, stream, request.place.nan)
+    useless = _about_reference(request, metric)
+    if request.reference is not None and not useless:
+        found, reference, said, notes = _against(encoder, stream, request, metric, overlap)
+    elif metric in SPLIT or (overlap is not None and overlap.held):
+        found, reference, said, notes = _divided(encoder, stream, request, metric, overlap)
+    else:
+        found, count = _sample(stream, request.most)
+        reference, said = {}, f"Evaluated on {count} of {_name(request.place.source)}."
+        notes = _about_overlap(overlap, request)
+    data = EvaluationData(X=found["X"], y=found.get("y"), X_ref=reference.get("X"), y_ref=reference.get("y"))
+    store = request.place.source if request.reference is None else request.reference
+    return EvaluationInput(data, metric, said, reference.get("X"), stream.itemsize, store, (*useless, *notes))
+
+
+def _about_reference(request: CurveRequest, metric: str) -> tuple[str, ...]:
+    """Say why a reference is not used, where it is of no use."""
+    if request.reference is None:
+        return ()
+    if metric in OWN_METRICS:
+        return (f"--reference is not used: {metric} looks at no other rows. --metric probe_accuracy does.",)
+    if same_file(request.place.source, request.reference):
+        return (
+            f"--reference is not used: it is {_name(request.place.source)} itself, and no row is its own reference. "
+            "Give other rows.",
+        )
+    return ()
+
+
+def _against(
+    encoder: FittedEncoder, stream: Stream, request: CurveRequest, metric: str, overlap: TrainingOverlap | None
+) -> _Parts:
+    """Take the rows of the file, and those of the reference."""
+    found, count = _sample(stream, request.most)
+    reference, among = _sample(_opened(_reference_place(request), encoder), request.most)
+    file, other = _name(request.place.source), _name(request.reference)
+    notes = _about_overlap(overlap, request)
+    if metric in ALONE:
+        return found, reference, f"Evaluated on {count} of {file}; baselines are fitted on {among} of {other}.", notes
+    if shared := shared_rows(found["X"], reference["X"]):
+        notes += (
+            f"{shared:,} of the rows evaluated are in {other} too and find themselves there, so these scores are "
+            "better than those of new rows. Take such rows out of one of the files.",
+        )
+    return found, reference, f"Evaluated on {count} of {file}, against {among} of {other}.", notes
+
+
+def _divided(
+    encoder: FittedEncoder, stream: Stream, request: CurveRequest, metric: str, overlap: TrainingOverlap | None
+) -> _Parts:
+    """Take a part of the file, and the others: the part that was held out, where the model was fitted on the others."""
+    if overlap is None or not overlap.held:
+        # Nothing is known of these rows, or all were seen: the usual draw gives rows to look among all the same.
+        parts, seed, rest, notes = draw(stream.rows, HELD_OUT, SEED), SEED, "", _about_overlap(overlap, request)
+    else:
+        parts, seed, notes = overlap.parts, seed_of(encoder.config), ()
+        rest = f" The model was fitted on the other {overlap.fitted:,}."
+    found, reference = stream.take([_at_most(part, request.most) for part in (parts.held, parts.reference)])
+    _check_some(found, request.place.source)
+    said = (
+        f"Evaluated on {len(found['X']):,} rows of {_name(request.place.source)} that are held out (drawn at random, "
+        f"seed {seed}, as 'firstk fit' does)"
+    )
+    if metric not in ALONE:
+        said += f", against {len(reference['X']):,} others of it. Give rows of their own with --reference"
+    return found, reference, f"{said}.{rest}", notes
+
+
+def _about_overlap(overlap: TrainingOverlap | None, request: CurveRequest) -> tuple[str, ...]:
+    """Say that the model was fitted on rows that it is evaluated on, and the way to rows that it has not seen."""
+    if overlap is None:
+        return ()
+    way = f"Without --reference the {overlap.held:,} others are used." if overlap.held else "Evaluate on other rows."
+    return (
+        f"The model was fitted on {overlap.fitted:,} rows of {_name(request.place.source)}, so these scores are better "
+        f"than those of new rows. {way}",
+    )
+
+
+def _reference_place(request: CurveRequest) -> VectorSource:
+    place = request.place
+    if place.labels is not None and request.reference_labels is None:
+        raise InvalidInputError(
+            "--labels is the file of the labels of VECTORS; give that of --reference as --reference-labels."
+        )
+    label = None if request.reference_labels is not None else place.label
+    assert request.reference is not None
+    return VectorSource(request.reference, place.vectors, label, request.reference_labels, nan=place.nan)
+
+
+# -- pairs and searches ----------------------------------------------------------------------------------------
+
+
+def _pairs(encoder: FittedEncoder, request: CurveRequest, metric: str) -> EvaluationInput:
+    if metric != "auto" and "left" not in METRICS[metric].needs:
+        raise InvalidInputError(f"The metric '{metric}' is not one of pairs: use spearman or positive_recall@10.")
+    stream = _opened(request.place, encoder)
+    found, count = _sample(stream, request.most, "pairs")
+    data = EvaluationData(left=found["left"], right=found["right"], scores=found.get("scores"))
+    said = f"Evaluated on {count} of {_name(request.place.pairs)}."
+    training = None
+    if request.reference is not None:
+        training = _sample(_opened(VectorSource(request.reference, request.place.vectors), encoder), request.most)[0][
+            "X"
+        ]
+    name = pair_metric(data) if metric == "auto" else metric
+    return EvaluationInput(data, name, said, training, stream.itemsize)
+
+
+def _searches(encoder: FittedEncoder, request: CurveRequest, metric: str) -> EvaluationInput:
+    if metric not in ("auto", "ndcg@10") or request.place.pairs is not None:
+        raise InvalidInputError("--relevance goes with --metric ndcg@10, and not with --pairs.")
+    place, store = request.place, request.documents or request.place.source
+    queries = read_rows(place.source, vectors=place.vectors, label=request.ids, nan=place.nan)
+    documents = queries
+    if request.documents is not None:
+        documents = read_rows(request.documents, vectors=place.vectors, label=request.ids, nan=place.nan)
+    for rows, source in ((queries, place.source), (documents, store)):
+        _check_width(rows.X.shape[1], encoder, source)
+    assert request.relevance is not None
+    relevance = _judgements(request.relevance, queries, documents)
+    said = (
+        f"Evaluated on {len(set(relevance[:, 0].tolist())):,} queries of {_name(place.source)} with "
+        f"{len(relevance):,} judgements, among {len(documents.X):,} documents of {_name(store)}."
+    )
+    data = EvaluationData(queries=queries.X, documents=documents.X, relevance=relevance)
+    return EvaluationInput(data, "ndcg@10", said, documents.X, documents.table.dtype.itemsize, store)
+
+
+def _judgements(spec: str, queries: Rows, documents: Rows) -> np.ndarray:
+    """Read judgements as rows of (query row, document row, grade); a file without grades says 1."""
+    source, held, names = read_columns(None, spec)
+    columns = [held[name] for name in names]
+    grades = np.ones(len(columns[0]), dtype=np.int64) if len(names) == 2 else _grades(columns[2], names[2], source)
+    sides = [
+        _rows_named(column, rows, what, source)
+        for column, rows, what in zip(columns[:2], (queries, documents), ("query", "document"), strict=True)
+    ]
+    return np.column_stack([*sides, grades])
+
+
+def _grades(column: np.ndarray, name: str, source: File) -> np.ndarray:
+    if column.dtype.kind not in "iufb" or (column != np.rint(column.astype(float))).any():
+        raise InvalidInputError(
+            f"Grades of relevance are whole numbers, and column '{name}' of '{source}' holds others."
+        )
+    return column.astype(np.int64)
+
+
+def _rows_named(column: np.ndarray, rows: Rows, what: str, source: File) -> np.ndarray:
+    """Turn row numbers of a file, or ids in its --id column, into rows of what was read."""
+    if rows.y is None and column.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"'{source}' names a {what} by {str(column[0])!r}, which is no row number. Say which column of "
+            f"'{rows.table.path}' holds such ids with --id."
+        )
+    # As text, because one file may hold "17" and the other 17.
+    known = [str(name) for name in (rows.rows if rows.y is None else rows.y).tolist()]
+    place = {name: i for i, name in enumerate(known)}
+    if len(place) < len(known):
+        raise InvalidInputError(
+            f"'{rows.table.path}' has {len(known) - len(place)} ids twice; judgements cannot tell them apart."
+        )
+    wanted = [str(name) for name in column.tolist()]
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        raise InvalidInputError(
+            f"'{source}' judges {what} {missing[0]}, which is not in '{rows.table.path}' ({len(known):,} rows); "
+            f"{len(set(missing)):,} are missing in all."
+        )
+    return np.array([place[name] for name in wanted], dtype=np.int64)
+
+
+# -- what all of them share ------------------------------------------------------------------------------------
+
+
+def _opened(place: VectorSource, encoder: FittedEncoder) -> Stream:
+    stream = open_stream(place)
+    _check_width(stream.width, encoder, place.source)
+    return stream
+
+
+def _check_width(width: int, encoder: FittedEncoder, source: File) -> None:
+    if width != encoder.p:
+        raise InvalidInputError(
+            f"'{source}' has vectors of {width} numbers, and this model takes {encoder.p}. Give the file that goes "
+            "with it, or name the vector column with --vectors."
+        )
+
+
+def _sample(stream: Stream, most: int, what: str = "rows") -> tuple[dict[str, np.ndarray], str]:
+    """Take all rows of a stream, or as many as are wanted at most; and say how many of how many."""
+    (found,) = stream.take([_at_most(np.arange(stream.rows), most)])
+    _check_some(found, what)
+    count = f"{len(next(iter(found.values()))):,}"
+    if stream.rows > most:
+        return found, f"{count} of {stream.rows:,} {what} (drawn at random, seed {SEED})"
+    return found, f"{count} {what}"
+
+
+def _at_most(rows: np.ndarray, most: int) -> np.ndarray:
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(SEED).choice(rows, size=most, replace=False))
+
+
+def _check_some(found: dict[str, np.ndarray], source: File) -> None:
+    if not found:
+        raise InvalidInputError(f"There are no rows to evaluate on in '{source}'.")
+
+
+def _name(path: File | None) -> str:
+    return Path(str(path)).name or str(path)
