@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from firstk import PrefixEncoder, Similarity, precision_table, prefix_curve
+from firstk import PrefixEncoder, Similarity, precision_table, prefix_curve, transform_files
 from firstk.data.precision import PRECISIONS, read_precision
 from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.baselines import plain_truncation
@@ -174,6 +174,13 @@ def test_nothing_is_written_into(name, case):
         np.testing.assert_array_equal(getattr(data, field), array)
     np.testing.assert_array_equal(encoder.components, components)
     assert encoder.config == config
+
+
+def test_an_estimator_in_place_of_its_encoder_is_told_the_way():
+    estimator, data = PrefixEncoder(2).fit(X), CASES["explained_variance"][1]
+    for call in (prefix_curve, precision_table, lambda *_: transform_files(estimator, "in.npy", "out.npy")):
+        with pytest.raises(InvalidInputError, match=r"a FittedEncoder, such as PrefixEncoder\.encoder_"):
+            call(estimator, data)
 
 
 # -- precisions ------------------------------------------------------------------------------------------------

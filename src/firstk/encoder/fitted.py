@@ -277,6 +277,13 @@ class FittedEncoder:
             ) from None
 
 
+def check_fitted(encoder: object, owner: str) -> FittedEncoder:
+    """Return `encoder` if it is a FittedEncoder; an estimator has one."""
+    if not isinstance(encoder, FittedEncoder):
+        raise bad_parameter("encoder", owner, "a FittedEncoder, such as PrefixEncoder.encoder_", encoder)
+    return encoder
+
+
 def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model: str | None) -> dict[str, Any]:
     """Return the curve and the source model to save: those given, else those that were loaded with the encoder."""
     owner = "save"

@@ -29,7 +29,7 @@ from firstk.data.files.shards import ShardLog, shard_names
 from firstk.data.files.stored import described, must_be_restored
 from firstk.data.files.writing import creating, fitting_columns
 from firstk.data.precision import Precision, read_precision, resolve_precision
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 
 SIDES = ("document", "query")
@@ -159,6 +159,7 @@ def transform_files(
     (100, 2, 8)
     """
     start = time.perf_counter()
+    check_fitted(encoder, "transform_files")
     check_choice(side, SIDES, "side", "transform")
     k = check_prefix(k, encoder.d, "transform")
     table = open_vectors(source, vectors, nan=nan)

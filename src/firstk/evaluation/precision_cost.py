@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.curve import supported_lengths
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.metrics._sweep import largest
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_scores, settled_metric
@@ -95,6 +95,7 @@ def precision_table(
     >>> chosen.k, chosen.precision, chosen.bytes
     (16, 'int8', 16)
     """
+    check_fitted(encoder, "precision_table")
     name = settled_metric(encoder, data) if metric == "auto" else check_metric(metric, data)
     lengths = sorted(
         {check_prefix(k, encoder.d, "precision_table") for k in (default_lengths(encoder) if ks is None else ks)}

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_choice, check_prefix
 from firstk.encoder.curve import PrefixCurve, supported_lengths
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
@@ -102,6 +102,7 @@ def prefix_curve(
     >>> curve.smallest(keep=0.9)
     8
     """
+    check_fitted(encoder, "prefix_curve")
     if confidence is not None:
         confidence = check_confidence(confidence, "curve")
     name = settled_metric(encoder, data) if metric == "auto" else metric
