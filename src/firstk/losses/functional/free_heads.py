@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from firstk._base.checks import bad_parameter
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
-from firstk.losses.functional._inputs import check_codes, check_rows, check_not_sampled, weights_of
+from firstk.losses.functional._inputs import check_codes, check_not_sampled, check_rows, weights_of
 
 _OWNER = "cross_entropy_free_heads"
 

@@ -22,10 +22,10 @@ from firstk.exceptions import InvalidInputError
 from firstk.losses.functional._inputs import (
     check_codes,
     check_estimator,
+    check_not_sampled,
     check_rows,
     full_precision,
     promoted,
-    check_not_sampled,
     scaled,
     untraced,
     weights_of,

@@ -16,10 +16,10 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.functional._inputs import (
     as_tensor,
     check_codes,
+    check_not_sampled,
     check_rows,
     full_precision,
     promoted,
-    check_not_sampled,
     untraced,
     weights_of,
 )
