@@ -28,6 +28,24 @@ FLAGS = [
     "acts_on_weights",
     "acts_on_codes",
 ]
+# What each needs of the rest, by its mathematics: the library follows the booleans, so nothing else can tell.
+NEEDS = {
+    "full_prefix": {"has_closed_form"},
+    "sparse_prefix": {"has_closed_form"},
+    "unordered": set(),
+    "uniform_l2": {"needs_linear_encoder", "penalizes_scale", "acts_on_weights"},
+    "nonuniform_l2": {"needs_linear_encoder", "penalizes_scale", "acts_on_weights"},
+    "monotone_l1": {"penalizes_scale", "acts_on_codes"},
+    "nested_dropout": set(),
+    "rotation": {
+        "needs_linear_encoder",
+        "needs_decoder",
+        "needs_plain_gradient",
+        "starts_tied",
+        "acts_on_weights",
+    },
+    "variational": {"needs_linear_encoder", "needs_decoder", "penalizes_scale", "acts_on_weights"},
+}
 D = 4
 ROWS, LABELLED = data("rows"), data("labels")
 
@@ -40,6 +58,7 @@ def possible(wanted):
 def test_attributes_have_the_types_of_the_contract(ordering):
     assert ordering.residual in get_args(Residual)
     assert all(isinstance(getattr(ordering, name), bool) for name in FLAGS)
+    assert {name for name in FLAGS if getattr(ordering, name)} == NEEDS[ordering.name]
     assert ordering.estimator in ("auto", "exact", "sampled")
 
 
