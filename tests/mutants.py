@@ -50,20 +50,20 @@ _LONG = ("killed_process", "favour_no_direction", "lbfgs", "cost_of_a_step", "th
 _HALVES = "tests/losses/functional/test_halves.py"
 _TRAINING = ("tests/solvers/test_gradient.py", "-k", " and ".join(f"not {name}" for name in _LONG))
 _BACK = "tests/moments/test_stream.py::test_moments_come_back_from_bytes_and_go_on"
-_SPOILT = "tests/moments/test_stream.py::test_spoilt_state_is_a_sentence"
+_SPOILT = "tests/moments/test_stream.py::test_spoilt_state_raises_an_error"
 _BYTES = (
     *("tests/_base/test_arrays.py::test_what_is_stored_comes_back", _BACK, _SPOILT),
     *(f"tests/_base/test_arrays.py::test_any_{what}_is_noticed" for what in ("flipped_bit", "length")),
     "tests/_base/test_arrays.py::test_the_order_in_which_arrays_and_facts_are_given_does_not_matter",
     "tests/moments/test_stream.py::test_samples_come_back_with_labels_as_text",
-    "tests/moments/test_stream.py::test_objects_are_refused_by_name",
+    "tests/moments/test_stream.py::test_objects_raise_an_error_by_name",
     *(
         f"tests/_base/test_arrays.py::{name}"
         for name in (
             "test_the_checksum_is_the_sha256_of_everything_else",
             "test_every_array_is_aligned_to_its_type",
             "test_text_is_characters_up_to_the_last_one",
-            "test_another_format_is_refused_by_name",
+            "test_another_format_raises_an_error_by_name",
         )
     ),
     "tests/_base/test_atomic_file.py::test_what_is_written_is_on_the_disk_before_it_has_its_name_and_then_the_name_is",

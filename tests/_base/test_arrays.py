@@ -94,7 +94,7 @@ def test_text_is_characters_up_to_the_last_one():
         array_files.from_bytes(forged([[0x110000]]))
 
 
-def test_another_format_is_refused_by_name():
+def test_another_format_raises_an_error_by_name():
     with pytest.raises(
         CorruptModelError, match="its format is 'firstk arrays 9', and this firstk reads 'firstk arrays 2'"
     ):
@@ -114,13 +114,13 @@ def without_checksum(payload):
     return save(load(payload), metadata=old)
 
 
-def test_moments_without_a_checksum_are_refused_and_the_way_out_is_to_measure_again():
+def test_moments_without_a_checksum_raise_an_error_and_the_way_out_is_to_measure_again():
     old = without_checksum(parts.measure(PrefixEncoder(), [X]))
     with pytest.raises(CorruptModelError, match=r"Part 0 .*no checksum.*older firstk.*Measure the partition again"):
         parts.finish(PrefixEncoder(), [old])
 
 
-def test_stream_checkpoints_without_a_checksum_are_refused_and_the_way_out_is_to_start_again(tmp_path):
+def test_stream_checkpoints_without_a_checksum_raise_an_error_and_the_way_out_is_to_start_again(tmp_path):
     file = tmp_path / "run.checkpoint"
     Checkpoint(file).write({"x": X}, {"end": 1}, {"job": "fit"})
     file.write_bytes(without_checksum(file.read_bytes()))
@@ -130,7 +130,7 @@ def test_stream_checkpoints_without_a_checksum_are_refused_and_the_way_out_is_to
         Checkpoint(file, resume=True).read({"job": "fit"})
 
 
-def test_training_checkpoints_without_a_checksum_are_refused_and_the_way_out_is_to_start_again(tmp_path):
+def test_training_checkpoints_without_a_checksum_raise_an_error_and_the_way_out_is_to_start_again(tmp_path):
     torch = pytest.importorskip("torch", reason="needs the extra 'torch'")
     from safetensors.torch import save
 
@@ -214,7 +214,7 @@ NONSENSE = {
 
 @pytest.mark.parametrize("name", NONSENSE)
 @pytest.mark.parametrize("objective", ["fisher", "similarity"])
-def test_statistics_that_make_no_sense_are_refused(name, objective):
+def test_statistics_that_make_no_sense_raise_an_error(name, objective):
     given = (X, Y) if objective == "fisher" else (X,)
     state = PrefixEncoder(objective=objective).fit(*given)._statistics.to_arrays()
     NONSENSE[name](state)
@@ -237,13 +237,13 @@ def test_numbers_that_no_solver_can_take_get_an_error_message(pencil):
 @pytest.mark.parametrize(
     "counts", [{}, {"end": -1}, {"read": "3"}, {"rows": 10**9}, {"end": True}, {"end": 1.5}, {"rows": None}]
 )
-def test_stream_checkpoints_with_counts_that_make_no_sense_are_refused(counts):
+def test_stream_checkpoints_with_counts_that_make_no_sense_raise_an_error(counts):
     state = Accumulated(PrefixEncoder().fit(X)._statistics, end=1, read=60, rows=60)
     with pytest.raises(CorruptModelError, match="Remove it to start again"):
         Accumulated.restored(state.to_arrays(), counts and state.counts | counts)
 
 
-def test_stream_checkpoints_with_columns_of_unequal_length_are_refused():
+def test_stream_checkpoints_with_columns_of_unequal_length_raise_an_error():
     state = Accumulated(PrefixEncoder().fit(X)._statistics, {"X": X[:3], "y": Y[:3]}, end=1, read=63, rows=60)
     arrays = state.to_arrays()
     with pytest.raises(CorruptModelError, match="Remove it to start again"):
@@ -264,7 +264,7 @@ TREES = [
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_training_checkpoints_of_nonsense_are_refused(tmp_path, tree):
+def test_training_checkpoints_of_nonsense_raise_an_error(tmp_path, tree):
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     from firstk.solvers.gradient import checkpoint as _checkpoint
 
@@ -274,7 +274,7 @@ def test_training_checkpoints_of_nonsense_are_refused(tmp_path, tree):
 
 
 @pytest.mark.parametrize("spoil", ["at", "model", "optimizer", "generator", "global"])
-def test_a_training_checkpoint_that_does_not_fit_the_run_is_refused(tmp_path, spoil, monkeypatch):
+def test_a_training_checkpoint_that_does_not_fit_the_run_raises_an_error(tmp_path, spoil, monkeypatch):
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     from firstk import Gradient
     from firstk.solvers.gradient import checkpoint as _checkpoint
@@ -320,7 +320,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_forged_facts_of_an_index_are_refused(tmp_path, name):
+def test_forged_facts_of_an_index_raise_an_error(tmp_path, name):
     path, change = INDEX.save(tmp_path / "index"), FORGED[name]
     facts, arrays = _file.read_index(path)
     if isinstance(change.get("schedule"), dict):
@@ -331,7 +331,7 @@ def test_forged_facts_of_an_index_are_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine"])
-def test_forged_codes_that_the_metric_does_not_allow_are_refused(tmp_path, metric):
+def test_forged_codes_that_the_metric_does_not_allow_raise_an_error(tmp_path, metric):
     path = FunnelIndex.fit(X, metric=metric).save(tmp_path / "index")
     facts, arrays = _file.read_index(path)
     _file.write_index(path, facts, arrays | {"codes": arrays["codes"] * np.float32(1e19 if metric == "l2" else 2)})

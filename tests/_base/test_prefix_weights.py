@@ -79,7 +79,7 @@ def test_without_first():
     (None, "'omega' parameter of loss"),
     (resolve_omega("uniform", 3), "made for width 4. Got 'weights for width 3'"),
 ])  # fmt: skip
-def test_bad_input_gets_a_sentence(omega, says):
+def test_bad_input_raises_an_error(omega, says):
     with pytest.raises(InvalidInputError, match=says):
         resolve_omega(omega, 4, "loss")
 

@@ -1,4 +1,4 @@
-"""Missing, damaged and foreign files: each gets a sentence, and none a traceback from inside."""
+"""Missing, damaged and foreign files: each gets a message, and none a traceback from inside."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ def test_unpacked_idx_files_are_read_too(home):
 def test_missing_sets_say_what_where_and_the_way_out(tmp_path, name):
     with pytest.raises(MissingDataError) as caught:
         LOADERS[name](tmp_path / "nowhere")
-    sentence = str(caught.value)
-    assert str(tmp_path / "nowhere" / name) in sentence
-    assert "FIRSTK_DATA" in sentence
-    assert (NPZ_FILES.get(name) or "train-images-idx3-ubyte.gz") in sentence
-    assert ("download=True" in sentence) == (name in ("mnist", "fashion-mnist", "cifar10"))
+    message = str(caught.value)
+    assert str(tmp_path / "nowhere" / name) in message
+    assert "FIRSTK_DATA" in message
+    assert (NPZ_FILES.get(name) or "train-images-idx3-ubyte.gz") in message
+    assert ("download=True" in message) == (name in ("mnist", "fashion-mnist", "cifar10"))
     said = pickle.loads(pickle.dumps(caught.value)).at_command_line  # as a process sends it to another
-    assert said.startswith(sentence.partition(" Set ")[0])
+    assert said.startswith(message.partition(" Set ")[0])
     assert said.endswith(f" Set the environment variable FIRSTK_DATA to the folder that holds '{name}/'.")
 
 
@@ -177,18 +177,18 @@ BAD_IDX = {
 
 @pytest.mark.parametrize("kind", BAD_IDX)
 def test_damaged_idx_files(home, kind):
-    content, sentence = BAD_IDX[kind]
+    content, message = BAD_IDX[kind]
     path = home / "mnist" / "train-images-idx3-ubyte.gz"
     path.write_bytes(content)
     with pytest.raises(InvalidInputError) as caught:
         load_mnist(home)
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "Replace it with an intact copy." in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("file", "array", "sentence"),
+    ("file", "array", "message"),
     [
         ("train-labels-idx1-ubyte.gz", np.zeros(4, "u1"), "must be integers of shape (5,)"),
         (
@@ -199,11 +199,11 @@ def test_damaged_idx_files(home, kind):
         ("t10k-images-idx3-ubyte.gz", np.zeros((3, 6, 4), "u1"), "its images are (6, 4)"),
     ],
 )
-def test_idx_files_that_do_not_fit_together(home, file, array, sentence):
+def test_idx_files_that_do_not_fit_together(home, file, array, message):
     (home / "mnist" / file).write_bytes(gzip.compress(idx(array)))
     with pytest.raises(InvalidInputError) as caught:
         load_mnist(home)
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
 
 
 BAD_ARRAYS = [
@@ -237,12 +237,12 @@ BAD_ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "array", "sentence"), BAD_ARRAYS)
-def test_arrays_that_are_not_what_they_should_be(home, name, key, array, sentence):
+@pytest.mark.parametrize(("name", "key", "array", "message"), BAD_ARRAYS)
+def test_arrays_that_are_not_what_they_should_be(home, name, key, array, message):
     write_npz(home / name / NPZ_FILES[name], {**small_arrays(name), key: array})
     with pytest.raises(InvalidInputError) as caught:
         LOADERS[name](home)
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
     assert NPZ_FILES[name] in str(caught.value)
 
 
@@ -264,7 +264,7 @@ def test_any_damage_to_an_npz_file_is_noticed_or_harmless(home, name, compressio
     write_npz(path, small_arrays(name), compression)
     content = path.read_bytes()
     rng = np.random.default_rng(0)
-    sentences = []
+    messages = []
     for trial in range(60):
         at = int(rng.integers(len(content)))
         damaged = content[:at]
@@ -274,9 +274,9 @@ def test_any_damage_to_an_npz_file_is_noticed_or_harmless(home, name, compressio
         try:
             LOADERS[name](home)
         except FirstkError as error:
-            sentences.append(str(error))
-    assert len(sentences) >= 50
-    assert all("cannot be used" in sentence for sentence in sentences)
+            messages.append(str(error))
+    assert len(messages) >= 50
+    assert all("cannot be used" in message for message in messages)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY", b"not an archive" * 100])

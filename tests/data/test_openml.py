@@ -78,7 +78,7 @@ def test_no_connection(table, tmp_path, error):
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "message"),
     [
         ({"pixels": np.zeros((7, 783))}, "should be 7 rows of 784 pixels"),
         ({"labels": np.array(list("321010"))}, "Got shapes (7, 784) and (6,)"),
@@ -89,11 +89,11 @@ def test_no_connection(table, tmp_path, error):
         ({"pixels": np.full((7, 784), np.nan)}, "pixels reach from nan to nan"),
     ],
 )
-def test_an_answer_that_is_not_the_set(table, tmp_path, change, sentence):
+def test_an_answer_that_is_not_the_set(table, tmp_path, change, message):
     table[0].update(change)
     with pytest.raises(InvalidInputError) as caught:
         load_mnist(tmp_path, download=True)
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_the_counts_of_the_sources():

@@ -129,14 +129,14 @@ def test_inputs_are_left_alone(name):
 
 
 @pytest.mark.parametrize("name", ["int8", "binary"])
-def test_unfitted_is_a_sentence(name):
+def test_unfitted_raises_an_error(name):
     for use in (lambda p: p.quantise([[1.0]]), lambda p: p.restore(np.zeros((1, 1), "int8")), lambda p: p.record()):
         with pytest.raises(InvalidInputError, match="must see codes before it stores any"):
             use(PRECISIONS[name])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_bad_codes_are_sentences(name):
+def test_bad_codes_raise_errors(name):
     fitted = PRECISIONS[name].fit(sample(2))
     for bad, words in (
         ([[np.nan, 1.0]], "NaN or infinity"),
@@ -154,7 +154,7 @@ def test_bad_codes_are_sentences(name):
             fitted.bytes_per_vector(k)
 
 
-def test_wrong_width_is_a_sentence():
+def test_wrong_width_raises_an_error():
     binary = PRECISIONS["binary"].fit(sample(9))
     with pytest.raises(InvalidInputError, match=r"9 columns\. Got 8"):
         binary.quantise(sample(8))
@@ -178,7 +178,7 @@ def test_wrong_width_is_a_sentence():
         {"precision": "float32", "scale": 1.0},
     ],
 )
-def test_bad_records_are_sentences(record):
+def test_bad_records_raise_errors(record):
     with pytest.raises(InvalidInputError):
         read_precision(record)
 

@@ -92,7 +92,7 @@ def test_same_seed_same_bytes_and_texts_as_labels():
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "message"),
     [
         (
             lambda: split(np.ones((10, 2)), fractions=(0.5, 0.5)),
@@ -122,7 +122,7 @@ def test_same_seed_same_bytes_and_texts_as_labels():
         ),
     ],
 )
-def test_refusals_are_sentences(call, sentence):
+def test_bad_arguments_raise_errors(call, message):
     with pytest.raises(InvalidInputError) as caught:
         call()
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)

@@ -120,7 +120,7 @@ def test_singular_values_of_the_centred_data(n, p, low, high):
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "message"),
     [
         (
             lambda: two_blocks(n_classes=1),
@@ -144,7 +144,7 @@ def test_singular_values_of_the_centred_data(n, p, low, high):
         (lambda: evenly_spaced(n=10, p=2, low=0.0), "'low'"),
     ],
 )
-def test_refusals_are_sentences(call, sentence):
+def test_bad_arguments_raise_errors(call, message):
     with pytest.raises(InvalidInputError) as caught:
         call()
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)

@@ -421,7 +421,7 @@ def campaign(name, home, count, seed):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_damaged_files_are_refused_or_equal(name, tmp_path):
+def test_damaged_files_raise_an_error_or_equal(name, tmp_path):
     tally, failures = campaign(name, tmp_path, 24, seed=0)
     assert failures == []
     assert sum(tally.values()) >= 16
@@ -429,7 +429,7 @@ def test_damaged_files_are_refused_or_equal(name, tmp_path):
 
 
 @pytest.mark.full
-def test_thousands_of_damaged_files_are_refused_or_equal(tmp_path):
+def test_thousands_of_damaged_files_raise_an_error_or_equal(tmp_path):
     total, failures, lines = Counter(), [], []
     for name in KINDS:
         (tmp_path / name).mkdir()

@@ -310,7 +310,7 @@ def test_lifted_moments_are_those_of_lifted_rows(data):
     same(Moments().update(X, y, targets=Y).from_basis(basis), Moments().update(X @ basis.T, y, targets=Y), rtol=1e-11)
 
 
-def test_unknown_precision_is_refused():
+def test_unknown_precision_raises_an_error():
     with pytest.raises(InvalidInputError, match=r"must be one of 'auto', 'float64'. Got 'float32' instead"):
         Moments(precision="float32")
 
@@ -433,26 +433,26 @@ def test_weights_that_add_up_to_less_than_one(labelled):
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
 @pytest.mark.parametrize("kind", [np.zeros, sparse.csr_matrix])
-def test_no_rows_or_no_columns_are_refused(kind, shape):
+def test_no_rows_or_no_columns_raise_an_error(kind, shape):
     with pytest.raises(InvalidInputError, match=r"at least one.*Got shape \("):
         Moments().update(kind(shape))
 
 
 @pytest.mark.parametrize(
-    ("scale", "weight", "sentence"),
+    ("scale", "weight", "message"),
     [
         (1e-150, None, "met numbers too small"),
         (1e-150, 1.0, "met numbers too small"),
         (1.0, 1e-300, "weights too small for their precision: the largest is 1.0e-300"),
     ],
 )
-def test_what_is_too_small_is_named(data, scale, weight, sentence):
+def test_what_is_too_small_is_named(data, scale, weight, message):
     X = data[0] / np.abs(data[0]).max() * scale
-    with pytest.raises(InvalidInputError, match=sentence):
+    with pytest.raises(InvalidInputError, match=message):
         Moments().update(X, sample_weight=None if weight is None else np.full(N, weight))
 
 
-def test_numbers_whose_squares_overflow_are_refused(data):
+def test_numbers_whose_squares_overflow_raise_an_error(data):
     with pytest.raises(InvalidInputError, match="numbers too large for their precision: scale the columns down"):
         Moments().update(data[0] * 1e200)
 

@@ -109,7 +109,7 @@ def test_lifted_moments_are_those_of_lifted_pairs():
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "message"),
     [
         (lambda left, right, s: (left, right[:, :-1], s), "takes 'right' with 5 columns. Got 4"),
         (lambda left, right, s: (left, right[:-1], s), "as many rows in 'left' as in 'right'. Got 57 and 56"),
@@ -121,10 +121,10 @@ def test_lifted_moments_are_those_of_lifted_pairs():
         (lambda left, right, s: (left[:, :3], right[:, :3], s), "Pairs of 5 columns cannot take in pairs of 3 columns"),
     ],
 )
-def test_bad_pairs_are_refused_and_change_nothing(change, sentence):
+def test_bad_pairs_raise_an_error_and_change_nothing(change, message):
     pairs = draw()
     m = PairMoments().update(*pairs)
-    with pytest.raises(InvalidInputError, match=sentence):
+    with pytest.raises(InvalidInputError, match=message):
         m.update(*change(*pairs))
     same(m, PairMoments().update(*pairs), rtol=0)
 

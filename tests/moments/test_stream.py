@@ -78,7 +78,7 @@ def test_samples_come_back_with_labels_as_text():
 
 
 @pytest.mark.parametrize("spoil", ["drop", "shape", "cut", "flip"])
-def test_spoilt_state_is_a_sentence(spoil):
+def test_spoilt_state_raises_an_error(spoil):
     statistics = PrefixEncoder(objective="fisher").fit(X, Y)._statistics
     state = statistics.to_arrays()
     if spoil == "drop":
@@ -94,7 +94,7 @@ def test_spoilt_state_is_a_sentence(spoil):
         Statistics.from_arrays(arrays_file.from_bytes(payload)[0])
 
 
-def test_objects_are_refused_by_name():
+def test_objects_raise_an_error_by_name():
     with pytest.raises(InvalidInputError, match="'label' holds objects"):
         arrays_file.to_bytes({"label": np.array([1, None], dtype=object)})
 
@@ -204,7 +204,7 @@ def test_an_interruption_keeps_a_checkpoint_and_resume_gives_the_same_bytes(tmp_
 
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("change", ["settings", "files", "held out"])
-def test_the_checkpoint_of_another_run_is_refused(tmp_path, change):
+def test_the_checkpoint_of_another_run_raises_an_error(tmp_path, change):
     folder, file = tmp_path / "shards", tmp_path / "moments.checkpoint"
     folder.mkdir()
     chunks, parts = table_of(folder), draw(N, 0.1, 1)
@@ -227,7 +227,7 @@ def table_of_again(folder):
     return chunks_of(table, lambda batch: batch.columns["label"], ("label",))
 
 
-def test_a_file_that_is_no_checkpoint_is_a_sentence(tmp_path):
+def test_a_file_that_is_no_checkpoint_raises_an_error(tmp_path):
     file = tmp_path / "moments.checkpoint"
     file.write_bytes(b"nothing of the kind")
     with pytest.raises(CorruptModelError, match="cannot be read"):

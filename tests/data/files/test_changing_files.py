@@ -141,7 +141,7 @@ def test_a_stamp_from_another_machine_has_no_numbers_of_devices(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 @pytest.mark.parametrize("ending", [*ENDINGS, ".txt"])
 @pytest.mark.parametrize("reads", [open_vectors, open_column, load_columns])
-def test_a_pipe_or_a_device_is_refused_at_once(tmp_path, ending, reads):
+def test_a_pipe_or_a_device_raises_an_error_at_once(tmp_path, ending, reads):
     os.mkfifo(tmp_path / f"pipe{ending}")
     os.symlink("/dev/zero", tmp_path / f"zero{ending}")
     for name, kind in (("pipe", "a pipe"), ("zero", "a device")):

@@ -58,11 +58,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("kinds", "wanted", "sentence"), REFUSED)
-def test_refused(kinds, wanted, sentence):
+@pytest.mark.parametrize(("kinds", "wanted", "message"), REFUSED)
+def test_refused(kinds, wanted, message):
     with pytest.raises(InvalidInputError) as caught:
         choose("file", kinds, wanted)
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("ending", [".npz", ".safetensors"])
@@ -105,7 +105,7 @@ def test_arrays_of_a_file_the_only_matrix_of_floats_or_of_numbers_is_the_vectors
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "sentence"),
+    ("held", "wanted", "message"),
     [
         (MATRICES, Wanted("x"), "has no column 'x'. It has: 'e', 'tokens'"),
         (MATRICES, Wanted("e", ("e",)), "'e' of 'f' is the vectors, and labels cannot be"),
@@ -115,8 +115,8 @@ def test_arrays_of_a_file_the_only_matrix_of_floats_or_of_numbers_is_the_vectors
         ({}, Wanted(), "holds no matrix of numbers (its tensors: none)"),
     ],
 )
-def test_arrays_of_a_file_without_one_answer(held, wanted, sentence):
-    with pytest.raises(InvalidInputError, match=re.escape(sentence)):
+def test_arrays_of_a_file_without_one_answer(held, wanted, message):
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
         choose_matrix("f", arrays(**held), wanted, "tensors")
 
 

@@ -185,7 +185,7 @@ def test_shards_must_be_alike(tmp_path, kind):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("content", [b"", b"\0", b"not what it says\n" * 50, b"PAR1" * 30, b"ARROW1\0\0" * 20])
-def test_damaged_files_get_a_sentence(tmp_path, ending, content):
+def test_damaged_files_raise_an_error(tmp_path, ending, content):
     path = tmp_path / f"a{ending}"
     path.write_bytes(content)
     with pytest.raises(InvalidInputError) as caught:
@@ -303,7 +303,7 @@ def test_names_that_lead_nowhere(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv"])
-def test_ragged_lists_are_refused_with_their_rows(tmp_path, ending):
+def test_ragged_lists_raise_an_error_with_their_rows(tmp_path, ending):
     cells = [[1.0, 2.0]] * 8
     cells[5], cells[6] = [1.0], [1.0, 2.0, 3.0]
     path = tmp_path / f"a{ending}"
@@ -357,7 +357,7 @@ def with_holes(path):
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".npz", ".safetensors"])
-def test_nan_is_refused_with_the_rows_or_dropped(tmp_path, ending):
+def test_nan_raises_an_error_with_the_rows_or_dropped(tmp_path, ending):
     path = tmp_path / f"a{ending}"
     X = with_holes(path)
     with pytest.raises(InvalidInputError) as caught:
@@ -416,7 +416,7 @@ def draft_of(path, node=None, process=None):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".safetensors"])
-def test_no_space_left_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch, ending):
+def test_no_space_left_raises_an_error_and_leaves_nothing(tmp_path, monkeypatch, ending):
     path = tmp_path / f"a{ending}"
     monkeypatch.setattr(atomic_files, "_new_file", lambda temporary: temporary.symlink_to("/dev/full"))
     path.write_text("what was there before")
@@ -457,7 +457,7 @@ def test_drafts_of_dead_processes_are_swept(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([alive, foreign, another, longer, container, path])
 
 
-def test_what_cannot_be_written_is_refused(tmp_path):
+def test_what_cannot_be_written_raises_an_error(tmp_path):
     X = rows(4, 2)
     for call, sentence in [
         (lambda: write_vectors(tmp_path / "a.npy", X, {"id": range(4)}), "holds vectors only"),

@@ -91,7 +91,7 @@ def test_names_with_more_digits_than_python_reads(tmp_path):
     assert open_vectors(tmp_path / "a.csv").width == 2
 
 
-def test_a_nul_character_is_refused(tmp_path):
+def test_a_nul_character_raises_an_error(tmp_path):
     """At the end of a text numpy drops it, and two labels would be one."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"x0,x1,label\n1,2,a\n3,4,a\0\n")

@@ -97,7 +97,7 @@ def test_a_model_with_extra_files_can_be_replaced(fisher, tmp_path):
     assert read_extra(tmp_path / "model", "study.json") is None
 
 
-def test_a_changed_extra_file_is_refused_and_the_encoder_is_not(fisher, tmp_path):
+def test_a_changed_extra_file_raises_an_error_and_the_encoder_is_not(fisher, tmp_path):
     model = fisher.save(tmp_path / "model", extra={"study.json": "{}"})
     (model / "study.json").write_text("[]")
     with pytest.raises(CorruptModelError, match=r"study.json' does not match the checksum in config.json"):
@@ -160,7 +160,7 @@ def test_a_loaded_and_cut_encoder_has_a_checksum_of_its_own(fisher, rows, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "message"),
     [
         ({"curve": [0.5, 0.9]}, "'curve' parameter of save must be a PrefixCurve"),
         ({"curve": PrefixCurve([1, 9], [0.1, 0.2], "r2")}, r"a curve of prefixes in \[1, 2\]"),
@@ -169,8 +169,8 @@ def test_a_loaded_and_cut_encoder_has_a_checksum_of_its_own(fisher, rows, tmp_pa
         ({"source_model": "\ud800"}, "what JSON can hold"),
     ],
 )
-def test_what_cannot_be_saved_is_refused(fisher, tmp_path, given, sentence):
-    with pytest.raises(InvalidInputError, match=sentence):
+def test_what_cannot_be_saved_raises_an_error(fisher, tmp_path, given, message):
+    with pytest.raises(InvalidInputError, match=message):
         fisher.save(tmp_path / "model", **given)
     assert list(tmp_path.iterdir()) == []
 
@@ -204,7 +204,7 @@ def test_a_linked_folder_stays_a_link_when_it_is_saved_over(fisher, tmp_path):
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 @pytest.mark.parametrize("kind", ["folder", "broken link", "loop", "pipe", "missing", "empty"])
-def test_anything_but_a_file_is_refused(fisher, tmp_path, name, kind):
+def test_anything_but_a_file_raises_an_error(fisher, tmp_path, name, kind):
     file = fisher.save(tmp_path / "model") / name
     file.unlink()
     if kind == "folder":
@@ -234,7 +234,7 @@ def test_a_link_to_another_file_is_no_way_to_read_it(fisher, tmp_path):
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 @pytest.mark.parametrize("method", ["read_bytes", "is_file"])
-def test_files_that_may_not_be_read_get_a_sentence(fisher, tmp_path, monkeypatch, name, method):
+def test_files_that_may_not_be_read_raise_an_error(fisher, tmp_path, monkeypatch, name, method):
     """By hand, because a superuser may read everything."""
     model, original = fisher.save(tmp_path / "model"), getattr(Path, method)
 
@@ -256,17 +256,17 @@ def test_paths_that_lead_nowhere(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("there", "name", "sentence"),
+    ("there", "name", "message"),
     [
         ("taken", "taken", "A model is a folder, and '.*taken' is a file"),
         ("taken", "taken/model", "Cannot write a model to '.*model': '.*taken' is a file"),
         ("model/config.json", "model", "holds something that is not a firstk model"),  # another library's
     ],
 )
-def test_what_is_there_and_no_model_is_left_alone(fisher, tmp_path, there, name, sentence):
+def test_what_is_there_and_no_model_is_left_alone(fisher, tmp_path, there, name, message):
     (tmp_path / there).parent.mkdir(exist_ok=True)
     (tmp_path / there).write_text('{"model_type": "bert"}')
-    with pytest.raises(InvalidInputError, match=sentence):
+    with pytest.raises(InvalidInputError, match=message):
         fisher.save(tmp_path / name)
     assert (tmp_path / there).read_text() == '{"model_type": "bert"}'
 

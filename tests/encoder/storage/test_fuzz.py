@@ -1,7 +1,7 @@
-"""Damage of every kind to a saved model: a sentence, or a load that equals the original in every output.
+"""Damage of every kind to a saved model: an error, or a load that equals the original in every output.
 
 Two kinds of damage. Unsealed, as disks and editors do it: it must be noticed, or mean nothing. Sealed again, as a
-forger does it: the folder is then another model or none, so nothing but a sentence or a usable encoder may come of it.
+forger does it: the folder is then another model or none, so nothing but an error or a usable encoder may come of it.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def refused_or_equal(model, truth, name, payload):
     """Put `payload` in the place of a file, load, and put the file back; return whether it was refused."""
     files, expected = truth
     (model / name).write_bytes(payload)
-    loaded, sentence = None, ""
+    loaded, message = None, ""
     try:
         loaded = PrefixEncoder.load(model)
     except CorruptModelError as error:
-        sentence = str(error)
+        message = str(error)
     finally:
         (model / name).write_bytes(files[name])
-    assert outputs(loaded) == expected if loaded is not None else str(model) in sentence
+    assert outputs(loaded) == expected if loaded is not None else str(model) in message
     return loaded is None
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_every_truncation_is_refused(model, truth, name):
+def test_every_truncation_raises_an_error(model, truth, name):
     whole = truth[0][name]
     last = len(whole.rstrip())  # the line end after the last brace means nothing
     kept = [size for size in range(0, len(whole), 7) if not refused_or_equal(model, truth, name, whole[:size])]
@@ -113,12 +113,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_configs_get_a_sentence(model, truth, case):
+def test_hostile_configs_raise_an_error(model, truth, case):
     assert refused_or_equal(model, truth, "config.json", HOSTILE[case])
 
 
 @pytest.mark.parametrize("case", ["deep lists", "a huge integer", "a pickle", "null"])
-def test_hostile_configs_get_a_sentence_where_a_model_is_to_be_saved(tmp_path, case):
+def test_hostile_configs_raise_an_error_where_a_model_is_to_be_saved(tmp_path, case):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_bytes(HOSTILE[case])
     with pytest.raises(InvalidInputError, match="not a firstk model"):
@@ -156,7 +156,7 @@ def with_change(config, path, change):
 
 
 def usable_or_refused(model):
-    """Load a forged model: a sentence, or an encoder that encodes, and a description that can be read."""
+    """Load a forged model: an error, or an encoder that encodes, and a description that can be read."""
     try:
         enc = PrefixEncoder.load(model)
     except (CorruptModelError, InvalidInputError):
@@ -169,7 +169,7 @@ def usable_or_refused(model):
 
 @BOUNDED
 @given(data=st.data())
-def test_forged_configs_are_refused_or_usable(model, truth, data):
+def test_forged_configs_raise_an_error_or_usable(model, truth, data):
     config = json.loads(truth[0]["config.json"])
     path = data.draw(st.sampled_from([path for path in places(config) if path and path[0] != "digest"]))
     try:
@@ -203,7 +203,7 @@ def packed(header, body):
 
 @BOUNDED
 @given(data=st.data())
-def test_forged_headers_of_safetensors_are_refused_or_usable(model, truth, data):
+def test_forged_headers_of_safetensors_raise_an_error_or_usable(model, truth, data):
     header, body = parts_of(truth[0]["model.safetensors"])
     path = data.draw(st.sampled_from([path for path in places(header) if path]))
     dtypes = st.sampled_from(["F16", "BF16", "F32", "I64", "BOOL", "F8_E4M3", "C64", "X"])
@@ -212,7 +212,7 @@ def test_forged_headers_of_safetensors_are_refused_or_usable(model, truth, data)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 2**32, 2**63, 2**64 - 1])
-def test_sizes_of_the_header_that_lie_are_refused(model, truth, size):
+def test_sizes_of_the_header_that_lie_raise_an_error(model, truth, size):
     whole = truth[0]["model.safetensors"]
     with_tensors(model, truth, struct.pack("<Q", size) + whole[8:])
     with_tensors(model, truth, struct.pack("<Q", size))
@@ -220,11 +220,11 @@ def test_sizes_of_the_header_that_lie_are_refused(model, truth, size):
 
 @BOUNDED
 @given(payload=st.binary(max_size=200))
-def test_any_bytes_for_arrays_are_refused(model, truth, payload):
+def test_any_bytes_for_arrays_raise_an_error(model, truth, payload):
     with_tensors(model, truth, payload)
 
 
 @BOUNDED
 @given(payload=st.binary(max_size=200))
-def test_any_bytes_for_config_are_refused(model, truth, payload):
+def test_any_bytes_for_config_raise_an_error(model, truth, payload):
     assert refused_or_equal(model, truth, "config.json", payload)

@@ -34,7 +34,7 @@ def test_a_folder_needs_no_hub(tmp_path, monkeypatch):
         np.testing.assert_array_equal(PrefixEncoder.from_pretrained(path).transform(X), ENC.transform(X))
 
 
-def test_without_the_extra_a_sentence_names_it(monkeypatch):
+def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"firstk\[hub\]"):
         PrefixEncoder.from_pretrained("someone/short")
@@ -68,7 +68,7 @@ def test_the_hubs_cache_is_read_without_a_network(hub, tmp_path):
     np.testing.assert_array_equal(back.transform(X), ENC.transform(X))
 
 
-def test_a_damaged_cache_is_refused(hub, tmp_path):
+def test_a_damaged_cache_raises_an_error(hub, tmp_path):
     snapshot = cached(tmp_path)
     blob = (snapshot / "model.safetensors").resolve()
     blob.write_bytes(blob.read_bytes()[:-1] + b"!")
@@ -76,7 +76,7 @@ def test_a_damaged_cache_is_refused(hub, tmp_path):
         PrefixEncoder.from_pretrained("someone/short", cache_dir=tmp_path, local_files_only=True)
 
 
-def test_offline_and_not_in_the_cache_is_a_sentence(hub, tmp_path):
+def test_offline_and_not_in_the_cache_raises_an_error(hub, tmp_path):
     with pytest.raises(InvalidInputError, match=r"no such folder here.*nothing can be reached.*copy the folder"):
         PrefixEncoder.from_pretrained("someone/short", cache_dir=tmp_path, local_files_only=True)
 
@@ -109,7 +109,7 @@ class Answer:
 
 
 @pytest.mark.parametrize(
-    ("failure", "sentence"),
+    ("failure", "message"),
     [
         (lambda e: e.RepositoryNotFoundError("no", response=Answer(404)), "the answer was 404. Check the name"),
         (lambda e: e.GatedRepoError("no", response=Answer(403)), "403.*a private repository needs a token"),
@@ -119,12 +119,12 @@ class Answer:
         (lambda e: RuntimeError("odd"), "RuntimeError: odd"),
     ],
 )
-def test_failures_of_the_hub_are_sentences(hub, monkeypatch, failure, sentence):
+def test_failures_of_the_hub_raise_errors(hub, monkeypatch, failure, message):
     def fail(**options):
         raise failure(hub.errors)
 
     monkeypatch.setattr(hub, "snapshot_download", fail)
-    with pytest.raises(InvalidInputError, match=sentence):
+    with pytest.raises(InvalidInputError, match=message):
         PrefixEncoder.from_pretrained("someone/short")
 
 

@@ -134,7 +134,7 @@ def test_readouts_of_any_code_are_least_squares(labelled):
         np.testing.assert_array_equal(hits[:, i], np.unique(y)[model.predict(Z).argmax(1)] == y)
 
 
-def test_bad_input_is_a_sentence(labelled):
+def test_bad_input_raises_an_error(labelled):
     X, y = labelled
     with pytest.raises(InvalidInputError, match="labels or targets"):
         alignment(Moments().update(X))

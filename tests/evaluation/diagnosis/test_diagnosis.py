@@ -44,12 +44,12 @@ def test_reads_back_equal(found):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "firstk.Diagnosis/1"}', '{"format": "other"}'])
-def test_foreign_text_is_refused(text):
+def test_foreign_text_raises_an_error(text):
     with pytest.raises(InvalidInputError):
         Diagnosis.from_json(text)
 
 
-def test_a_damaged_record_is_refused(found):
+def test_a_damaged_record_raises_an_error(found):
     values = json.loads(found.to_json())
     values["vectors"]["rank"] = "sixty"
     with pytest.raises(InvalidInputError, match="parameter of"):
@@ -180,7 +180,7 @@ def test_numbers_out_of_single_precision_are_not_compared_in_it(scale, said):
     assert said in found.left_out["suitability"]
 
 
-def test_one_class_is_a_sentence():
+def test_one_class_raises_an_error():
     found = diagnose(np.random.default_rng(3).standard_normal((50, 4)), np.zeros(50, int))
     assert "all rows have one class" in found.sentences()[-1]
 
@@ -221,7 +221,7 @@ def test_fewer_rows_than_columns_match_full_coordinates():
         (np.eye(4), None, {"parts": ["allignment"]}, "'parts' parameter"),
     ],
 )
-def test_bad_input_is_a_sentence(X, y, settings, said):
+def test_bad_input_raises_an_error(X, y, settings, said):
     with pytest.raises(InvalidInputError) as caught:
         diagnose(X, y, **settings)
     assert said in str(caught.value)
