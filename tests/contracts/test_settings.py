@@ -9,7 +9,8 @@ import pytest
 
 from contracts.members import OBJECTIVES, ORDERINGS, SOLVERS, check, settings, with_setting
 from firstk import objectives, orderings, solvers
-from firstk.contracts import Objective, Ordering, Solver, settings_of
+from firstk._base.json_records import settings_of
+from firstk.contracts import Objective, Ordering, Solver
 from firstk.exceptions import FirstkError
 
 AXES = {

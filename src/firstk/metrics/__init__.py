@@ -3,6 +3,7 @@
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors` and
 `ranking` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies, `axes` a
 score for every single coordinate. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`.
+Held-out splits, baselines and reports live in `evaluation`.
 """
 
 from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2

@@ -10,7 +10,7 @@ from firstk.evaluation.diagnosis import diagnose
 from firstk.evaluation.diagnosis.axes import principal_axes
 from firstk.evaluation.diagnosis.noise import Denoising, NoiseEffect, denoising_axes, effect_of, settings
 from firstk.moments.moments import Moments
-from firstk.solvers import ClosedForm
+from firstk.solvers.closed_form import solve_pencil
 from slow_reference import correlated
 
 
@@ -30,7 +30,7 @@ def test_axes_span_what_the_closed_form_spans(digits, noise):
     moments, _ = digits
     St, axes = moments.St, principal_axes(moments)
     G, S = noise.second_moments(St)
-    exact = ClosedForm().solve(Pencil(M=S @ S.T, N=G), 12, moments.eps).components
+    exact = solve_pencil(Pencil(M=S @ S.T, N=G), 12, moments.eps).components
     found = denoising_axes(noise, St, 12, start=axes.P)
     A, B = axes.basis(exact), axes.basis(found)
     for k in (1, 2, 4, 8, 12):
