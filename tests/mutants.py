@@ -76,8 +76,7 @@ _FOLDERS = ("tests/_base/test_atomic_file.py", "tests/encoder/storage/test_folde
 
 # Module under src/firstk: how many mutants are drawn from it, and the arguments of pytest, quickest tests first.
 MODULES: dict[str, tuple[int, tuple[str, ...]]] = {
-    "moments/moments.py": (16, ("tests/moments/test_moments.py", _BACK, _SPOILT)),
-    "moments/scatter.py": (16, ("tests/moments/test_moments.py",)),
+    "moments/moments.py": (32, ("tests/moments/test_moments.py", _BACK, _SPOILT)),
     "moments/pairs.py": (10, ("tests/moments/test_pairs.py",)),
     "solvers/closed_form.py": (12, (*_SOLVED, "tests/parity/test_pca_lda.py")),
     "_base/linalg.py": (10, _SOLVED),

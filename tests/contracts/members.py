@@ -19,7 +19,7 @@ def examples(registry):
     return {name: kind(**REQUIRED.get(name, {})) for name, kind in registry.items()}
 
 
-OBJECTIVES = examples(objectives.PUBLIC | objectives._SETTLED)
+OBJECTIVES = examples({**objectives.PUBLIC, **objectives.REGISTRY.internal})
 ORDERINGS = examples(orderings.PUBLIC)
 SOLVERS = examples({name: kind for name, kind in solvers.PUBLIC.items() if name != "auto"})
 

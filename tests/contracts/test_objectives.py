@@ -26,7 +26,7 @@ def statistics_of(objective):
 
 
 def test_no_two_objectives_have_one_name():
-    assert not set(objectives.PUBLIC) & set(objectives._SETTLED)
+    assert not set(objectives.PUBLIC) & set(objectives.REGISTRY.internal)
 
 
 @every_objective

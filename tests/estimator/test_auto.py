@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import Fisher, PrefixEncoder
 from firstk.estimator import auto as selection
 from firstk.exceptions import InvalidInputError
-from firstk.moments.row_sample import RowSample
+from firstk.moments.statistics import RowSample
 from firstk.objectives import Pairs
 
 

@@ -146,7 +146,7 @@ def test_float32_error_bound(shape, offset, beside):
 
 
 def test_rows_without_weight_leave_no_trace(data, monkeypatch):
-    monkeypatch.setattr("firstk.moments.scatter._BLOCK_ENTRIES", 1)  # 64 rows a block: the first one weighs nothing
+    monkeypatch.setattr("firstk.moments.moments._BLOCK_ENTRIES", 1)  # 64 rows a block: the first one weighs nothing
     X, _, y, _ = data
     wild = np.vstack([np.full((128, P), 1e12), X])
     w = np.append(np.zeros(128), np.ones(N))
@@ -194,7 +194,7 @@ def test_sparse_rows(kind):
 
 
 def test_sparse_rows_become_dense_one_block_at_a_time(monkeypatch):
-    monkeypatch.setattr("firstk.moments.scatter._BLOCK_ENTRIES", 64)
+    monkeypatch.setattr("firstk.moments.moments._BLOCK_ENTRIES", 64)
     seen = []
     original = sparse.csr_matrix.toarray
     monkeypatch.setattr(
@@ -227,7 +227,7 @@ def test_iterables_of_batches(data):
 def test_batches_larger_than_a_block(monkeypatch, data):
     X, Y, y, w = data
     whole = Moments().update(X, y, targets=Y, sample_weight=w)
-    monkeypatch.setattr("firstk.moments.scatter._BLOCK_ENTRIES", 1)  # 64 rows a block
+    monkeypatch.setattr("firstk.moments.moments._BLOCK_ENTRIES", 1)  # 64 rows a block
     same(Moments().update(X, y, targets=Y, sample_weight=w), whole)
 
 
@@ -244,7 +244,7 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 def test_a_failing_update_changes_nothing(data, monkeypatch, bad):
     X, _, y, _ = data
-    monkeypatch.setattr("firstk.moments.scatter._BLOCK_ENTRIES", 1)
+    monkeypatch.setattr("firstk.moments.moments._BLOCK_ENTRIES", 1)
     m = Moments().update(X, y)
     before = copy.deepcopy(m.__dict__)
     with pytest.raises(InvalidInputError):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from firstk.moments.row_sample import RowSample
+from firstk.moments.statistics import RowSample
 
 ROWS = np.random.default_rng(0).standard_normal((300, 3))
 NAMES = np.array([f"row {i}" for i in range(300)])

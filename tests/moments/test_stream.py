@@ -20,8 +20,7 @@ from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
-from firstk.moments.row_sample import RowSample
-from firstk.moments.statistics import Statistics
+from firstk.moments.statistics import RowSample, Statistics
 from firstk.moments.stream import Chunks, HashHoldOut, accumulate, chunk_rows
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstk.moments.batches import half_as_single
+from firstk._base.rows import half_as_single
 
 STATUS = Path("/proc/self/status")
 pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="needs Linux's /proc")

@@ -14,8 +14,10 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import getattr_static
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import Any, Generic, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +25,7 @@ from numpy.typing import ArrayLike
 from firstk._base.array_types import MatrixLike
 from firstk.exceptions import InvalidInputError, MissingExtraError
 
+Member = TypeVar("Member")
 # Squares of smaller numbers are short of digits in float64.
 _SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
@@ -69,17 +72,10 @@ def check_choice(value: object, choices: Collection[str], name: str, owner: str)
     return value
 
 
-def resolve_member(value: Any, members: Mapping[str, Any], name: str, example: str) -> Any:
-    """Return the member of an axis that `value` names, or `value` itself if it is one.
-
-    Strings are resolved here, once, at the public edge; everything behind it deals with objects.
-    """
-    if isinstance(value, str) and value in members:
-        return members[value]()
-    if not isinstance(value, tuple(members.values())):
-        names = ", ".join(repr(choice) for choice in members)
-        raise bad_parameter(name, "PrefixEncoder", f"one of {names}, or an object such as {example}", value)
-    return value
+def check_flag(value: object, name: str, owner: str) -> None:
+    """Raise an error for a setting that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise bad_parameter(name, owner, "True or False", value)
 
 
 def check_fraction(value: object, name: str, owner: str, *, open_left: bool = False) -> float:
@@ -253,3 +249,105 @@ def require(package: str, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(package)
     except ImportError:
         raise MissingExtraError(package.split(".")[0], extra, purpose) from None
+
+
+# -- members of an axis -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Registry(Generic[Member]):
+    """The members of an axis by name; strings are resolved here, once, at the public edge.
+
+    Attributes
+    ----------
+    parameter : str
+        Which parameter of PrefixEncoder: "objective", "ordering" or "solver".
+    example : str
+        An object that could be given, for the error message.
+    public : mapping from names to classes
+        What a user may name.
+    internal : mapping from names to classes
+        What a public member can resolve into, and what saved models may therefore name.
+    needs_settings : mapping from names to str
+        Members that cannot be made without settings, and what to give instead of their name.
+    protocol : type, optional
+        Any object with its attributes is a member; None takes registered classes only.
+    choices : mapping from attributes to their allowed values
+        Checked for a user's own member.
+    checkable : bool
+        Whether members check their settings by ``check()``, without further arguments.
+    """
+
+    parameter: str
+    example: str
+    public: Mapping[str, type[Any]]
+    internal: Mapping[str, type[Any]] = field(default_factory=dict)
+    needs_settings: Mapping[str, str] = field(default_factory=dict)
+    protocol: type[Member] | None = None
+    choices: Mapping[str, Collection[str]] = field(default_factory=dict)
+    checkable: bool = True
+
+    def resolve(self, value: object) -> Member:
+        """Return the member that a name or an object stands for, its settings checked."""
+        found: Any = self._member(value)
+        if self.checkable:
+            found.check()
+        return found
+
+    def _member(self, value: object) -> Member:
+        names = ", ".join(map(repr, self.public))
+        expected = f"one of {names}, or an object such as {self.example}"
+        if isinstance(value, str):
+            if value in self.needs_settings:
+                raise bad_parameter(self.parameter, "PrefixEncoder", self.needs_settings[value], value)
+            if value not in self.public:
+                raise bad_parameter(self.parameter, "PrefixEncoder", expected, value)
+            found: Member = self.public[value]()
+            return found
+        if self.registered(value) or (self.protocol is None and isinstance(value, tuple(self.public.values()))):
+            return value  # type: ignore[return-value]
+        if self.protocol is None:
+            raise bad_parameter(self.parameter, "PrefixEncoder", expected, value)
+        own = check_member(value, self.protocol, self.parameter, expected)
+        for name, allowed in self.choices.items():
+            check_choice(getattr(own, name), allowed, name, type(own).__name__)
+        return own
+
+    def registered(self, value: object) -> bool:
+        """Tell whether a member is one of the library's own, which can be rebuilt from its name and settings."""
+        return type(value) in (*self.public.values(), *self.internal.values())
+
+    def restore(self, name: str, settings: Mapping[str, Any]) -> Member:
+        """Rebuild a member from its name and recorded settings."""
+        return self.resolve((self.internal.get(name) or self.public[name])(**settings))
+
+
+def check_member(value: object, protocol: type[Member], name: str, expected: str) -> Member:
+    """Return `value` if it has every attribute of the protocol; else raise an error that names what is missing.
+
+    Parameters
+    ----------
+    value : object
+        Given as the parameter `name` of PrefixEncoder.
+    protocol : type
+        `Objective`, `Ordering` or `Solver`.
+    expected : str
+        What the parameter must be, for an object that has nothing in common with the protocol.
+    """
+    parts = [part for part in (*protocol.__annotations__, *vars(protocol)) if not part.startswith("_")]
+    absent = object()
+    missing = [part for part in dict.fromkeys(parts) if getattr_static(value, part, absent) is absent]
+    if isinstance(value, type) or "name" in missing:
+        raise bad_parameter(name, "PrefixEncoder", expected, value)
+    if missing:
+        raise InvalidInputError(
+            f"The '{name}' of PrefixEncoder, a {type(value).__name__}, lacks {len(missing)} of the {len(set(parts))} "
+            f"attributes of firstk.contracts.{protocol.__name__}: {', '.join(missing)}. Derive it from the base class "
+            "that has defaults for them (docs/extending.md)."
+        )
+    return value  # type: ignore[return-value]
+
+
+def class_path(thing: object) -> str:
+    """Return the full name of an object's class."""
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"

@@ -182,3 +182,16 @@ def _normalized(weights: np.ndarray) -> PrefixWeights:
     for array in (omega, cum):
         array.flags.writeable = False  # cached and shared
     return PrefixWeights(omega, cum)
+
+
+class TupleSettings:
+    """Settings of a frozen dataclass with sequences and weights as tuples, whatever was given.
+
+    Equal settings then make equal objects, also after saving and loading.
+    """
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            value = value.omega if isinstance(value, PrefixWeights) else value
+            if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
+                object.__setattr__(self, name, tuple(value if isinstance(value, list) else value.tolist()))

@@ -17,8 +17,7 @@ from firstk.contracts import Objective, Rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData, prefix_scores, settled_metric
-from firstk.moments.row_sample import RowSample
-from firstk.moments.statistics import Statistics
+from firstk.moments.statistics import RowSample, Statistics
 
 N_FOLDS = 5
 # Rows or pairs that a choice looks at: enough to rank settings, few enough to take seconds.

@@ -563,7 +563,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         tags.target_tags.required = supervision not in ("rows", "pairs")
         tags.target_tags.multi_output = supervision in ("targets", "labels or targets")
         tags.target_tags.single_output = True
-        if objectives.gives_probabilities(self.objective):
+        if getattr(objective, "probabilities", False):
             tags.classifier_tags = ClassifierTags()  # needed by predict_proba; the estimator stays a transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

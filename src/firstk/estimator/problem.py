@@ -13,22 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk import __version__, objectives, orderings, solvers
-from firstk._base.checks import bad_parameter, check_matrix
+from firstk._base.checks import bad_parameter, check_matrix, class_path
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
-from firstk._base.members import class_path
 from firstk._base.rows import as_dense, projected
 from firstk.contracts import FitRequest, Objective, Ordering, Processes, Rows, Solver
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
-from firstk.moments.batches import checked
 from firstk.moments.fingerprint import Fingerprint
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
-from firstk.moments.row_sample import VECTORS, RowSample
-from firstk.moments.statistics import Statistics
+from firstk.moments.statistics import VECTORS, RowSample, Statistics
+from firstk.moments.stream import checked
 
 if TYPE_CHECKING:
     import torch
@@ -65,7 +63,7 @@ class Problem:
         self.solver.check_streamable(self.objective, self.ordering, self.network, what)
 
     def statistics_of(self, batch: Any) -> Statistics | None:
-        """Return the statistics of a batch in any form that :func:`firstk.moments.batches.checked` takes."""
+        """Return the statistics of a batch in any form that :func:`firstk.moments.stream.checked` takes."""
         rows = checked(self.objective, batch)
         return None if rows is None else self.accumulate(rows)
 
@@ -245,7 +243,8 @@ def pose(
         )
     order, net = orderings.resolve(ordering), _resolved_network(network)
     closed = goal.exact and order.has_closed_form and net == "linear"
-    chosen = solvers.resolve(solver, closed)
+    auto = isinstance(solver, str) and solver == "auto"
+    chosen = solvers.resolve("gradient" if auto and not closed else solver)
     chosen.check_combination(goal, order, net)
     return Problem(goal, order, chosen, n_components, network=net)
 

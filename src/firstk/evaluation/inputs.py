@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from firstk._base.rows import half_as_single
 from firstk.data.files import Batch, VectorTable, open_vectors
 from firstk.data.files.beside import ColumnParts, load_columns, open_column
 from firstk.data.files.choosing import missing_column
 from firstk.estimator.fit_files import chunks_of
 from firstk.exceptions import InvalidInputError
-from firstk.moments.batches import half_as_single
 from firstk.moments.stream import Chunks, Columns
 from firstk.moments.targets import check_none_missing
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from firstk._base.rows import half_as_single
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import MOST_HELD, draw
 from firstk.evaluation.inputs import File, Stream
-from firstk.moments.batches import half_as_single
 from firstk.moments.fingerprint import Fingerprint
 from firstk.moments.stream import HoldOut, len_of
 

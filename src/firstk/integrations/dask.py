@@ -19,9 +19,8 @@ from firstk._base.checks import check_prefix, require
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import FirstkError, InvalidInputError
-from firstk.moments.batches import as_rows, merged
 from firstk.moments.statistics import Statistics
-from firstk.moments.stream import Accumulated, Chunks, HoldOut, accumulate
+from firstk.moments.stream import Accumulated, Chunks, HoldOut, accumulate, as_rows, merged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +44,7 @@ def accumulate_collections(problem: Problem, columns: Mapping[str, Collection | 
     columns : mapping
         "X" with "y" or "weight", or "left", "right" and "scores": arrays, data frames or series of dask, partitioned
         alike along rows, or None. Or "X" alone: a bag of batches, as in
-        :func:`firstk.moments.batches.checked`.
+        :func:`firstk.moments.stream.checked`.
     """
     dask = require("dask", "dask", "Fitting on dask data")
     problem.check_streamable("dask data")

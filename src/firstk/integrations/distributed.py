@@ -29,8 +29,8 @@ from firstk._base import arrays as _arrays
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import InvalidInputError
-from firstk.moments.batches import merged
 from firstk.moments.statistics import Statistics
+from firstk.moments.stream import merged
 from firstk.solvers.gradient.processes import SingleProcess
 
 T = TypeVar("T")

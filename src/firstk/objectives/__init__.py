@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from firstk._base.checks import check_choice, resolve_member
+from firstk._base.checks import Registry, class_path
 from firstk._base.json_records import settings_of
-from firstk._base.members import check_member, class_path
 from firstk.contracts import Objective, Supervision
 from firstk.objectives._common import ClosedFormObjective, LeastSquaresObjective, ShrinkageObjective
 from firstk.objectives.classification import Classification
@@ -23,12 +22,19 @@ from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
 from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Similarity
 
-# What a user may name, and below it what "similarity" resolves into.
-PUBLIC: dict[str, Any] = {
-    objective.name: objective
-    for objective in (Reconstruction, Fisher, Classification, Regression, Similarity, Mixture, Denoising)
-}
-_SETTLED: dict[str, Any] = {objective.name: objective for objective in (DotProducts, Neighbors, Pairs)}
+REGISTRY: Registry[Objective] = Registry(
+    "objective",
+    "Fisher()",
+    {
+        objective.name: objective
+        for objective in (Reconstruction, Fisher, Classification, Regression, Similarity, Mixture, Denoising)
+    },
+    # What "similarity" resolves into.
+    internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs)},
+    protocol=Objective,
+    choices={"supervision": get_args(Supervision)},
+)
+PUBLIC, resolve, registered = REGISTRY.public, REGISTRY.resolve, REGISTRY.registered
 
 __all__ = [
     "Classification",
@@ -54,27 +60,6 @@ __all__ = [
     "restore",
     "settled",
 ]
-
-
-def resolve(objective: object) -> Objective:
-    """Return the objective that a name or an object stands for, its settings checked.
-
-    Any object that satisfies :class:`firstk.contracts.Objective` is one.
-    """
-    found: Objective
-    if isinstance(objective, str):
-        found = resolve_member(objective, PUBLIC, "objective", "Fisher()")
-    else:
-        expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as Fisher()"
-        found = check_member(objective, Objective, "objective", expected)  # type: ignore[type-abstract]
-        check_choice(found.supervision, get_args(Supervision), "supervision", type(found).__name__)
-    found.check()
-    return found
-
-
-def registered(objective: object) -> bool:
-    """Tell whether an objective is one of the library's own, which its name and settings bring back."""
-    return type(objective) in (*PUBLIC.values(), *_SETTLED.values())
 
 
 def settled(given: object, config: Mapping[str, Any]) -> Objective:
@@ -109,7 +94,7 @@ def provides(objective: object, part: str) -> bool:
 
 def gives_probabilities(objective: object) -> bool:
     """Tell whether an object, or the objective of this name, has a head whose scores are log-probabilities."""
-    found = (PUBLIC | _SETTLED).get(objective, objective) if isinstance(objective, str) else objective
+    found = {**PUBLIC, **REGISTRY.internal}.get(objective, objective) if isinstance(objective, str) else objective
     return bool(getattr(found, "probabilities", False))
 
 
@@ -119,4 +104,4 @@ def restore(name: str, settings: dict[str, Any]) -> Objective:
     if "noise" in settings:
         noise = dict(settings["noise"])
         settings["noise"] = NOISES[noise.pop("name")](**noise)
-    return resolve((PUBLIC | _SETTLED)[name](**settings))
+    return REGISTRY.restore(name, settings)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from firstk._base.checks import bad_parameter, check_choice, resolve_member
-from firstk._base.members import check_member
+from firstk._base.checks import Registry
 from firstk._base.prefix_weights import resolve_omega
 from firstk.contracts import Ordering, Residual
 from firstk.orderings._conditioning import condition_number, hessian_extremes
@@ -23,20 +22,29 @@ from firstk.orderings.uniform_l2 import UniformL2
 from firstk.orderings.unordered import Unordered
 from firstk.orderings.variational import Variational
 
-PUBLIC: dict[str, Any] = {
-    ordering.name: ordering
-    for ordering in (
-        FullPrefix,
-        SparsePrefix,
-        Unordered,
-        UniformL2,
-        NonuniformL2,
-        MonotoneL1,
-        NestedDropout,
-        Rotation,
-        Variational,
-    )
-}
+REGISTRY: Registry[Ordering] = Registry(
+    "ordering",
+    "FullPrefix()",
+    {
+        ordering.name: ordering
+        for ordering in (
+            FullPrefix,
+            SparsePrefix,
+            Unordered,
+            UniformL2,
+            NonuniformL2,
+            MonotoneL1,
+            NestedDropout,
+            Rotation,
+            Variational,
+        )
+    },
+    needs_settings={SparsePrefix.name: "an object, SparsePrefix([8, 16, 32]), as it needs a list"},
+    protocol=Ordering,
+    choices={"residual": get_args(Residual)},
+    checkable=False,  # settings are checked against the width of the code
+)
+PUBLIC, resolve, registered = REGISTRY.public, REGISTRY.resolve, REGISTRY.registered
 
 __all__ = [
     "FullPrefix",
@@ -58,33 +66,10 @@ __all__ = [
 ]
 
 
-def resolve(ordering: object) -> Ordering:
-    """Return the ordering that a name or an object stands for.
-
-    Any object that satisfies :class:`firstk.contracts.Ordering` is one.
-    """
-    if not isinstance(ordering, str):
-        expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as FullPrefix()"
-        own = check_member(ordering, Ordering, "ordering", expected)  # type: ignore[type-abstract]
-        check_choice(own.residual, get_args(Residual), "residual", type(own).__name__)
-        return own
-    if ordering == SparsePrefix.name:
-        raise bad_parameter(
-            "ordering", "PrefixEncoder", "an object, SparsePrefix([8, 16, 32]), as it needs a list", ordering
-        )
-    found: Ordering = resolve_member(ordering, PUBLIC, "ordering", "FullPrefix()")
-    return found
-
-
-def registered(ordering: object) -> bool:
-    """Tell whether an ordering is one of the library's own, which its name and settings bring back."""
-    return type(ordering) in PUBLIC.values()
-
-
 def restore(name: str, settings: dict[str, Any]) -> Ordering:
     """Rebuild an ordering from its name and recorded settings."""
     settings = dict(settings)
     for key in ("omega", "prefixes"):
         if isinstance(settings.get(key), dict):  # JSON has text for keys
             settings[key] = {int(k): weight for k, weight in settings[key].items()}
-    return resolve(PUBLIC[name](**settings))
+    return REGISTRY.restore(name, settings)

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter
-from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, TupleSettings, resolve_omega
 from firstk.contracts import Residual, View
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Hooks:
+class Hooks(TupleSettings):
     """An ordering that does nothing: the loss of the whole code alone. See :class:`firstk.contracts.Ordering`."""
 
     residual: ClassVar[Residual] = "none"
@@ -29,13 +28,6 @@ class Hooks:
     penalizes_scale: ClassVar[bool] = False
     acts_on_weights: ClassVar[bool] = False
     acts_on_codes: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        # Tuples, whatever came: equal settings make equal orderings, also after saving and loading.
-        for name, value in list(vars(self).items()):
-            value = value.omega if isinstance(value, PrefixWeights) else value
-            if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
-                object.__setattr__(self, name, tuple(value if isinstance(value, list) else value.tolist()))
 
     def check(self, d: int) -> None:
         """Accept any width."""
@@ -75,9 +67,3 @@ class Hooks:
     def blocks(self, d: int) -> tuple[int, ...]:
         """Fix the order at every length: what training leaves open, the canonical form sorts."""
         return tuple(range(1, d + 1))
-
-
-def check_flag(value: object, name: str, owner: str) -> None:
-    """Raise an error for a setting that is neither True nor False."""
-    if not isinstance(value, bool):
-        raise bad_parameter(name, owner, "True or False", value)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from firstk._base.checks import check_choice
+from firstk._base.checks import check_choice, check_flag
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
 from firstk.contracts import Residual, View
-from firstk.orderings._hooks import Hooks, check_flag
+from firstk.orderings._hooks import Hooks
 from firstk.orderings._retractions import orthonormalize_decoder
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from firstk._base.checks import bad_parameter, is_real
+from firstk._base.checks import bad_parameter, check_flag, is_real
 from firstk.contracts import Residual, View
-from firstk.orderings._hooks import Hooks, check_flag
+from firstk.orderings._hooks import Hooks
 from firstk.orderings._retractions import unit_decoder_columns
 
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, is_real
+from firstk._base.checks import bad_parameter, check_flag, is_real
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
 from firstk.contracts import Residual
 from firstk.exceptions import InvalidInputError
-from firstk.orderings._hooks import Hooks, check_flag
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from firstk._base.checks import bad_parameter, check_choice, is_real
+from firstk._base.checks import bad_parameter, check_choice, check_flag, is_real
 from firstk.contracts import Residual, View
-from firstk.orderings._hooks import Hooks, check_flag
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)

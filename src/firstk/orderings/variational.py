@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, is_real
+from firstk._base.checks import bad_parameter, check_flag, is_real
 from firstk.contracts import Residual, View
-from firstk.orderings._hooks import Hooks, check_flag
+from firstk.orderings._hooks import Hooks
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from firstk.evaluation.diagnosis.axes import Axes
 from firstk.evaluation.diagnosis.vectors import RowSums
 from firstk.exceptions import InvalidInputError
 from firstk.moments.fingerprint import joined_hashes, row_hashes
-from firstk.moments.moments import Moments
-from firstk.moments.row_sample import RowSample
-from firstk.moments.scatter import NO_LABEL
+from firstk.moments.moments import NO_LABEL, Moments
+from firstk.moments.statistics import RowSample
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HashHoldOut, accumulate, joined
 from firstk.moments.targets import as_labels, check_labels, check_targets
 

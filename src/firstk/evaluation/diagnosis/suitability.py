@@ -16,8 +16,7 @@ from firstk.evaluation.diagnosis.gathering import HeldOut
 from firstk.evaluation.diagnosis.subspaces import nearest_in
 from firstk.exceptions import FirstkError
 from firstk.moments.moments import Moments
-from firstk.moments.row_sample import RowSample
-from firstk.moments.statistics import Statistics
+from firstk.moments.statistics import RowSample, Statistics
 from firstk.objectives import Fisher, Mixture, Reconstruction, Regression
 
 # Principal coordinates that fits are made in: wider vectors are cut here, where their variance has long gone.
