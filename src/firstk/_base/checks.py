@@ -255,6 +255,30 @@ def require(package: str, extra: str, purpose: str) -> ModuleType:
 
 
 @dataclass(frozen=True)
+class UnsavedMember:
+    """Stands for a member of the user's own class in a loaded estimator: models hold no code, so a fit needs it again.
+
+    Attributes
+    ----------
+    parameter : str
+        "objective" or "ordering".
+    made_by : str
+        Full name of the class.
+    """
+
+    parameter: str
+    made_by: str
+
+    @property
+    def message(self) -> str:
+        """What is missing, and the way out."""
+        return (
+            f"The {self.parameter} of this encoder was a {self.made_by}, a class of your own, which is not saved. "
+            f"Pass it again: set_params({self.parameter}=...)."
+        )
+
+
+@dataclass(frozen=True)
 class Registry(Generic[Member]):
     """The members of an axis by name; strings are resolved here, once, at the public edge.
 
@@ -304,6 +328,8 @@ class Registry(Generic[Member]):
                 raise bad_parameter(self.parameter, "PrefixEncoder", expected, value)
             found: Member = self.public[value]()
             return found
+        if isinstance(value, UnsavedMember):
+            raise InvalidInputError(value.message)
         if self.registered(value) or (self.protocol is None and isinstance(value, tuple(self.public.values()))):
             return value  # type: ignore[return-value]
         if self.protocol is None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from firstk import objectives, orderings, solvers
-from firstk._base.checks import is_int
+from firstk._base.checks import UnsavedMember, is_int
 from firstk._base.json_records import settings_of
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
@@ -83,7 +83,8 @@ class SavedModels:
                 orderings.restore(config["ordering"], config["ordering_settings"])
             names = _column_names(config.get("feature_names"), encoder.p)
             _ = str(config["solver"]) + str(config["metric"])
-            loaded = cls(**parameters_of(encoder, module))
+            unsaved = {name: UnsavedMember(name, made_by) for name, made_by in own.items()}
+            loaded = cls(**parameters_of(encoder, module) | unsaved)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             why = error if isinstance(error, FirstkError) else repr(error)
             raise CorruptModelError(

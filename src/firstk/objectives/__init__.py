@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from firstk._base.checks import Registry, class_path
+from firstk._base.checks import Registry, UnsavedMember, class_path
 from firstk._base.json_records import settings_of
 from firstk.contracts import Objective, Supervision
 from firstk.objectives._common import ClosedFormObjective, LeastSquaresObjective, ShrinkageObjective
@@ -75,15 +75,14 @@ def settled(given: object, config: Mapping[str, Any]) -> Objective:
     own = config.get("own_classes", {}).get("objective")
     if own is None:
         return restore(config["objective"], config["settings"])
+    if isinstance(given, UnsavedMember):
+        raise AttributeError(given.message)
     for pairs in (False, True):
         found = resolve(given).resolved(pairs)
         if class_path(found) == own:
             changed = {name: value for name, value in config["settings"].items() if settings_of(found)[name] != value}
             return replace(found, **changed) if changed else found  # type: ignore[type-var]
-    raise AttributeError(
-        f"The objective of this encoder was a {own}, a class of your own, which is not saved. "
-        "Pass it again: set_params(objective=...)."
-    )
+    raise AttributeError(UnsavedMember("objective", own).message)
 
 
 def provides(objective: object, part: str) -> bool:
