@@ -10,6 +10,7 @@ import typer
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk.cli import _curve_options as options
+from firstk.cli import _text as text
 from firstk.cli._options import (
     JsonOption,
     LabelOption,
@@ -21,7 +22,6 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import step_progress
-from firstk.cli._wording import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def curve(
         )  # fmt: skip
     if plot is not None:
         _write_plot(plot, found)
-    text = _as_json(found, encoder, model, source, rows) if json else _as_text(found, encoder, model, rows)
-    typer.echo(text if json or plot is None else f"{text}\nPicture: {plot}")
+    shown = _as_json(found, encoder, model, source, rows) if json else _as_text(found, encoder, model, rows)
+    typer.echo(shown if json or plot is None else f"{shown}\nPicture: {plot}")
     if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
 
@@ -141,8 +141,6 @@ def _write_plot(path: Path, found: CurveResult) -> None:
 
 
 def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None) -> str:
-    from firstk.cli._curve_text import as_record, smallest
-
     return jsonlib.dumps(
         {
             "model": str(model),
@@ -150,11 +148,11 @@ def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: st
             "objective": encoder.config.get("objective"),
             "metric": found.curve.metric,
             "judged": found.given.said,
-            "smallest": smallest(found.curve),
+            "smallest": text.smallest(found.curve),
             "curve": found.curve.to_dict(),
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
-            "chosen": as_record(found.chosen, encoder.p * found.given.itemsize, rows),
+            "chosen": text.as_record(found.chosen, encoder.p * found.given.itemsize, rows),
             "refused": None if found.refusal is None else str(found.refusal),
             "notes": list(found.notes),
         },
@@ -164,10 +162,9 @@ def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: st
 
 
 def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> str:
-    from firstk.cli import _curve_text as text
     from firstk.evaluation.precision_cost import ladder
 
-    width = f"{number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
+    width = f"{text.number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
     lines = [f"{found.curve.metric} of {model}, {width}.", found.given.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
     lines += ["", *text.smallest_lines(found.curve)]

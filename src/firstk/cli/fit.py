@@ -25,7 +25,7 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
-from firstk.cli._wording import number_of, were
+from firstk.cli._text import about_list, number_of, were
 from firstk.exceptions import InvalidInputError, RankWarning, TrainingWarning
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def fit(
     be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
     is stopped while it trains leaves nothing, and starts again.
     """
-    from firstk.cli._settings import image_of
-    from firstk.data.files.shards import beside
+    from firstk._base.atomic_file import beside
     from firstk.evaluation.inputs import VectorSource
     from firstk.moments.checkpoint import Checkpoint
 
@@ -88,7 +87,7 @@ def fit(
     kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
     _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
     with _warnings_as_notes():
-        found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
+        found = _run(encoder, place, out, held_out, options.image_of(image), seed, source_model, shown, kept, dask)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
 
 
@@ -96,16 +95,17 @@ def _posed(
     objective: str, given: tuple[str | float | None, ...], named: str | None, ordering: str, network: str, **others: Any
 ) -> PrefixEncoder:
     """Return the encoder that the options describe; `named` says where labels, targets or pairs are."""
-    from firstk.cli._settings import network_of, objective_of, ordering_of
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
-    goal = objective_of(objective, dict(zip(options.SETTINGS, given, strict=True)))
+    goal = options.objective_of(objective, dict(zip(options.SETTINGS, given, strict=True)))
     if named is None and goal.supervision in ("labels", "targets", "labels or targets"):
         raise InvalidInputError(
             f"The objective '{goal.name}' learns from {goal.supervision}: name their column with --label, or their "
             "file with --labels."
         )
-    return PrefixEncoder(objective=goal, ordering=ordering_of(ordering), network=network_of(network), **others)
+    return PrefixEncoder(
+        objective=goal, ordering=options.ordering_of(ordering), network=options.network_of(network), **others
+    )
 
 
 def _run(
@@ -272,7 +272,6 @@ def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
 
 def _recommended(ours: PrefixCurve, baselines: Iterable[PrefixCurve]) -> tuple[int | None, list[str]]:
     """Return the k that keeps 99 %, None where a share means nothing, and what to say about it and others."""
-    from firstk.cli._curve_text import about_list
     from firstk.encoder.curve import full_name
 
     found = ours.smallest_lengths()
@@ -296,11 +295,9 @@ def _curve_of_test(out: Path, place: VectorSource) -> str:
 
 def _of_raw(curve: PrefixCurve) -> Iterator[str]:
     """Say which k keep shares of the raw vectors' score, where any does."""
-    from firstk.cli._curve_text import smallest
-
-    found = {share: ks["input"] for share, ks in smallest(curve).items() if ks["input"] is not None}
+    found = {share: k for share, k in curve.smallest_lengths("input").items() if k is not None}
     if found:
-        shares = ", ".join(f"{100 * float(share):g} % with k = {k}" for share, k in found.items())
+        shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
         yield f"Of that of the raw vectors: {shares}."
 
 

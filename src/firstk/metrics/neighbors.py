@@ -12,10 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from firstk._base.checks import check_same_length
+from firstk._base.checks import check_codes, check_count, check_label_pair, check_lengths, check_rows, check_same_length
 from firstk._base.rows import distinct_rows
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._inputs import check_codes, check_count, check_label_pair, check_lengths, check_rows
 from firstk.metrics._sweep import check_similarity, sweep
 
 # Rows of a block, position of the prefix length, hits of each row.

@@ -12,9 +12,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import check_finite, check_same_length
+from firstk._base.checks import check_codes, check_count, check_finite, check_lengths, check_rows, check_same_length
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._inputs import check_codes, check_count, check_lengths, check_rows
 from firstk.metrics._sweep import sweep
 
 
