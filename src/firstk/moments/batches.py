@@ -15,7 +15,7 @@ from scipy import sparse
 
 from firstk._base.checks import check_weights
 from firstk._base.rows import Rows, half_as_single, is_sparse, sliceable
-from firstk.data.files.frames import rows_of
+from firstk.data.files.opening import rows_of
 from firstk.exceptions import InvalidInputError
 from firstk.moments.pairs import check_pairs
 from firstk.moments.statistics import Statistics
