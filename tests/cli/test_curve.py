@@ -349,7 +349,7 @@ def test_plot_is_written_whole(folder, tmp_path, ending):
 
 
 def test_help_names_every_metric(folder):
-    from firstk.cli._curve_options import MetricName
+    from firstk.cli.curve import MetricName
 
     named = MetricName.__metadata__[0].help.split(";")[0].split(", ")
     assert sorted(named) == sorted(METRICS)
