@@ -21,7 +21,6 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import step_progress
-from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
@@ -144,13 +143,9 @@ def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
     if not 0 <= confidence < 1:
         raise bad_parameter("--confidence", OWNER, "a number in [0, 1), 0 for no intervals", confidence)
     if plot is not None:
-        from firstk._base.checks import require
+        from firstk.evaluation.report.figures import check_figure
 
-        require("matplotlib", "report", "--plot")
-        if plot.suffix.lower() not in (".svg", ".png", ".pdf"):
-            raise bad_parameter("--plot", OWNER, "a file name that ends in .svg, .png or .pdf", str(plot))
-        if not plot.parent.is_dir():
-            raise InvalidInputError(f"--plot: there is no folder '{plot.parent}'. Make it first, or choose another.")
+        check_figure(plot)
 
 
 def _limits(
@@ -177,16 +172,15 @@ def _write_plot(path: Path, found: CurveResult) -> None:
     """Write the curves, and below them the trade-off where other precisions were evaluated, by an atomic write."""
     from matplotlib.figure import Figure
 
-    from firstk._base.atomic_file import atomic_file
     from firstk.evaluation.report import plot_curves, plot_tradeoff
+    from firstk.evaluation.report.figures import write_figure
 
     figure = Figure(figsize=(7.2, 3.8 * (1 + (found.table is not None))), layout="constrained")
     axes = figure.subplots(1 + (found.table is not None), squeeze=False)[:, 0]
     plot_curves([found.curve], found.baselines, ax=axes[0])
     if found.table is not None:
         plot_tradeoff(found.table, found.chosen if found.chosen in found.table.points else None, ax=axes[1])
-    with atomic_file(path, "A picture") as temporary:
-        figure.savefig(temporary, format=path.suffix[1:].lower())
+    write_figure(path, figure)
 
 
 def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None) -> str:
