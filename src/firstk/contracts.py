@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVa
 import numpy as np
 
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights
-from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import FittedEncoder, Head
 from firstk.encoder.network import MLP
 from firstk.moments.statistics import Statistics
 

@@ -349,7 +349,7 @@ def test_plot_is_written_whole(folder, tmp_path, ending):
 
 
 def test_help_names_every_metric(folder):
-    from firstk.cli._curve_options import MetricName
+    from firstk.cli.curve import MetricName
 
     named = MetricName.__metadata__[0].help.split(";")[0].split(", ")
     assert sorted(named) == sorted(METRICS)
@@ -376,8 +376,8 @@ def test_help_names_every_metric(folder):
         (("fisher", "test.npz", "--label", "label", "--confidence", "95"), "'--confidence'"),
         (("fisher", "test.npz", "--label", "label", "--latency", "-1"), "'--latency'"),
         (("fisher", "test.npz", "--label", "label", "-k", "10"), "an int in [1, 9]"),
-        (("fisher", "test.npz", "--label", "label", "--plot", "curve.gif"), "ends in .svg, .png or .pdf"),
-        (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "there is no folder 'no'"),
+        (("fisher", "test.npz", "--label", "label", "--plot", "curve.gif"), "A figure ends in .svg, .png, .pdf"),
+        (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "folder that exists"),
         (("fisher", "test.npy", "--labels", "labels.npy", "--reference", "train.npz"), "--reference-labels"),
         (("pca", "test.npz", "--documents", "documents.npz"), "belong to --relevance"),
         (("pca", "queries.npz", "--documents", "documents.npz", "--relevance", "named.csv"), "with --id"),

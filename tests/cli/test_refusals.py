@@ -11,7 +11,7 @@ from firstk.cli.fit import fit
 from firstk.cli.transform import transform
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.storage.manifest import FORMAT
+from firstk.encoder.storage.folder import FORMAT
 from firstk.evaluation.inputs import read_rows
 from firstk.exceptions import InvalidInputError, MissingExtraError
 

@@ -12,7 +12,7 @@ from contracts.members import OBJECTIVES, C, P, data, fit, settled
 from firstk import PrefixEncoder, objectives
 from firstk._base.prefix_weights import resolve_omega
 from firstk.contracts import Conventions, Objective, Supervision, TrainingLossName
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import Head
 from firstk.estimator.problem import Problem
 from firstk.metrics.curve import METRICS
 from firstk.orderings import FullPrefix

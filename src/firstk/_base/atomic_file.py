@@ -300,3 +300,15 @@ def current(folder: Path) -> Path:
             if not target.exists():
                 return next((old for old, _ in _left_behind(target, _OLD)), folder)
     return folder
+
+
+def beside(path: Path, ending: str) -> Path:
+    """Return a path with `ending` after its name; '.' and '..' have none of their own, and get the folder's.
+
+    Examples
+    --------
+    >>> beside(Path("out"), ".partial").name
+    'out.partial'
+    """
+    named = path if path.name not in ("", "..") else path.resolve()
+    return named.parent / f"{named.name}{ending}"

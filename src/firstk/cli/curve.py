@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction
-from firstk.cli import _curve_options as options
+from firstk.cli import _text as text
 from firstk.cli._options import (
     JsonOption,
     LabelOption,
@@ -21,8 +21,6 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import step_progress
-from firstk.cli._wording import number_of
-from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
@@ -31,31 +29,81 @@ if TYPE_CHECKING:
 
 OWNER = "firstk curve"
 
+# The options that no other command has: one name each, so that the command's signature reads as a list.
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")]
+Reference = Annotated[
+    str | None,
+    typer.Option(help="Rows to look among, and to fit readouts and baselines on.", metavar="FILE"),
+]
+ReferenceLabels = Annotated[
+    str | None, typer.Option(help="Labels of the reference, in a file of their own.", metavar="FILE[:COLUMN]")
+]
+Relevance = Annotated[
+    str | None,
+    typer.Option(
+        help="Judgements for nDCG@10: columns of queries (rows of VECTORS), documents, and perhaps grades.",
+        metavar="FILE[:QUERY,DOCUMENT[,GRADE]]",
+    ),
+]
+Documents = Annotated[
+    str | None, typer.Option(help="Documents of the judgements; VECTORS itself if not given.", metavar="FILE")
+]
+Ids = Annotated[
+    str | None,
+    typer.Option("--id", help="Column by which judgements name queries and documents; row numbers if not given."),
+]
+MetricName = Annotated[
+    str,
+    typer.Option(
+        help="explained_variance, readback_variance, r2, 1nn_accuracy, probe_accuracy, head_accuracy, recall@10, "
+        "mixture, spearman, positive_recall@10, ndcg@10; auto: the objective's own."
+    ),
+]
+Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]
+Precisions = Annotated[
+    str | None,
+    typer.Option(help="How codes may be stored: float32, float16, int8, binary, several with commas, or all."),
+]
+Keep = Annotated[float | None, typer.Option(help="Choose the cheapest that keeps this share of the score.")]
+RelativeTo = Annotated[
+    str, typer.Option(help="What --keep is a share of: the full code or the raw vectors.", metavar="full|input")
+]
+BytesPerVector = Annotated[int | None, typer.Option(min=1, help="Choose among codes of at most so many bytes.")]
+Latency = Annotated[
+    float | None,
+    typer.Option(help="Choose among codes that exact search goes through in so many milliseconds, measured here."),
+]
+Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
+StoreRows = Annotated[int | None, typer.Option("--rows", min=1, help="Rows that the store will hold.")]
+Most = Annotated[int, typer.Option(min=1, help="Use at most so many rows of each file, drawn at random.")]
+Baselines = Annotated[bool, typer.Option(help="Evaluate PCA, uncentred SVD, plain truncation, random dimensions too.")]
+PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write the picture: .svg, .png or .pdf.")]
+
 
 def curve(
-    model: options.Model,
+    model: Model,
     source: VectorsArgument,
     vectors: VectorsOption = None,
     label: LabelOption = None,
     labels: LabelsOption = None,
-    reference: options.Reference = None,
-    reference_labels: options.ReferenceLabels = None,
+    reference: Reference = None,
+    reference_labels: ReferenceLabels = None,
     pairs: PairsOption = None,
-    relevance: options.Relevance = None,
-    documents: options.Documents = None,
-    ids: options.Ids = None,
-    metric: options.MetricName = "auto",
-    confidence: options.Confidence = 0.95,
-    keep: options.Keep = None,
-    relative_to: options.RelativeTo = "full",
-    bytes_per_vector: options.BytesPerVector = None,
-    latency: options.Latency = None,
-    k: options.Length = None,
-    precision: options.Precisions = None,
-    rows: options.StoreRows = None,
-    plot: options.PlotFile = None,
-    baselines: options.Baselines = True,
-    most: options.Most = 20_000,
+    relevance: Relevance = None,
+    documents: Documents = None,
+    ids: Ids = None,
+    metric: MetricName = "auto",
+    confidence: Confidence = 0.95,
+    keep: Keep = None,
+    relative_to: RelativeTo = "full",
+    bytes_per_vector: BytesPerVector = None,
+    latency: Latency = None,
+    k: Length = None,
+    precision: Precisions = None,
+    rows: StoreRows = None,
+    plot: PlotFile = None,
+    baselines: Baselines = True,
+    most: Most = 20_000,
     nan: NanOption = "refuse",
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -81,8 +129,8 @@ def curve(
         )  # fmt: skip
     if plot is not None:
         _write_plot(plot, found)
-    text = _as_json(found, encoder, model, source, rows) if json else _as_text(found, encoder, model, rows)
-    typer.echo(text if json or plot is None else f"{text}\nPicture: {plot}")
+    shown = _as_json(found, encoder, model, source, rows) if json else _as_text(found, encoder, model, rows)
+    typer.echo(shown if json or plot is None else f"{shown}\nPicture: {plot}")
     if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
 
@@ -95,13 +143,9 @@ def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
     if not 0 <= confidence < 1:
         raise bad_parameter("--confidence", OWNER, "a number in [0, 1), 0 for no intervals", confidence)
     if plot is not None:
-        from firstk._base.checks import require
+        from firstk.evaluation.report.figures import check_figure
 
-        require("matplotlib", "report", "--plot")
-        if plot.suffix.lower() not in (".svg", ".png", ".pdf"):
-            raise bad_parameter("--plot", OWNER, "a file name that ends in .svg, .png or .pdf", str(plot))
-        if not plot.parent.is_dir():
-            raise InvalidInputError(f"--plot: there is no folder '{plot.parent}'. Make it first, or choose another.")
+        check_figure(plot)
 
 
 def _limits(
@@ -128,21 +172,18 @@ def _write_plot(path: Path, found: CurveResult) -> None:
     """Write the curves, and below them the trade-off where other precisions were evaluated, by an atomic write."""
     from matplotlib.figure import Figure
 
-    from firstk._base.atomic_file import atomic_file
     from firstk.evaluation.report import plot_curves, plot_tradeoff
+    from firstk.evaluation.report.figures import write_figure
 
     figure = Figure(figsize=(7.2, 3.8 * (1 + (found.table is not None))), layout="constrained")
     axes = figure.subplots(1 + (found.table is not None), squeeze=False)[:, 0]
     plot_curves([found.curve], found.baselines, ax=axes[0])
     if found.table is not None:
         plot_tradeoff(found.table, found.chosen if found.chosen in found.table.points else None, ax=axes[1])
-    with atomic_file(path, "A picture") as temporary:
-        figure.savefig(temporary, format=path.suffix[1:].lower())
+    write_figure(path, figure)
 
 
 def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None) -> str:
-    from firstk.cli._curve_text import as_record, smallest
-
     return jsonlib.dumps(
         {
             "model": str(model),
@@ -150,11 +191,11 @@ def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: st
             "objective": encoder.config.get("objective"),
             "metric": found.curve.metric,
             "judged": found.given.said,
-            "smallest": smallest(found.curve),
+            "smallest": text.smallest(found.curve),
             "curve": found.curve.to_dict(),
             "baselines": [curve.to_dict() for curve in found.baselines],
             "precisions": None if found.table is None else found.table.to_dict(),
-            "chosen": as_record(found.chosen, encoder.p * found.given.itemsize, rows),
+            "chosen": text.as_record(found.chosen, encoder.p * found.given.itemsize, rows),
             "refused": None if found.refusal is None else str(found.refusal),
             "notes": list(found.notes),
         },
@@ -164,10 +205,9 @@ def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: st
 
 
 def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> str:
-    from firstk.cli import _curve_text as text
     from firstk.evaluation.precision_cost import ladder
 
-    width = f"{number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
+    width = f"{text.number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
     lines = [f"{found.curve.metric} of {model}, {width}.", found.given.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
     lines += ["", *text.smallest_lines(found.curve)]

@@ -71,7 +71,7 @@ def diagnose(
     shape = _image_shape(image)
     parts = None if only is None else [part.strip().replace("-", "_") for part in only.split(",") if part.strip()]
     if plot is not None:
-        from firstk.evaluation.report.spectra import check_figure
+        from firstk.evaluation.report.figures import check_figure
 
         check_figure(plot)
     silent = quiet or json
@@ -79,9 +79,10 @@ def diagnose(
     with step_progress(1 + len(PARTS), quiet=silent) as say:
         found = diagnose_gathered(gathered, image_shape=shape, parts=parts, progress=say)
     if plot is not None:
-        from firstk.evaluation.report.spectra import write_figure
+        from firstk.evaluation.report.figures import plot_spectrum, write_figure
 
-        write_figure(plot, found.spectrum, () if found.alignment is None else found.alignment.curves)
+        curves = () if found.alignment is None else found.alignment.curves
+        write_figure(plot, plot_spectrum(found.spectrum, curves), dpi=150)
     typer.echo(found.to_json() if json else found.render())
     if plot is not None and not json:
         typer.echo(f"\nThe figure is in {plot}.")

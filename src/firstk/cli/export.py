@@ -10,7 +10,7 @@ import typer
 
 from firstk._base.checks import check_choice
 from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsOption
-from firstk.cli._wording import number_of
+from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

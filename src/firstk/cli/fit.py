@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firstk._base.checks import require
-from firstk.cli import _fit_options as options
+from firstk._base.checks import bad_parameter, check_choice, require
 from firstk.cli._options import (
     JsonOption,
     LabelOption,
@@ -25,43 +25,87 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
-from firstk.cli._wording import number_of, were
+from firstk.cli._text import about_list, number_of, were
 from firstk.exceptions import InvalidInputError, RankWarning, TrainingWarning
 
 if TYPE_CHECKING:
+    from firstk import contracts
     from firstk.encoder.curve import PrefixCurve
+    from firstk.encoder.network import MLP
     from firstk.estimator.fit_files import StreamedFit
     from firstk.estimator.prefix_encoder import PrefixEncoder
     from firstk.evaluation.inputs import VectorSource
     from firstk.evaluation.records import HeldOutReport
     from firstk.moments.checkpoint import Checkpoint
+    from firstk.objectives import GaussianNoise, Masking
+    from firstk.orderings import SparsePrefix
+
+# The options that no other command has: one name each, so that the command's signature reads as a list.
+OBJECTIVES = "reconstruction, fisher, classification, regression, similarity, mixture or denoising"
+# Settings of objectives, in the order in which the command hands them on.
+SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity")
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
+Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVES}.")]
+HeldOut = Annotated[
+    str,
+    typer.Option(
+        "--held-out", metavar="SHARE|FILE", help="Rows to evaluate on: a share (at most 10,000), a file, or 0."
+    ),
+]
+Components = Annotated[
+    int | None, typer.Option(min=1, help="Width of the code. Without it: all coordinates that carry signal.")
+]
+Ordering = Annotated[str, typer.Option(help="How coordinates get their order; sparse_prefix:8,16,32 has a list.")]
+Solver = Annotated[str, typer.Option(help="auto, closed_form or gradient.")]
+Network = Annotated[str, typer.Option(help="linear, mlp, or mlp:256,256.")]
+Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or auto.")]
+Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]
+Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
+Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: neighbors or dot_products.")]
+NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
+Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
+Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
+SourceModel = Annotated[str | None, typer.Option("--source-model", help="Name of the model that made the vectors.")]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", metavar="FILE", help="Where moments are kept while rows are read; OUT.checkpoint."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the checkpoint of a fit that was stopped while it read rows.")
+]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Let the workers of a dask cluster read and measure the files."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the held-out part and of training.")]
 
 
 def fit(
     source: VectorsArgument,
-    out: options.Out,
-    objective: options.Objective = "reconstruction",
+    out: Out,
+    objective: Objective = "reconstruction",
     vectors: VectorsOption = None,
     label: LabelOption = None,
     labels: LabelsOption = None,
     pairs: PairsOption = None,
-    held_out: options.HeldOut = "0.2",
-    components: options.Components = None,
-    ordering: options.Ordering = "full_prefix",
-    solver: options.Solver = "auto",
-    network: options.Network = "linear",
-    shrinkage: options.Shrinkage = None,
-    lam: options.Lam = None,
-    noise: options.Noise = None,
-    keep: options.Keep = None,
-    neighbor_weight: options.NeighborWeight = None,
-    fidelity: options.Fidelity = None,
-    image: options.Image = None,
-    source_model: options.SourceModel = None,
-    seed: options.Seed = 0,
-    checkpoint: options.CheckpointFile = None,
-    resume: options.Resume = False,
-    dask: options.Dask = None,
+    held_out: HeldOut = "0.2",
+    components: Components = None,
+    ordering: Ordering = "full_prefix",
+    solver: Solver = "auto",
+    network: Network = "linear",
+    shrinkage: Shrinkage = None,
+    lam: Lam = None,
+    noise: Noise = None,
+    keep: Keep = None,
+    neighbor_weight: NeighborWeight = None,
+    fidelity: Fidelity = None,
+    image: Image = None,
+    source_model: SourceModel = None,
+    seed: Seed = 0,
+    checkpoint: CheckpointFile = None,
+    resume: Resume = False,
+    dask: Dask = None,
     nan: NanOption = "refuse",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -73,8 +117,7 @@ def fit(
     be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
     is stopped while it trains leaves nothing, and starts again.
     """
-    from firstk.cli._settings import image_of
-    from firstk.data.files.shards import beside
+    from firstk._base.atomic_file import beside
     from firstk.evaluation.inputs import VectorSource
     from firstk.moments.checkpoint import Checkpoint
 
@@ -96,10 +139,9 @@ def _posed(
     objective: str, given: tuple[str | float | None, ...], named: str | None, ordering: str, network: str, **others: Any
 ) -> PrefixEncoder:
     """Return the encoder that the options describe; `named` says where labels, targets or pairs are."""
-    from firstk.cli._settings import network_of, objective_of, ordering_of
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
-    goal = objective_of(objective, dict(zip(options.SETTINGS, given, strict=True)))
+    goal = objective_of(objective, dict(zip(SETTINGS, given, strict=True)))
     if named is None and goal.supervision in ("labels", "targets", "labels or targets"):
         raise InvalidInputError(
             f"The objective '{goal.name}' learns from {goal.supervision}: name their column with --label, or their "
@@ -272,7 +314,6 @@ def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
 
 def _recommended(ours: PrefixCurve, baselines: Iterable[PrefixCurve]) -> tuple[int | None, list[str]]:
     """Return the k that keeps 99 %, None where a share means nothing, and what to say about it and others."""
-    from firstk.cli._curve_text import about_list
     from firstk.encoder.curve import full_name
 
     found = ours.smallest_lengths()
@@ -296,11 +337,9 @@ def _curve_of_test(out: Path, place: VectorSource) -> str:
 
 def _of_raw(curve: PrefixCurve) -> Iterator[str]:
     """Say which k keep shares of the raw vectors' score, where any does."""
-    from firstk.cli._curve_text import smallest
-
-    found = {share: ks["input"] for share, ks in smallest(curve).items() if ks["input"] is not None}
+    found = {share: k for share, k in curve.smallest_lengths("input").items() if k is not None}
     if found:
-        shares = ", ".join(f"{100 * float(share):g} % with k = {k}" for share, k in found.items())
+        shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
         yield f"Of that of the raw vectors: {shares}."
 
 
@@ -323,3 +362,104 @@ def _table(curves: Iterable[PrefixCurve], p: int) -> list[str]:
     if lead.input_score is not None:
         lines.append(f"  {'raw vectors':<{wide}}{lead.input_score:8.3f} with all {p} numbers")
     return lines
+
+
+# -- what the words of options mean ----------------------------------------------------------------------------------
+
+
+def objective_of(name: str, given: dict[str, str | float | None]) -> contracts.Objective:
+    """Return the objective of that name with the settings that were given; None means that one was not.
+
+    A setting that the objective does not have raises, with the objectives that have it.
+    """
+    from firstk import objectives
+
+    check_choice(name, objectives.PUBLIC, "--objective", "firstk fit")
+    settings = {
+        option: _MEANINGS[option](str(word)) if option in _MEANINGS else word
+        for option, word in given.items()
+        if word is not None
+    }
+    own = {f.name for f in fields(objectives.PUBLIC[name])}
+    for option in settings:
+        if option not in own:
+            having = [other for other, kind in objectives.PUBLIC.items() if option in {f.name for f in fields(kind)}]
+            raise InvalidInputError(
+                f"--{option} is no setting of objective '{name}'. It belongs to {', '.join(having)}: choose one of "
+                f"them with --objective, or leave --{option} out."
+            )
+    return objectives.resolve(objectives.PUBLIC[name](**settings))
+
+
+def _shrinkage(word: str) -> str | float | None:
+    return {"auto": "auto", "none": None}[word] if word in ("auto", "none") else _number(word, "shrinkage", _SHRINKAGE)
+
+
+def _neighbor_weight(word: str) -> str | float:
+    return word if word == "auto" else _number(word, "neighbor_weight", "'auto' or a number in [0, 1]")
+
+
+def noise_of(word: str) -> GaussianNoise | Masking:
+    """Return the noise that ``masking:0.5`` (share kept) or ``gaussian:0.1`` (sigma) names."""
+    from firstk.objectives import GaussianNoise, Masking
+
+    name, _, value = word.partition(":")
+    kinds = {"masking": Masking, "gaussian": GaussianNoise}
+    allowed = "masking:SHARE_KEPT or gaussian:SIGMA, such as masking:0.5"
+    if name not in kinds:
+        raise bad_parameter("--noise", "firstk fit", allowed, word)
+    return kinds[name](_number(value, "noise", allowed)) if value else kinds[name]()
+
+
+def ordering_of(word: str) -> str | SparsePrefix:
+    """Return the ordering that a name stands for; ``sparse_prefix:8,16,32`` brings its list."""
+    from firstk.orderings import SparsePrefix
+
+    name, _, lengths = word.partition(":")
+    if name != SparsePrefix.name:
+        return word
+    return SparsePrefix(_whole_numbers(lengths, ",", "ordering", "sparse_prefix:8,16,32", word))
+
+
+def network_of(word: str) -> str | MLP:
+    """Return the network that a name stands for; ``mlp:256,256`` brings the widths of its hidden layers."""
+    name, _, widths = word.partition(":")
+    if name != "mlp" or not widths:
+        return word
+    from firstk.encoder.network import MLP
+
+    return MLP(hidden=tuple(_whole_numbers(widths, ",", "network", "linear, mlp or mlp:256,256", word)))
+
+
+def image_of(word: str | None) -> tuple[int, ...] | None:
+    """Return the shape that ``28x28`` or ``32x32x3`` names; None stays None."""
+    if word is None:
+        return None
+    allowed = "ROWSxCOLUMNS or ROWSxCOLUMNSx3, such as 28x28"
+    shape = tuple(_whole_numbers(word, "x", "image", allowed, word))
+    if len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,)):
+        raise bad_parameter("--image", "firstk fit", allowed, word)
+    return shape
+
+
+_SHRINKAGE = "'auto', 'none' or a number in [0, 1]"
+# What the words of an option stand for, where they are not taken as they are.
+_MEANINGS: dict[str, Callable[[str], object]] = {
+    "shrinkage": _shrinkage,
+    "neighbor_weight": _neighbor_weight,
+    "noise": noise_of,
+}
+
+
+def _number(word: str, option: str, allowed: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise bad_parameter(f"--{option}", "firstk fit", allowed, word) from None
+
+
+def _whole_numbers(text: str, sign: str, option: str, allowed: str, word: str) -> list[int]:
+    parts = text.split(sign)
+    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise bad_parameter(f"--{option}", "firstk fit", allowed, word)
+    return [int(part) for part in parts]

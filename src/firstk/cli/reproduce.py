@@ -14,7 +14,7 @@ import typer
 
 from firstk._base.checks import check_choice
 from firstk.cli._progress import looked_at
-from firstk.cli._wording import number_of
+from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
-from firstk.cli._wording import number_of, were
+from firstk.cli._text import number_of, were
 
 if TYPE_CHECKING:
     from firstk.estimator.transform_files import Outcome

@@ -12,7 +12,7 @@ from firstk._base.checks import check_choice
 from firstk.data.embedded import load_digits
 from firstk.data.files import write_vectors
 from firstk.data.files.choosing import PLAIN_NAME
-from firstk.data.files.formats import format_of
+from firstk.data.files.opening import format_of
 from firstk.data.files.writing import fitting_columns
 from firstk.data.sets import ImageSet
 

@@ -574,7 +574,7 @@ def _frame_rows(X: object) -> tuple[np.ndarray, bool] | None:
     """Return the rows of a data frame, and whether its columns are their coordinates; None for arrays."""
     if not hasattr(type(X), "columns"):
         return None
-    from firstk.data.files.frames import rows_of
+    from firstk.data.files.opening import rows_of
 
     return rows_of(X)
 

@@ -22,11 +22,9 @@ from firstk import __version__
 from firstk._base.checks import check_choice, check_prefix
 from firstk._base.concurrency import prefetch
 from firstk.data.files.choosing import missing_column
-from firstk.data.files.contract import Batch, Layout
-from firstk.data.files.formats import FORMATS, format_of
-from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.data.files.contract import Batch, Layout, described, must_be_restored
+from firstk.data.files.opening import FORMATS, VectorTable, format_of, open_vectors
 from firstk.data.files.shards import ShardLog, shard_names
-from firstk.data.files.stored import described, must_be_restored
 from firstk.data.files.writing import creating, fitting_columns
 from firstk.data.precision import Precision, read_precision, resolve_precision
 from firstk.encoder.fitted import FittedEncoder, check_fitted

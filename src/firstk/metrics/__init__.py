@@ -1,12 +1,11 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors` and
-`ranking` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies, `axes` a
-score for every single coordinate. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`.
+`ranking` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
+also scores single coordinates. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`.
 Held-out splits, baselines and reports live in `evaluation`.
 """
 
-from firstk.metrics.axes import axis_probe_accuracy, axis_readout_r2
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
 from firstk.metrics.curve import METRICS, EvaluationData, prefix_curve
 from firstk.metrics.neighbors import nearest_neighbor_accuracy, nearest_neighbors, neighbor_recall, positive_recall
@@ -14,6 +13,8 @@ from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_cosines, pair_spearman
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
 from firstk.metrics.task import (
+    axis_probe_accuracy,
+    axis_readout_r2,
     explained_variance,
     linear_probe_accuracy,
     linear_readout_r2,

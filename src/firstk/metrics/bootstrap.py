@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, is_real
-from firstk.metrics._inputs import check_count
+from firstk._base.checks import bad_parameter, check_count, is_real
 from firstk.metrics.ranking import midranks, rank_correlation
 
 # Numbers in one block of draws: rows times draws.

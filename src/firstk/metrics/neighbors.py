@@ -12,10 +12,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from firstk._base.checks import check_same_length
+from firstk._base.checks import (
+    check_count,
+    check_label_pair,
+    check_lengths,
+    check_matrix_pair,
+    check_rows,
+    check_same_length,
+)
 from firstk._base.rows import distinct_rows
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._inputs import check_codes, check_count, check_label_pair, check_lengths, check_rows
 from firstk.metrics._sweep import check_similarity, sweep
 
 # Rows of a block, position of the prefix length, hits of each row.
@@ -67,7 +73,7 @@ def nearest_neighbor_accuracy(
     array([0.5, 1. ])
     """
     owner = "nearest_neighbor_accuracy"
-    Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
+    Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
     y_ref, y = check_label_pair(y_ref, y, (len(Z_ref), len(Z)), owner, ("y_ref", "y"))
     ks = check_lengths(ks, Z.shape[1], owner)
     blocks = sweep(Z_ref, Z, ks, check_similarity(similarity, owner))
@@ -111,7 +117,7 @@ def nearest_neighbors(
     array([[2, 0]])
     """
     owner = "nearest_neighbors"
-    Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
+    Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
     exclude = _excluded(exclude_self, len(Z_ref), len(Z), owner)
     n = check_count(n_neighbors, "n_neighbors", owner, most=len(Z_ref) - (exclude is not None))
     found = np.empty((len(Z), n), dtype=np.int64)
@@ -160,7 +166,7 @@ def neighbor_recall(
         Mean over queries. Unless `per_row`, memory stays at a block of queries, whatever m is.
     """
     owner = "neighbor_recall"
-    Z_ref, Z = check_codes(Z_ref, Z, owner, ("Z_ref", "Z"))
+    Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
     ks = check_lengths(ks, Z.shape[1], owner)
     exclude = _excluded(exclude_self, len(Z_ref), len(Z), owner)
     truth = _check_truth(truth, len(Z_ref), len(Z), owner)
@@ -210,7 +216,7 @@ def positive_recall(
     (array([0.5, 1. ]), array([0.5, 1. ]))
     """
     owner = "positive_recall"
-    Z_left, Z_right = check_codes(Z_left, Z_right, owner, ("Z_left", "Z_right"))
+    Z_left, Z_right = check_matrix_pair(Z_left, Z_right, owner, ("Z_left", "Z_right"))
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     at = check_count(at, "at", owner)
     first, own = distinct_rows(Z_right)

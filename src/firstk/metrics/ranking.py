@@ -12,9 +12,15 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import check_finite, check_same_length
+from firstk._base.checks import (
+    check_count,
+    check_finite,
+    check_lengths,
+    check_matrix_pair,
+    check_rows,
+    check_same_length,
+)
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._inputs import check_codes, check_count, check_lengths, check_rows
 from firstk.metrics._sweep import sweep
 
 
@@ -75,7 +81,7 @@ def pair_cosines(Z_left: ArrayLike, Z_right: ArrayLike, *, ks: ArrayLike | None 
 def _check_pair_codes(
     Z_left: ArrayLike, Z_right: ArrayLike, ks: ArrayLike | None, owner: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    Z_left, Z_right = check_codes(Z_left, Z_right, owner, ("Z_left", "Z_right"))
+    Z_left, Z_right = check_matrix_pair(Z_left, Z_right, owner, ("Z_left", "Z_right"))
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     return Z_left, Z_right, check_lengths(ks, Z_left.shape[1], owner)
 
@@ -180,7 +186,7 @@ def ndcg_per_query(
         Their scores. Averages over a part of the queries (seen and unseen documents, say) are means of rows.
     """
     owner = "ndcg"
-    Z_docs, Z_queries = check_codes(Z_docs, Z_queries, owner, ("Z_docs", "Z_queries"))
+    Z_docs, Z_queries = check_matrix_pair(Z_docs, Z_queries, owner, ("Z_docs", "Z_queries"))
     ks = check_lengths(ks, Z_docs.shape[1], owner)
     at = check_count(at, "at", owner)
     judged, keys, gains = _check_judgements(judgements, len(Z_docs), len(Z_queries), owner)

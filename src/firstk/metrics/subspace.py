@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
+from firstk._base.linalg import ordered_basis, relative_tolerance
 from firstk._base.rows import unit_rows as divided_rows
-from firstk.metrics._flag import ordered_basis, relative_tolerance
 
 
 def principal_angles(Q: ArrayLike, E: ArrayLike) -> np.ndarray:

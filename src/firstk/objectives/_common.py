@@ -10,7 +10,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import Objective, Pencil, Quadratic, Rows, TrainingLoss, TrainingLossName
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import Head
 from firstk.exceptions import InvalidInputError
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments

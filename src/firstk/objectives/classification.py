@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk.contracts import Conventions, Pencil, Supervision, TrainingLossName
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ShrinkageObjective,

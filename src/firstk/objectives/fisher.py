@@ -10,7 +10,7 @@ import numpy as np
 from firstk._base.checks import check_non_negative
 from firstk._base.linalg import shrunk
 from firstk.contracts import Conventions, Pencil, Supervision
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ShrinkageObjective,

@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.linalg import shrunk
 from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     LeastSquaresObjective,

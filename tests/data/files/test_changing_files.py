@@ -10,7 +10,7 @@ from firstk import PrefixEncoder
 from firstk._base.input_file import Stamp
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
-from firstk.data.files.formats import FORMATS
+from firstk.data.files.opening import FORMATS
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
 

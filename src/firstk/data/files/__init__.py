@@ -1,6 +1,6 @@
 """Files of vectors: readers and writers of npy, npz, parquet, arrow, csv, tsv and safetensors behind one contract.
 
-`contract` is the package on one page; a format is one file and one line in `formats`. Saved models live in `encoder`.
+`contract` is the package on one page; a format is one file and one line in `opening`. Saved models live in `encoder`.
 """
 
 from firstk.data.files.contract import Batch, Layout

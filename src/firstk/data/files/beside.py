@@ -19,8 +19,7 @@ from firstk._base.input_file import Stamp
 from firstk.data.files.choosing import PLAIN_NAME, missing_column
 from firstk.data.files.contract import Loaded, reading, reading_unchanged
 from firstk.data.files.file_array import FileArray
-from firstk.data.files.formats import format_of
-from firstk.data.files.opening import find_files
+from firstk.data.files.opening import find_files, format_of
 from firstk.exceptions import InvalidInputError
 
 

@@ -6,6 +6,7 @@ creates one for writing in blocks; everything else (shards, NaN, atomic writes) 
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,16 @@ from numpy.typing import DTypeLike
 
 from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
+from firstk._base.json_records import strict_json
+from firstk.data.precision import Precision, read_precision
 from firstk.exceptions import FirstkError, InvalidInputError
 
 # Numbers that are no floats become the smallest float that holds them all exactly, or float64.
 _SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
+# The key of metadata under which firstk describes the codes of a file, as JSON.
+_KEY = "firstk"
+# How the precisions that must be restored are stored: int8 and binary codes mean nothing without their scale and means.
+_STORED = {"int8": np.dtype(np.int8), "binary": np.dtype(np.uint8)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +229,44 @@ class Format:
     create: Callable[[Path, Layout], Writer]
     load: Callable[[Path], Loaded]
     survey: Callable[[Path, Sequence[str]], tuple[int, frozenset[str]]] | None = None
+
+
+def described(facts: Mapping[str, object], precision: Precision) -> dict[str, str]:
+    """Return the metadata of a file of codes."""
+    return {_KEY: json.dumps(dict(facts) | {"stored": precision.record()})}
+
+
+def must_be_restored(precision: Precision) -> bool:
+    """Tell whether codes of this precision need what is written beside them."""
+    return precision.name in _STORED
+
+
+class Restoring:
+    """Turn stored codes into numbers, as the metadata of their file tells; numbers are left as they are."""
+
+    def __init__(self, path: object, metadata: Mapping[str, str], width: int, dtype: np.dtype):
+        self.width, self.dtype, self._precision = width, dtype, None
+        if _KEY not in metadata:
+            return
+        try:
+            facts = strict_json(metadata[_KEY])
+            precision, k = read_precision(facts["stored"]), int(facts["k"])
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInputError(
+                f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."
+            ) from None
+        if must_be_restored(precision):
+            if precision.bytes_per_vector(k) != width:
+                raise InvalidInputError(
+                    f"'{path}' holds {width} numbers a row; {precision.name} codes of {k} were expected."
+                )
+            self.width, self.dtype, self._precision = k, np.dtype(np.float32), precision
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        """Return what the stored numbers mean."""
+        if self._precision is None:
+            return vectors
+        return self._precision.restore(vectors.astype(_STORED[self._precision.name]))
 
 
 def float_type(dtype: DTypeLike) -> np.dtype:

@@ -12,6 +12,7 @@ from typing import IO
 
 import numpy as np
 
+from firstk.data.files.choosing import beside_matrix, choose_matrix
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -24,7 +25,6 @@ from firstk.data.files.contract import (
     reading,
     unreadable,
 )
-from firstk.data.files.matrices import beside_matrix, choose_matrix
 from firstk.data.files.npy import BROKEN, Header, NpyWriter, check_vectors, read_header
 
 _BROKEN = (*BROKEN, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)

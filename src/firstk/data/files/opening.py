@@ -1,4 +1,4 @@
-"""Open a file, a folder of shards or a pattern of names as one table of vectors, whatever its format.
+"""Open a file, a folder of shards, a pattern of names or a data frame as one table of vectors, whatever its format.
 
 What is the same for all formats is done here: which files, which format, one width throughout, NaN, row numbers.
 """
@@ -12,27 +12,45 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, is_int, some_rows
+from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
 from firstk._base.input_file import Stamp
+from firstk.data.files import arrow, npy, npz, parquet, tensors, text
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
     Batch,
     Carried,
     Facts,
     Format,
+    Layout,
+    Loaded,
     Reader,
+    Restoring,
     Wanted,
+    Writer,
     reading_unchanged,
     unreadable,
 )
-from firstk.data.files.formats import FORMATS, format_of
-from firstk.data.files.stored import Restoring
+from firstk.data.files.tables import Columns, TableView, as_numpy
 from firstk.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+# The formats that are known; a new one is a file with a `Format`, and a line here.
+FORMATS: tuple[Format, ...] = (
+    npy.FORMAT,
+    npz.FORMAT,
+    parquet.FORMAT,
+    arrow.FORMAT,
+    text.COMMAS,
+    text.TABS,
+    tensors.FORMAT,
+)
 NAN = ("refuse", "drop")
 
 
@@ -234,14 +252,28 @@ def open_vectors(
     check_choice(nan, NAN, "nan", "open_vectors")
     wanted = Wanted(vectors, tuple(beside))
     if not isinstance(path, (str, os.PathLike)):
-        from firstk.data.files.frames import shard_of
-
-        return VectorTable(type(path).__name__, [shard_of(path, wanted)], nan)
+        return VectorTable(type(path).__name__, [_shard_of(path, wanted)], nan)
     paths = find_files(path)
     kinds = {format_of(one).name for one in paths}
     if len(kinds) > 1:
         raise unreadable(path, f"it holds files of several formats ({', '.join(sorted(kinds))})", "Name one: a pattern")
     return VectorTable(str(path), [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
+
+
+def format_of(path: str | Path) -> Format:
+    """Return the format of a file by its ending.
+
+    Examples
+    --------
+    >>> format_of("vectors.feather").name
+    'arrow'
+    """
+    ending = Path(path).suffix.lower()
+    for form in FORMATS:
+        if ending in form.endings:
+            return form
+    known = ", ".join(ending for form in FORMATS for ending in form.endings)
+    raise InvalidInputError(f"The format of '{path}' is not known: its name must end in one of {known}.")
 
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
@@ -303,3 +335,81 @@ def _kept(columns: Mapping[str, np.ndarray], kept: np.ndarray) -> Mapping[str, n
     if isinstance(columns, Carried):
         return columns.take(kept)
     return {name: part[kept] for name, part in columns.items()}
+
+
+# -- data frames, which come in through narwhals and go on as Arrow --------------------------------------------------
+
+
+class _FrameReader:
+    """One table in memory."""
+
+    def __init__(self, table: pyarrow.Table, wanted: Wanted):
+        self._table = table
+        self._view = TableView("the table", table.schema, wanted, lambda names: table.select(names).to_batches())
+        self.facts = self._view.facts
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._table.num_rows
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
+        """Yield vectors and other columns of at most `size` rows at a time."""
+        start = 0
+        for batch in self._table.to_batches(max_chunksize=size):
+            yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
+            start += len(batch)
+
+
+def _load(table: pyarrow.Table) -> Loaded:
+    """Return the columns of a table."""
+    return Loaded(tuple(table.column_names), lambda name: as_numpy(table.column(name)))
+
+
+def _no_writer(path: object, layout: Layout) -> Writer:
+    raise InvalidInputError("A table in memory is not written to. Use write_vectors with the name of a file.")
+
+
+_IN_MEMORY = Format("table", (), "anything", True, _FrameReader, _no_writer, _load)
+
+
+def _shard_of(frame: Any, wanted: Wanted) -> Shard:
+    """Return a data frame as the one shard of a table."""
+    narwhals = require("narwhals", "tables", "Reading a data frame")
+    require("pyarrow", "tables", "Reading a data frame")
+    try:
+        table = narwhals.from_native(frame, eager_only=True).to_arrow()
+    except TypeError:
+        raise InvalidInputError(
+            "open_vectors takes the path of a file or a pandas, Polars or Arrow table. "
+            f"Got {type(frame).__name__}; collect a lazy frame first."
+        ) from None
+    return Shard(table, _IN_MEMORY, wanted)
+
+
+def rows_of(frame: Any) -> tuple[np.ndarray, bool] | None:
+    """Return the rows of a data frame, and whether its columns are their coordinates; None for what is no frame.
+
+    A frame with lists of numbers has its vectors in one column, and the other columns are not looked at. In any other
+    frame every column is a coordinate. pandas frames of numbers are left to scikit-learn (None), which knows them.
+    """
+    library = type(frame).__module__.partition(".")[0]
+    if library not in ("pandas", "polars", "pyarrow") or not hasattr(type(frame), "columns"):
+        return None
+    if library == "pandas" and not any(map(_holds_lists, (frame[name] for name in frame.columns))):
+        return None
+    narwhals = require("narwhals", "tables", "Reading a data frame")
+    try:
+        table = narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        raise InvalidInputError(f"A {type(frame).__name__} of {library} has no rows yet: collect it first.") from None
+    if library == "pandas" or any(kind in (narwhals.List, narwhals.Array) for kind in table.schema.values()):
+        return VectorTable("the table", [_shard_of(frame, Wanted())], "refuse").read(()).vectors, False
+    return table.to_numpy(), True
+
+
+def _holds_lists(column: pandas.Series) -> bool:
+    """Tell whether a pandas column holds lists: as objects, or as an Arrow type."""
+    if str(column.dtype).startswith(("list", "fixed_size_list", "large_list")):
+        return True
+    first = next(iter(column.dropna().head(1)), None) if column.dtype == object else None
+    return isinstance(first, (list, tuple, np.ndarray))

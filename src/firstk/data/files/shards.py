@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from firstk._base.atomic_file import atomic_file, explained_os_errors
+from firstk._base.atomic_file import atomic_file, beside, explained_os_errors
 from firstk._base.input_file import Stamp, check_regular
 from firstk._base.json_records import strict_json
 from firstk.exceptions import InvalidInputError
@@ -120,18 +120,6 @@ class ShardLog:
                     self.target.rmdir()  # it was empty
                 os.replace(self.temporary, self.target)
             self.complete = True
-
-
-def beside(path: Path, ending: str) -> Path:
-    """Return a path with `ending` after its name; '.' and '..' have none of their own, and get the folder's.
-
-    Examples
-    --------
-    >>> beside(Path("out"), ".partial").name
-    'out.partial'
-    """
-    named = path if path.name not in ("", "..") else path.resolve()
-    return named.parent / f"{named.name}{ending}"
 
 
 def shard_names(paths: Sequence[Path]) -> list[str]:

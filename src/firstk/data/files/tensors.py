@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from firstk._base.input_file import Stamp
+from firstk.data.files.choosing import beside_matrix, choose_matrix
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -26,7 +27,6 @@ from firstk.data.files.contract import (
     unreadable,
 )
 from firstk.data.files.file_array import FileArray
-from firstk.data.files.matrices import beside_matrix, choose_matrix
 from firstk.data.files.npy import BROKEN, check_vectors
 
 _FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}

@@ -13,7 +13,7 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_no_nul, check_same_length
 from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer, exactly
-from firstk.data.files.formats import format_of
+from firstk.data.files.opening import format_of
 from firstk.exceptions import InvalidInputError
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from firstk._base.atomic_file import current
 from firstk._base.checks import require
-from firstk.encoder.storage.manifest import CARD, CONFIG, TENSORS
+from firstk.encoder.storage.folder import CARD, CONFIG, TENSORS
 from firstk.exceptions import InvalidInputError
 
 _Answer = TypeVar("_Answer")

@@ -10,9 +10,16 @@ from typing import Any
 from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.storage.card import saved_curve, smallest_lengths
-from firstk.encoder.storage.folder import read_extra, read_manifest, read_model
-from firstk.encoder.storage.manifest import CARD, CONFIG, FORMAT_VERSION, TENSORS
-from firstk.encoder.storage.schema import check_facts
+from firstk.encoder.storage.folder import (
+    CARD,
+    CONFIG,
+    FORMAT_VERSION,
+    TENSORS,
+    check_facts,
+    read_extra,
+    read_manifest,
+    read_model,
+)
 from firstk.exceptions import CorruptModelError
 
 _FLOAT32 = 4

@@ -12,8 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from firstk._base.linalg import ordered_eigh, rank_tolerance
-from firstk.metrics._flag import ordered_basis
+from firstk._base.linalg import ordered_basis, ordered_eigh, rank_tolerance
 from firstk.moments.moments import Moments
 from firstk.objectives._common import one_hot_cross
 

@@ -1,19 +1,24 @@
-"""The picture of the report page in matplotlib, for notebooks and documents."""
+"""Figures in matplotlib, for notebooks and documents: the curves of the report page, the spectrum of a diagnosis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.report.layout import FEW_POINTS, Octaves, shortened, stacked
 from firstk.evaluation.report.page import check_group, name_of
 from firstk.evaluation.report.palette import RAW_LOOK, RAW_NAME, Look, assign
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+_FORMATS = (".svg", ".png", ".pdf")
 FONT, LINE = 9.0, 12.5  # Points: size of a name, distance of two.
 
 
@@ -115,3 +120,45 @@ def _names(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[fl
             annotation_clip=False,
             arrowprops=leader | {"shrinkA": 1, "shrinkB": 2} if reaches else None,
         )
+
+
+def plot_spectrum(spectrum: PrefixCurve | None, alignment: Sequence[PrefixCurve] = ()) -> Figure:
+    """Draw, for a diagnosis, the share of variance against k and, next to it, alignment(k) in the forms given.
+
+    Parameters
+    ----------
+    spectrum : PrefixCurve or None
+        Share of variance that the first k axes hold; None, where vectors do not vary, raises InvalidInputError.
+    alignment : sequence of PrefixCurve
+        Forms of alignment(k), the leading one first; none without labels.
+
+    Returns
+    -------
+    figure : matplotlib figure
+    """
+    if spectrum is None:
+        raise InvalidInputError("There is no spectrum to draw: the vectors do not vary.")
+    figure_module = require("matplotlib.figure", "report", "plot_spectrum")
+    panels = [([spectrum], ())] + ([(list(alignment[:1]), tuple(alignment[1:]))] if alignment else [])
+    figure = figure_module.Figure(figsize=(6.4 * len(panels), 3.8), layout="constrained")
+    for ax, (ours, others) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        ax.set_ylim(0, 1.02)
+        plot_curves(ours, others, ax=ax)
+    return figure
+
+
+def check_figure(path: Path) -> None:
+    """Raise for a figure that cannot be written, before long work is done for it."""
+    if path.suffix.lower() not in _FORMATS:
+        raise InvalidInputError(f"A figure ends in {', '.join(_FORMATS)}. Got '{path}'.")
+    require("matplotlib.figure", "report", "A figure")
+    if path.is_dir() or not path.parent.is_dir():
+        raise InvalidInputError(f"Cannot write a figure to '{path}'. Choose a file in a folder that exists.")
+
+
+def write_figure(path: Path, figure: Figure, dpi: float | Literal["figure"] = "figure") -> Path:
+    """Write a figure by an atomic write; its ending is its format."""
+    check_figure(path)
+    with atomic_file(path, "A figure") as temporary:
+        figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=dpi)
+    return path

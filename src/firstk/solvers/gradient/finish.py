@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from firstk.contracts import FitRequest
-from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import FittedEncoder, Head
 from firstk.exceptions import RankWarning
 from firstk.solvers.gradient.canonical import Code, with_signs
 from firstk.solvers.gradient.losses.base import GAIN_ROWS, PrefixSum, numbers, optional

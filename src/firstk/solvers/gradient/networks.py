@@ -107,7 +107,7 @@ class Model(nn.Module):
         self.encoder: Any = encoder  # with `C`, `R`, `weight` and `centre` when it is a LinearEncoder
         self.decoder = None if decoder is None else nn.Parameter(decoder.clone(memory_format=torch.contiguous_format))
         self.bias = None if bias is None else nn.Parameter(bias.clone())
-        # Heads of short prefixes that they share with none, as `firstk.encoder.head.Head` has them.
+        # Heads of short prefixes that they share with none, as `firstk.encoder.fitted.Head` has them.
         self.own_weight = None if own is None else nn.Parameter(own[0].clone(memory_format=torch.contiguous_format))
         self.own_offset = None if own is None else nn.Parameter(own[1].clone())
         self.extras = nn.ParameterDict({name: nn.Parameter(part.clone()) for name, part in extras.items()})

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights
 from firstk.contracts import FitRequest
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.solvers.gradient.canonical import Code, sorted_form
 from firstk.solvers.gradient.processes import SingleProcess

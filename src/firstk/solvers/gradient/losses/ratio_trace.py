@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from firstk.contracts import FitRequest
-from firstk.encoder.head import Head
+from firstk.encoder.fitted import Head
 from firstk.exceptions import IllegalCombinationError
 from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.fisher import fisher, fisher_from_codes

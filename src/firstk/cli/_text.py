@@ -1,15 +1,29 @@
-"""What ``firstk curve`` prints: a table of scores, the smallest k, precisions, and what was chosen."""
+"""Text that commands print: counts with their nouns, and of a curve its scores, smallest k and what was chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from firstk.encoder.curve import full_name
-
 if TYPE_CHECKING:
     from firstk.encoder.curve import PrefixCurve
     from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
+
+
+def number_of(count: int, noun: str) -> str:
+    """Return a count with its noun, which takes an s unless it is one.
+
+    Examples
+    --------
+    >>> number_of(1, "claim"), number_of(0, "claim"), number_of(1200, "row")
+    ('1 claim', '0 claims', '1,200 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def were(count: int) -> str:
+    """Return the verb that goes with a count."""
+    return "was" if count == 1 else "were"
 
 
 def about_list(curve: PrefixCurve) -> Iterator[str]:
@@ -50,6 +64,8 @@ def _interval(curve: PrefixCurve, k: int) -> str:
 
 def smallest_lines(curve: PrefixCurve) -> Iterator[str]:
     """Smallest k that keeps shares of the score."""
+    from firstk.encoder.curve import full_name
+
     found = smallest(curve)
     for of, name in {"full": full_name(curve), "input": "the raw vectors"}.items():
         if all(ks[of] is None for ks in found.values()):
