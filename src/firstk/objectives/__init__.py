@@ -1,6 +1,6 @@
-"""Objectives, what a good prefix is: one file an objective, one line in the registry.
+"""Objectives, which define what a good prefix is: one file per objective, one line in the registry.
 
-How coordinates get their order lives in `orderings`; statistics of the data live in `moments`.
+The order of the coordinates is defined in `orderings`; statistics of the data are in `moments`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
 from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Similarity
 
-# What a user may name, and below it what "similarity" resolves into.
+# Names that users may pass, and below them the objectives that "similarity" resolves to.
 PUBLIC: dict[str, Any] = {
     objective.name: objective
     for objective in (Reconstruction, Fisher, Classification, Regression, Similarity, Mixture, Denoising)
@@ -57,9 +57,9 @@ __all__ = [
 
 
 def resolve(objective: object) -> Objective:
-    """Return the objective that a name or an object stands for, its settings checked.
+    """Return the objective for a name or an object, with its settings checked.
 
-    Any object that satisfies :class:`firstk.contracts.Objective` is one.
+    Any object that satisfies :class:`firstk.contracts.Objective` is accepted.
     """
     found: Objective
     if isinstance(objective, str):
@@ -73,19 +73,19 @@ def resolve(objective: object) -> Objective:
 
 
 def registered(objective: object) -> bool:
-    """Tell whether an objective is one of the library's own, which its name and settings bring back."""
+    """Return whether an objective is built in, so that it can be restored from its name and settings."""
     return type(objective) in (*PUBLIC.values(), *_SETTLED.values())
 
 
 def settled(given: object, config: Mapping[str, Any]) -> Objective:
-    """Return the objective of a fit, with everything "auto" settled, from the facts that were recorded.
+    """Rebuild the objective of a fit, with every "auto" resolved, from the recorded configuration.
 
     Parameters
     ----------
     given : str or object
-        The estimator's `objective`: what a class of the user's own is rebuilt from, as it is not recorded.
+        The estimator's `objective`; needed for a user-defined class, which is not recorded.
     config : mapping
-        Facts of the fit.
+        Recorded configuration of the fit.
     """
     own = config.get("own_classes", {}).get("objective")
     if own is None:
@@ -102,13 +102,13 @@ def settled(given: object, config: Mapping[str, Any]) -> Objective:
 
 
 def provides(objective: object, part: str) -> bool:
-    """Tell whether an objective, fitted on rows, has a "decoder" or a "head"."""
+    """Return whether an objective, fitted on rows, has a "decoder" or a "head"."""
     found = resolve(objective).resolved(pairs=False)
     return getattr(type(found), part) is not getattr(ClosedFormObjective, part)
 
 
 def gives_probabilities(objective: object) -> bool:
-    """Tell whether an object, or the objective of this name, has a head whose scores are log-probabilities."""
+    """Return whether an objective, given as object or name, has a head whose scores are log-probabilities."""
     found = (PUBLIC | _SETTLED).get(objective, objective) if isinstance(objective, str) else objective
     return bool(getattr(found, "probabilities", False))
 

@@ -1,6 +1,6 @@
-"""Orderings, how coordinates get their order: one file an ordering, one line in the registry.
+"""Orderings, which define how coordinates get their order: one file per ordering, one line in the registry.
 
-What a good prefix is lives in `objectives`; the training loop that calls the hooks lives in `solvers`.
+The quality of a prefix is defined in `objectives`; the training loop that calls the hooks is in `solvers`.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ __all__ = [
 
 
 def resolve(ordering: object) -> Ordering:
-    """Return the ordering that a name or an object stands for.
+    """Return the ordering for a name or an object.
 
-    Any object that satisfies :class:`firstk.contracts.Ordering` is one.
+    Any object that satisfies :class:`firstk.contracts.Ordering` is accepted.
     """
     if not isinstance(ordering, str):
         expected = f"one of {', '.join(map(repr, PUBLIC))}, or an object such as FullPrefix()"
@@ -77,7 +77,7 @@ def resolve(ordering: object) -> Ordering:
 
 
 def registered(ordering: object) -> bool:
-    """Tell whether an ordering is one of the library's own, which its name and settings bring back."""
+    """Return whether an ordering is built in, so that it can be restored from its name and settings."""
     return type(ordering) in PUBLIC.values()
 
 
@@ -85,6 +85,6 @@ def restore(name: str, settings: dict[str, Any]) -> Ordering:
     """Rebuild an ordering from its name and recorded settings."""
     settings = dict(settings)
     for key in ("omega", "prefixes"):
-        if isinstance(settings.get(key), dict):  # JSON has text for keys
+        if isinstance(settings.get(key), dict):  # JSON keys are strings
             settings[key] = {int(k): weight for k, weight in settings[key].items()}
     return resolve(PUBLIC[name](**settings))

@@ -1,6 +1,6 @@
-"""Solvers, how the encoder is found: one file a solver, one line in the registry.
+"""Solvers, which compute the encoder: one file per solver, one line in the registry.
 
-The choice among them lives in `estimator`; losses for training loops of your own live in `losses`.
+The choice among them is made in `estimator`; losses for custom training loops are in `firstk.losses`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from firstk.contracts import Solver
 from firstk.solvers.closed_form import ClosedForm
 from firstk.solvers.gradient.settings import Gradient
 
-# "auto" is listed for the error message that names the choices; `resolve` settles it.
+# "auto" is listed for the error message that names the choices; `resolve` replaces it.
 PUBLIC: dict[str, type[Solver]] = {"auto": ClosedForm, ClosedForm.name: ClosedForm, Gradient.name: Gradient}
 
 __all__ = ["ClosedForm", "Gradient", "resolve", "restore"]
 
 
 def resolve(solver: object, closed: bool = True) -> Solver:
-    """Return the solver that a name or an object stands for, its settings checked.
+    """Return the solver for a name or an object, with its settings checked.
 
     Parameters
     ----------
     solver : str or object
-        "auto" is the closed form where there is one.
+        "auto" is the closed form if there is one.
     closed : bool
-        Whether there is one.
+        Whether there is a closed form.
     """
     if isinstance(solver, str) and solver == "auto":
         solver = ClosedForm() if closed else Gradient()
