@@ -131,7 +131,7 @@ def test_inputs_are_left_alone(name):
 @pytest.mark.parametrize("name", ["int8", "binary"])
 def test_unfitted_raises_an_error(name):
     for use in (lambda p: p.quantise([[1.0]]), lambda p: p.restore(np.zeros((1, 1), "int8")), lambda p: p.record()):
-        with pytest.raises(InvalidInputError, match="must see codes before it stores any"):
+        with pytest.raises(InvalidInputError, match="must be fitted before use"):
             use(PRECISIONS[name])
 
 

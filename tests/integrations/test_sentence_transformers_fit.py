@@ -89,7 +89,7 @@ def test_errors(tiny_model, sentences):
         fit(model, texts, held_out=1)
     with pytest.raises(InvalidInputError, match="they are all the same"):
         fit(model, texts[:1] * 8)
-    with pytest.raises(IllegalCombinationError, match="each of them says where to cut"):
+    with pytest.raises(IllegalCombinationError, match="both determine the length"):
         fit(model, texts, k=3, keep=0.9)
     with pytest.raises(IllegalCombinationError, match="with partners and labels"):
         fit(model, texts, texts, labels=texts)
