@@ -81,7 +81,7 @@ def test_errors(tiny_model, sentences):
         fit(model, "one text")
     with pytest.raises(InvalidInputError, match=r"at least four texts, to fit on and to evaluate with. Got 2"):
         fit(model, texts[:2])
-    with pytest.raises(InvalidInputError, match="give 'partners' too"):
+    with pytest.raises(InvalidInputError, match="pass 'partners' too"):
         fit(model, texts, scores=np.ones(20))
     with pytest.raises(InvalidInputError, match="Got 20 and 19"):
         fit(model, texts, texts[1:])

@@ -22,7 +22,7 @@ def load_digits() -> ImageSet:
     Notes
     -----
     The test part of E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998
-    (licence CC BY 4.0), as shipped with scikit-learn.
+    (license CC BY 4.0), as shipped with scikit-learn.
 
     Examples
     --------

@@ -154,7 +154,7 @@ def evenly_spaced(
     SyntheticSet
         No classes. `X` has column means of zero, and its singular values and axes are *exactly* those
         returned, not those of a population: the left singular vectors are built orthogonal to the vector
-        of ones, so that centring changes nothing. `pca_spectrum` is their squares divided by n; each axis
+        of ones, so that centering changes nothing. `pca_spectrum` is their squares divided by n; each axis
         has its largest absolute entry positive.
 
     Notes
@@ -172,7 +172,7 @@ def evenly_spaced(
     """
     owner = "evenly_spaced"
     _check_count(p, 1, "p", owner)
-    # Centred rows span n - 1 dimensions at most.
+    # Centered rows span n - 1 dimensions at most.
     _check_count(n, p + 1, "n", owner)
     _check_positive(low, "low", owner)
     _check_positive(high, "high", owner)

@@ -56,7 +56,7 @@ class Similarity(ClosedFormObjective):
         Replaces N = St by (1 - a) St + a tr(St)/p I.
     neighbor_weight : float in [0, 1] or "auto"
         With pairs: the weight of mined neighbors relative to the pairs. "auto" chooses it together with the shrinkage
-        on held-out documents: the smallest weight that does not lower their score.
+        by the score on held-out documents; among ties, the largest.
     fidelity : float in [0, 1]
         With scored pairs and solver="gradient": the weight of the full-width cosine in the scores used for training.
         The closed form does not benefit from it and uses the scores only.

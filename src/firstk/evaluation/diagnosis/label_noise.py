@@ -75,7 +75,7 @@ class LabelNoise:
 
     @property
     def tail_carries_noise(self) -> bool | None:
-        """Whether labels are noisy and make up a tenth or more of the fit of the tail; None if unknown."""
+        """Whether labels are noisy and label noise is a tenth or more of the fit of the tail; None if unknown."""
         if self.noisy is None or self.tail_noise is None:
             return None
         return self.noisy and self.tail > 0 and self.tail_noise >= CARRIES

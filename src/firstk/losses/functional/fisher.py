@@ -40,7 +40,7 @@ def _whitened(A: Tensor, M: Tensor) -> tuple[Tensor, Tensor]:
     if int(info):
         raise InvalidInputError(
             "Fisher needs a positive definite within-class scatter of the code; it is singular at coordinate "
-            f"{int(info)} of {len(A)}. Regularise Sw with shrinkage=0.01, or use fewer coordinates."
+            f"{int(info)} of {len(A)}. Regularize Sw with shrinkage=0.01, or use fewer coordinates."
         )
     left = torch.linalg.solve_triangular(L, M, upper=False)
     return L, torch.linalg.solve_triangular(L, left.t(), upper=False)
@@ -96,7 +96,7 @@ class _RatioTraceOfEncoder(torch.autograd.Function):
 
 
 def _shrunk_product(B: Tensor, Sw: Tensor, shrinkage: float) -> Tensor:
-    """Return B ((1 - a) Sw + a tr(Sw)/p I) without forming the regularised matrix."""
+    """Return B ((1 - a) Sw + a tr(Sw)/p I) without forming the regularized matrix."""
     BW = B @ Sw
     return BW if shrinkage == 0 else BW.mul_(1 - shrinkage).add_(B * (Sw.trace() * (shrinkage / len(Sw))))
 

@@ -250,7 +250,7 @@ def reconstruction_from_moments(
     Parameters
     ----------
     St : Tensor of shape (p, p)
-        Total scatter divided by n, of centred data.
+        Total scatter divided by n, of centered data.
     components : Tensor of shape (d, p)
         Encoder B.
     decoder : Tensor of shape (p, d)

@@ -119,7 +119,7 @@ def regression_free_head(
 ) -> Tensor:
     """Return sum_k omega_k min_{W, b} mean_i |y_i - b - W z_{i,1..k}|^2: the best probe of every prefix.
 
-    Z and Y centred, Z = Q R: SSE_k = |Y|^2 - sum_{j<=k} |q_j^T Y|^2. With one-hot targets this is a
+    Z and Y centered, Z = Q R: SSE_k = |Y|^2 - sum_{j<=k} |q_j^T Y|^2. With one-hot targets this is a
     classification loss that needs no head. Computed in float64.
 
     Parameters
