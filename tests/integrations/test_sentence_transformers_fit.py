@@ -79,7 +79,7 @@ def test_errors(tiny_model, sentences):
         InvalidInputError, match="'texts' parameter of fit_sentence_transformer must be a sequence of str"
     ):
         fit(model, "one text")
-    with pytest.raises(InvalidInputError, match=r"at least four texts, to fit on and to evaluate with. Got 2"):
+    with pytest.raises(InvalidInputError, match=r"at least four texts, for fitting and evaluation. Got 2"):
         fit(model, texts[:2])
     with pytest.raises(InvalidInputError, match="pass 'partners' too"):
         fit(model, texts, scores=np.ones(20))

@@ -136,7 +136,7 @@ def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> 
         classes, sizes = np.unique(y, return_counts=True)
     except TypeError:
         raise InvalidInputError(
-            "split takes labels of one type in 'y'; it holds several (None?). Replace missing labels first."
+            "split takes labels of one kind in 'y'; it holds several (None?). Replace missing labels first."
         ) from None
     needed = sum(count > 0 for count in counts)
     if sizes.min() < needed:

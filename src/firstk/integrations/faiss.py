@@ -161,7 +161,7 @@ def load(path: str | Path) -> PreTransform:
     if file.exists():
         check_regular(file)
     else:
-        raise CorruptModelError(f"'{file}' is no faiss index: there is no such file.")
+        raise CorruptModelError(f"'{file}' is not a faiss index: there is no such file.")
     _check_checksum(file)
     try:
         index = faiss.read_index(str(file))

@@ -88,7 +88,7 @@ def load(path: str | Path) -> OnnxEncoder:
     if file.exists():
         check_regular(file)
     else:
-        raise CorruptModelError(f"'{file}' is no ONNX model: there is no such file.")
+        raise CorruptModelError(f"'{file}' is not an ONNX model: there is no such file.")
     payload = file.read_bytes()
     try:
         model = onnx.load_model_from_string(payload)
