@@ -131,7 +131,7 @@ def test_inputs_are_left_alone(name):
 @pytest.mark.parametrize("name", ["int8", "binary"])
 def test_unfitted_raises_an_error(name):
     for use in (lambda p: p.quantise([[1.0]]), lambda p: p.restore(np.zeros((1, 1), "int8")), lambda p: p.record()):
-        with pytest.raises(InvalidInputError, match="must see codes before it stores any"):
+        with pytest.raises(InvalidInputError, match="must be fitted before use"):
             use(PRECISIONS[name])
 
 
@@ -147,7 +147,7 @@ def test_bad_codes_raise_errors(name):
             fitted.quantise(bad)
         with pytest.raises(InvalidInputError, match=words):
             fitted.fit(bad)
-    with pytest.raises(InvalidInputError, match="restores what it stored"):
+    with pytest.raises(InvalidInputError, match="restores codes stored as"):
         fitted.restore(np.zeros((2, 2), dtype=np.int64))
     for k in (0, 1.5, True):
         with pytest.raises(InvalidInputError, match="at least 1"):

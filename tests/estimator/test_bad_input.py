@@ -385,7 +385,7 @@ def test_collinear_columns_are_cut_to_the_rank():
     assert PrefixEncoder().fit(rows).n_components_ == P
     for objective, y in (("reconstruction", None), ("fisher", Y), ("regression", T)):
         with pytest.warns(
-            RankWarning, match="n_components=8 was asked for, but the data have numerical rank 5: 5 comp"
+            RankWarning, match="n_components=8 was requested, but the data have numerical rank 5: 5 comp"
         ):
             enc = PrefixEncoder(8, objective=objective).fit(rows, y)
         assert enc.n_components_ == 5

@@ -89,7 +89,7 @@ def test_bad_parts_get_a_sentence():
         finish(PrefixEncoder(), [part, part[:-20]])
     with pytest.raises(InvalidInputError, match="objective 'reconstruction', and the encoder has 'fisher'"):
         finish(PrefixEncoder(objective="fisher"), [part])
-    with pytest.raises(InvalidInputError, match="others are of another"):
+    with pytest.raises(InvalidInputError, match="other parts have another"):
         merge([part, measure(PrefixEncoder(objective="fisher"), [(X, Y)])])
     with pytest.raises(InvalidInputError, match="cannot take in"):
         finish(PrefixEncoder(), [part, measure(PrefixEncoder(), [X[:, :3]])])

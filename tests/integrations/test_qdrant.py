@@ -202,7 +202,7 @@ def test_collections_that_do_not_fit_raise(client, collection, encoder, digits):
 
 def test_a_server_that_is_not_there_raises(encoder):
     client = qdrant_client.QdrantClient("http://127.0.0.1:9", check_compatibility=False, timeout=2)
-    with pytest.raises(InvalidInputError, match="Qdrant did not do"):
+    with pytest.raises(InvalidInputError, match="Qdrant failed on collection"):
         PrefixCollection.open(client, "digits", encoder)
 
 

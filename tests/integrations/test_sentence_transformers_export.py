@@ -158,5 +158,7 @@ def test_a_network_of_ones_own_raises(tiny_model, sentences):
     net = nn.Sequential(nn.Linear(32, 4), nn.Tanh())
     enc = PrefixEncoder(4, objective="classification", network=net, random_state=0)
     enc.fit(model.encode(texts), np.arange(40) % 2)
-    with pytest.raises(IllegalCombinationError, match="stock modules hold linear encoders and multilayer perceptrons"):
+    with pytest.raises(
+        IllegalCombinationError, match="stock modules can represent linear encoders and multilayer perceptrons only"
+    ):
         append_encoder(model, enc)

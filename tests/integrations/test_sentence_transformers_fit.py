@@ -79,9 +79,9 @@ def test_errors(tiny_model, sentences):
         InvalidInputError, match="'texts' parameter of fit_sentence_transformer must be a sequence of str"
     ):
         fit(model, "one text")
-    with pytest.raises(InvalidInputError, match=r"at least four texts, to fit on and to evaluate with. Got 2"):
+    with pytest.raises(InvalidInputError, match=r"at least four texts, for fitting and evaluation. Got 2"):
         fit(model, texts[:2])
-    with pytest.raises(InvalidInputError, match="give 'partners' too"):
+    with pytest.raises(InvalidInputError, match="pass 'partners' too"):
         fit(model, texts, scores=np.ones(20))
     with pytest.raises(InvalidInputError, match="Got 20 and 19"):
         fit(model, texts, texts[1:])
@@ -89,7 +89,7 @@ def test_errors(tiny_model, sentences):
         fit(model, texts, held_out=1)
     with pytest.raises(InvalidInputError, match="they are all the same"):
         fit(model, texts[:1] * 8)
-    with pytest.raises(IllegalCombinationError, match="each of them says where to cut"):
+    with pytest.raises(IllegalCombinationError, match="both determine the length"):
         fit(model, texts, k=3, keep=0.9)
     with pytest.raises(IllegalCombinationError, match="with partners and labels"):
         fit(model, texts, texts, labels=texts)

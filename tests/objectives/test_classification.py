@@ -89,7 +89,7 @@ def test_it_survives_saving_and_fewer_rows_than_columns(fitted, digits, tmp_path
 
 
 def test_there_is_no_closed_form_to_ask_for(digits):
-    with pytest.raises(IllegalCombinationError, match=r"no pencil.*solver='gradient'"):
+    with pytest.raises(IllegalCombinationError, match=r"no closed form.*solver='gradient'"):
         PrefixEncoder(4, objective="classification", solver="closed_form").fit(digits.X_train, digits.y_train)
 
 

@@ -187,7 +187,7 @@ def test_image_patches_are_blocks_of_the_image():
     [
         (lambda: Masking(0.0), r"'keep' parameter of Masking must be a number in \(0, 1\]. Got 0.0 instead"),
         (lambda: Masking(1.5), r"must be a number in \(0, 1\]. Got 1.5"),
-        (lambda: Masking(0.5, (0.5, 1.5)), "'patches' parameter of Masking must be one whole number a coordinate"),
+        (lambda: Masking(0.5, (0.5, 1.5)), "'patches' parameter of Masking must be one integer per coordinate"),
         (
             lambda: GaussianNoise(-1.0),
             "'sigma' parameter of GaussianNoise must be a finite number that is not negative",

@@ -109,7 +109,7 @@ def test_only_what_agrees_is_kept_and_asking_for_more_warns(pairs):
     assert 0 < d < P
     assert (enc.spectrum_ > 0).all()
     with pytest.warns(
-        RankWarning, match=rf"Only the first {d} coordinates raise the agreement of alike vectors \(gamma > 0\)"
+        RankWarning, match=rf"Only the first {d} coordinates increase the agreement of similar vectors \(gamma > 0\)"
     ):
         longer = PrefixEncoder(P, objective=plain()).fit_pairs(left, right, s)
     assert (longer.spectrum_[d:] <= 1e-12).all()

@@ -54,5 +54,5 @@ def test_auto_says_which_estimator_it_took(known):
 
 def test_prefixes_cannot_be_drawn_for_a_loss_that_is_no_sum_over_rows(known):
     enc = PrefixEncoder(2, objective="fisher", ordering=FullPrefix(estimator="sampled"), solver="gradient")
-    with pytest.raises(IllegalCombinationError, match=r"no sum over rows.*Instead: an exact ordering"):
+    with pytest.raises(IllegalCombinationError, match=r"not a sum over rows.*Instead: an exact ordering"):
         enc.fit(known.X, np.arange(2000) % 4)

@@ -104,7 +104,7 @@ def test_axes_that_a_classifier_is_not_given_are_named(known):
     """The theorem on which axes vanish is about reconstruction; for others it is said after training."""
     y = np.digitize(known.X @ known.axes[:2].T, [0.0]) @ [1, 2]
     enc = PrefixEncoder(4, objective="classification", ordering=NonuniformL2("mnist"), random_state=0)
-    with pytest.warns(RankWarning, match=r"Axes \[.*4\] came out with no weight.*'classification'") as said:
+    with pytest.warns(RankWarning, match=r"Axes \[.*4\] have nearly zero weights.*'classification'") as said:
         enc.fit(known.X, y)
     assert len(said) == 1
 

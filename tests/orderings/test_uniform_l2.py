@@ -21,7 +21,7 @@ def test_uniform_l2_finds_the_subspace_and_does_not_align(known):
 
 
 def test_it_means_nothing_where_scale_means_nothing(known):
-    with pytest.raises(IllegalCombinationError, match="blind to the scale"):
+    with pytest.raises(IllegalCombinationError, match="does not depend on the scale"):
         PrefixEncoder(2, objective="fisher", ordering="uniform_l2").fit(known.X, np.arange(2000) % 4)
     with pytest.raises(InvalidInputError, match="a positive number"):
         PrefixEncoder(2, ordering=UniformL2(0.0)).fit(known.X)

@@ -442,7 +442,7 @@ def test_settings_that_mean_nothing_are_refused():
         ({"momentum": 1.0}, "'momentum'"),
         ({"clip": -1.0}, "'clip'"),
         ({"trace_every": 0}, "'trace_every' .* a positive int or 'auto'"),
-        ({"patience": 3, "validation": 0}, "patience waits for a better loss of rows held out"),
+        ({"patience": 3, "validation": 0}, "patience needs a validation loss, and no rows are held out"),
         ({"resume": True}, "needs checkpoint"),
         ({"optimizer": "lbfgs", "batch_size": 10}, "same loss at every step"),
     ]:

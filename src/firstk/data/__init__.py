@@ -1,6 +1,6 @@
-"""Data sets and files of vectors: synthetic sets with known answers, embedded and downloaded ones, splits, precisions.
+"""Data sets and files of vectors: synthetic, embedded and downloaded sets, splits, precisions.
 
-Statistics of the data live in `moments`; dask collections live in `integrations`.
+Statistics of the data are in `moments`; dask collections are in `integrations`.
 """
 
 from firstk.data.embedded import load_digits

@@ -1,4 +1,4 @@
-"""One way to turn a `random_state` into random numbers, shared by the synthetic sets and the splits."""
+"""Conversion of a `random_state` to a numpy Generator, shared by the synthetic sets and the splits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def generator(random_state: RandomState, owner: str) -> np.random.Generator:
     Parameters
     ----------
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        None is fresh entropy. A Generator is used as it is, so it moves on; a RandomState gives the seed.
+        None is fresh entropy. A Generator is used itself, so its state advances; a RandomState gives the seed.
     owner : str
-        What an error message calls the caller.
+        Name of the caller in error messages.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

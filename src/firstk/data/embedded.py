@@ -1,4 +1,4 @@
-"""Data sets that come with the package: no folder, no network. Examples, the demo and quick tests use them."""
+"""Data sets included in the package, without files or network, for examples, the demo and quick tests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def load_digits() -> ImageSet:
     Returns
     -------
     ImageSet
-        Pixels are divided by 16, their maximum. The set has no official test part: the last 360 rows are it.
-        Rows stay in their order, in which those of a writer follow one another, so this part is harder than a
-        random one (1-NN accuracy 0.956 against 0.98 to 0.99); `X` and `y` are the set as scikit-learn has it.
+        Pixels are divided by 16, their maximum. The set has no official test part; the last 360 rows are used.
+        Rows keep their order, in which the rows of one writer are consecutive, so this test part is harder than a
+        random one (1-NN accuracy 0.956 instead of 0.98 to 0.99); `X` and `y` are the set as in scikit-learn.
 
     Notes
     -----
     The test part of E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998
-    (licence CC BY 4.0), as shipped with scikit-learn.
+    (license CC BY 4.0), as shipped with scikit-learn.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Where data sets lie, and how their files are read: idx and npz.
+"""The folder of data sets, and readers of their files: idx and npz.
 
-Files are untrusted input. A reader either returns arrays of the shape it promises or raises `MissingDataError` or
+Files are untrusted input. A reader either returns arrays of the documented shape or raises `MissingDataError` or
 `InvalidInputError`; nothing is unpickled.
 """
 
@@ -26,7 +26,7 @@ from firstk.exceptions import InvalidInputError, MissingDataError
 
 VARIABLE = "FIRSTK_DATA"
 
-# What a damaged archive or stream can raise on its way through the standard library.
+# Exceptions that the standard library raises for a damaged archive or stream.
 _BROKEN = (
     EOFError,
     KeyError,
@@ -48,7 +48,7 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     Parameters
     ----------
     folder : path, optional
-        Taken as it is when given. Otherwise the environment variable FIRSTK_DATA, otherwise `firstk` in the
+        Used unchanged if given. Otherwise the environment variable FIRSTK_DATA, otherwise `firstk` in the
         user's cache: XDG_CACHE_HOME where it is set, else ~/.cache, ~/Library/Caches (macOS) or
         LOCALAPPDATA (Windows).
 
@@ -78,9 +78,9 @@ def _user_cache() -> Path:
 
 
 def locate(home: Path, subfolder: str, names: Sequence[str]) -> list[Path] | None:
-    """Return the paths of all `names` in `home/subfolder`, or None when one is missing.
+    """Return the paths of all `names` in `home/subfolder`, or None if one is missing.
 
-    A name that ends in .gz is also found without that ending, as people unpack such files.
+    A name that ends in .gz is also found without that ending, because users may unpack such files.
     """
     found = []
     for name in names:
@@ -94,7 +94,7 @@ def locate(home: Path, subfolder: str, names: Sequence[str]) -> list[Path] | Non
 
 
 def missing(title: str, home: Path, subfolder: str, names: Sequence[str], way_out: str) -> MissingDataError:
-    """Build the error for a set that is not there: what was looked for, where, and the way out."""
+    """Build the error for a missing data set: expected files, folder, and how to get them."""
     absent = [name for name in names if locate(home, subfolder, [name]) is None]
     looked = (
         f"{title} is not in {home / subfolder}: looked for {', '.join(names)}; "
@@ -107,7 +107,7 @@ def missing(title: str, home: Path, subfolder: str, names: Sequence[str], way_ou
 
 
 def unusable(path: Path, why: str) -> InvalidInputError:
-    """Build the error for a file that is there and cannot be used."""
+    """Build the error for a file that exists but cannot be used."""
     return InvalidInputError(f"The data file {path} cannot be used: {why}. Replace it with an intact copy.")
 
 
@@ -115,7 +115,7 @@ def read_idx(path: Path, ndim: int) -> np.ndarray:
     """Return the bytes of an idx file (the format of MNIST) as a uint8 array of `ndim` dimensions.
 
     The file is two zero bytes, a type byte (8: unsigned byte), the number of dimensions, each length as a
-    big-endian 32-bit integer, then the entries. gzip is recognised by its own first bytes.
+    big-endian 32-bit integer, then the entries. gzip is recognized by its first bytes.
     """
     try:
         content = path.read_bytes()
@@ -146,7 +146,7 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
             absent = [name for name in names if f"{name}.npy" not in archive.namelist()]
             if absent:
                 raise unusable(path, f"it lacks the arrays {', '.join(absent)} (it has {archive.namelist()})")
-            # Members are read whole first: that checks their CRC, and only then is the header believed.
+            # Members are read completely first, which checks their CRC before the header is parsed.
             return {name: _read_npy(archive.read(f"{name}.npy")) for name in names}
     except InvalidInputError:
         raise
@@ -175,9 +175,9 @@ def as_vectors(path: Path, name: str, array: np.ndarray, width: int | None = Non
 
 
 def as_rows(path: Path, name: str, array: np.ndarray, shape: tuple[int | None, ...], limit: int) -> np.ndarray:
-    """Return int64 class numbers or row numbers, after checking their shape and that all are below `limit`.
+    """Return int64 class indices or row numbers, after checking their shape and that all are below `limit`.
 
-    None in `shape` leaves that length open.
+    None in `shape` accepts any length.
     """
     fits = array.ndim == len(shape) and all(
         want is None or want == got for want, got in zip(shape, array.shape, strict=True)

@@ -1,6 +1,6 @@
-"""Image sets from OpenML, for those who are online and have no files.
+"""Image sets from OpenML, for users without local files.
 
-One call to scikit-learn, then checks that the table is the set it should be.
+One call to scikit-learn, followed by checks that the table is the expected set.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Source:
     Attributes
     ----------
     name : str
-        Its name there, version 1.
+        Its name on OpenML, version 1.
     n_train : int
-        Rows of the training part.
+        Number of rows of the training part.
     test_counts : tuple of int
-        Rows per class in the test part. They tell whether the rows are still in the order that is assumed.
+        Rows per class in the test part, used to check that the rows are in the expected order.
     image_shape : tuple of int
     """
 
@@ -44,11 +44,11 @@ CIFAR10 = Source("CIFAR_10", 50000, (1000,) * 10, (32, 32, 3))
 def fetch(source: Source, home: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (train images, train labels, test images, test labels) as uint8 and int64.
 
-    Images have shape (n, *image_shape). Downloads are kept in `home/openml`, where the next call finds them.
+    Images have shape (n, *image_shape). Downloads are cached in `home/openml`.
     """
     from sklearn.datasets import fetch_openml
 
-    # scikit-learn's quick parser needs pandas, which firstk does not; the other one only needs patience.
+    # scikit-learn's fast parser needs pandas, which firstk does not require; the other parser is slower.
     parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
     try:
         pixels, labels = fetch_openml(
@@ -71,7 +71,7 @@ def fetch(source: Source, home: Path) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _decode(source: Source, pixels: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Check the table against what is known of the set, and bring it to images and class numbers."""
+    """Check the table against the known properties of the set, and convert it to images and class indices."""
     n = source.n_train + sum(source.test_counts)
     p = int(np.prod(source.image_shape))
     if pixels.shape != (n, p) or labels.shape != (n,):
@@ -81,7 +81,7 @@ def _decode(source: Source, pixels: np.ndarray, labels: np.ndarray) -> tuple[np.
             "Delete the downloaded copy and try again, or use the files of the set."
         )
     try:
-        numbers = labels.astype(np.int64)  # the pandas parser leaves them as texts
+        numbers = labels.astype(np.int64)  # the pandas parser returns strings
         counts = np.bincount(numbers[source.n_train :], minlength=len(source.test_counts)).tolist()
         images = _as_bytes(pixels)
     except ValueError as error:
@@ -96,7 +96,7 @@ def _decode(source: Source, pixels: np.ndarray, labels: np.ndarray) -> tuple[np.
             "Use the files of the set."
         )
     if len(source.image_shape) == 3:
-        # Colour comes as planes: all red, all green, all blue (n, 3, rows, columns).
+        # Color images are stored as planes: all red, all green, all blue (n, 3, rows, columns).
         rows, columns, channels = source.image_shape
         images = images.reshape(n, channels, rows, columns).transpose(0, 2, 3, 1)
     return images.reshape(n, *source.image_shape), numbers

@@ -1,7 +1,7 @@
-"""How many bits a coordinate of a stored code gets: float32, float16, int8 or one.
+"""Precisions of stored codes: float32, float16, int8 or one bit per coordinate.
 
-Cutting a code and rounding it are two ways to pay less for the same vector, so they are evaluated together. Rounding
-acts on each coordinate alone: a stored code can still be cut, at any k (one bit a coordinate: at whole bytes).
+Truncation and rounding are two ways to reduce the size of a code, so they are evaluated together. Rounding acts on
+each coordinate separately, so a stored code can still be truncated at any k (binary codes: at whole bytes).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int, is_real
 from firstk.exceptions import InvalidInputError
 
-# The largest int8 on both sides: -128 has no counterpart, and would make the scale lopsided.
+# The int8 range is symmetric: -128 is not used.
 STEPS = 127
 
 
 class Precision(Protocol):
-    """A way to store codes: what it costs, how codes go in, and what comes out.
+    """A storage format of codes.
 
-    ``fit`` returns the same precision with what it learned from codes like those that will be stored; ``record`` is all
-    that ``restore`` needs, for JSON.
+    ``fit`` returns the same precision fitted on codes like those that will be stored; ``record`` returns the fitted
+    state as JSON values.
     """
 
     @property
@@ -35,19 +35,19 @@ class Precision(Protocol):
         """Bytes of a code of k coordinates."""
 
     def fit(self, Z: ArrayLike) -> Precision:
-        """Learn scale and threshold from codes; a sample of them will do."""
+        """Return this precision with scale and threshold fitted on codes; a sample of them is enough."""
 
     def quantise(self, Z: ArrayLike) -> np.ndarray:
         """Return codes as they are stored."""
 
     def clipped(self, Z: ArrayLike) -> int:
-        """Count the entries that `quantise` would store as something nearer to zero, for want of range."""
+        """Count the entries that `quantise` would clip because they are out of range."""
 
     def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes as float32."""
 
     def record(self) -> dict[str, object]:
-        """Return what `restore` needs, as plain Python objects: ``read_precision`` takes it back."""
+        """Return the fitted state as JSON values, from which ``read_precision`` rebuilds the precision."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Floating:
         return np.dtype(self.name).itemsize * _checked_k(k)
 
     def fit(self, Z: ArrayLike) -> Floating:
-        """Check the codes; there is nothing to learn."""
+        """Check the codes; there is nothing to fit."""
         check_matrix(Z, f"{self.name}.fit", "Z")
         return self
 
@@ -86,17 +86,17 @@ class Floating:
         return _checked_stored(stored, self.name, self.name).astype(np.float32)
 
     def record(self) -> dict[str, object]:
-        """Return the name: there is nothing else to know."""
+        """Return the name only, as nothing is fitted."""
         return {"precision": self.name}
 
 
 @dataclass(frozen=True)
 class Int8:
-    """Whole numbers from -127 to 127, times one scale for all coordinates.
+    """Integers from -127 to 127, times one scale for all coordinates.
 
-    The scale is the largest absolute entry over 127. Because it is one number it cancels in every cosine: the stored
-    integers can be compared as they are, by any engine that takes int8 vectors, and nothing but them has to be stored.
-    A scale for each coordinate would have to be multiplied back in first, and keeps no more (docs/decisions.md).
+    The scale is the largest absolute entry divided by 127. A single scale cancels in every cosine: any engine that
+    takes int8 vectors can compare the stored integers directly, and nothing else has to be stored. A scale for each
+    coordinate would have to be applied before each comparison, and is no more accurate (docs/decisions.md).
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Int8:
         return _checked_k(k)
 
     def fit(self, Z: ArrayLike) -> Int8:
-        """Take the scale from codes; larger entries that come later are stored as 127."""
+        """Fit the scale on codes; larger entries in later codes are clipped to 127."""
         largest = _largest(check_matrix(Z, "int8.fit", "Z"), "float32")
         return Int8((largest or 1.0) / STEPS)
 
@@ -125,7 +125,7 @@ class Int8:
         return np.clip(steps, -STEPS, STEPS, out=steps).astype(np.int8)
 
     def clipped(self, Z: ArrayLike) -> int:
-        """Count the entries that are stored as 127 or -127 and would round to more."""
+        """Count the entries that are clipped to 127 or -127."""
         return int(np.count_nonzero(np.abs(Z) > (STEPS + 0.5) * _fitted(self.scale, self.name)))
 
     def restore(self, stored: ArrayLike) -> np.ndarray:
@@ -140,11 +140,11 @@ class Int8:
 
 @dataclass(frozen=True, eq=False)
 class Binary:
-    r"""One bit a coordinate: whether it lies above its mean. Eight make a byte, the first in the highest bit.
+    r"""One bit per coordinate: whether it lies above its mean. Eight bits make a byte, the first in the highest bit.
 
-    A bit is read back as :math:`m_j \pm s`, with :math:`m_j` the mean of coordinate j and s the mean distance from it
-    over all coordinates. One s for all keeps cosines what they are for signs. Queries stay floating-point: against
-    restored bits they find more than their own bits do by Hamming distance (docs/decisions.md).
+    A bit is restored as :math:`m_j \pm s`, with :math:`m_j` the mean of coordinate j and s the mean absolute deviation
+    over all coordinates. A single s preserves the cosines of the signs. Queries stay floating-point: compared with
+    restored bits, they have higher recall than Hamming distance between bits (docs/decisions.md).
 
     Examples
     --------
@@ -159,23 +159,23 @@ class Binary:
     name: str = field(default="binary", init=False)
 
     def bytes_per_vector(self, k: int) -> int:
-        """Bytes of a code of k coordinates: whole ones."""
+        """Bytes of a code of k coordinates, rounded up."""
         return -(-_checked_k(k) // 8)
 
     def fit(self, Z: ArrayLike) -> Binary:
-        """Take the means, and the mean distance from them, from codes."""
+        """Fit the means and the mean absolute deviation on codes."""
         Z = check_matrix(Z, "binary.fit", "Z")
         _largest(Z, "float32")
         mean = Z.mean(axis=0, dtype=np.float64)
         return Binary(mean, float(np.abs(Z - mean).mean()))
 
     def quantise(self, Z: ArrayLike) -> np.ndarray:
-        """Return codes as packed bits, uint8 of shape (n, ceil(k / 8)); the bits that fill the last byte are 0."""
+        """Return codes as packed bits, uint8 of shape (n, ceil(k / 8)); padding bits of the last byte are 0."""
         mean = _fitted(self.mean, self.name)
         return np.packbits(check_matrix(Z, "binary.quantise", "Z", width=len(mean)) > mean, axis=1)
 
     def clipped(self, Z: ArrayLike) -> int:
-        """Return 0: a sign has no range."""
+        """Return 0, as bits are never clipped."""
         return 0
 
     def restore(self, stored: ArrayLike) -> np.ndarray:
@@ -199,7 +199,7 @@ PRECISIONS: dict[str, Precision] = {
 
 
 def resolve_precision(name: object, owner: str) -> Precision:
-    """Return the precision of that name, not fitted yet."""
+    """Return the unfitted precision of that name."""
     return PRECISIONS[check_choice(name, PRECISIONS, "precision", owner)]
 
 
@@ -209,11 +209,11 @@ def read_precision(record: object) -> Precision:
     values = dict(record) if isinstance(record, Mapping) else {}
     name = values.pop("precision", None)
     if not isinstance(name, str) or name not in known or set(values) != known[name]:
-        raise InvalidInputError(f"A record of a precision is what its record() gives. Got {record!r:.100}.")
+        raise InvalidInputError(f"A precision is read from the result of its record(). Got {record!r:.100}.")
     if not known[name]:
         return PRECISIONS[name]
     scale = values["scale"]
-    # Codes that do not vary have no distance from their mean; a step of 0 would divide by it.
+    # Codes that do not vary have deviation 0, which would lead to a division by zero.
     if not is_real(scale) or scale < 0 or (name == "int8" and scale == 0):
         raise bad_parameter("scale", f"a record of {name}", "a positive number", scale)
     if name == "int8":
@@ -227,14 +227,14 @@ def read_precision(record: object) -> Precision:
 def _fitted(value: Any, name: str) -> Any:
     if value is None:
         raise InvalidInputError(
-            f"The precision '{name}' must see codes before it stores any: "
+            f"The precision '{name}' must be fitted before use: "
             f"PRECISIONS['{name}'].fit(Z), with codes like those that will be stored."
         )
     return value
 
 
 def _largest(Z: np.ndarray, name: str) -> float:
-    """Return the largest absolute entry; raise if a float type cannot hold it (codes are restored as float32)."""
+    """Return the largest absolute entry; raise if it overflows the float type (codes are restored as float32)."""
     largest, limit = float(np.abs(Z).max()), float(np.finfo(name).max)
     if largest > limit:
         wider = ", or use float32" if name == "float16" and largest <= np.finfo(np.float32).max else ""
@@ -251,12 +251,12 @@ def _checked_k(k: object) -> int:
 
 
 def _checked_stored(stored: ArrayLike, name: str, dtype: str, width: int | None = None) -> np.ndarray:
-    """Raise InvalidInputError for what this precision cannot have stored."""
+    """Return stored codes as an array; raise InvalidInputError for a wrong dtype or shape."""
     stored = np.asarray(stored)
     if stored.dtype != np.dtype(dtype) or stored.ndim != 2 or (width is not None and stored.shape[1] != width):
         wanted = f"(n, {width})" if width is not None else "(n, k)"
         raise InvalidInputError(
-            f"The precision '{name}' restores what it stored: {dtype} of shape {wanted}. "
+            f"The precision '{name}' restores codes stored as {dtype} of shape {wanted}. "
             f"Got {stored.dtype} of shape {stored.shape}."
         )
     return stored

@@ -1,7 +1,7 @@
-"""Readers of the real sets: MNIST, Fashion-MNIST, CIFAR-10, and three sets of sentence embeddings.
+"""Readers of real data sets: MNIST, Fashion-MNIST, CIFAR-10, and three sets of sentence embeddings.
 
-None of them is shipped with firstk: licences differ. Each reader looks in one folder (`data_folder`) and,
-when the set is not there, says what it looked for and how to get it.
+None of them is shipped with firstk, because licenses differ. Each reader searches one folder (`data_folder`); if the
+set is missing, the error message lists the expected files and how to get them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def load_fashion_mnist(folder: _Folder = None, *, download: bool = False) -> Ima
 
 
 def load_cifar10(folder: _Folder = None, *, download: bool = False) -> ImageSet:
-    """Return CIFAR-10: colour images of 32 x 32 pixels, ten kinds of things.
+    """Return CIFAR-10: color images of 32 x 32 pixels, ten classes of objects.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def load_cifar10(folder: _Folder = None, *, download: bool = False) -> ImageSet:
     Returns
     -------
     ImageSet
-        float32 pixels in [0, 1]; rows are flattened from (32, 32, 3): the colours of a pixel are neighbors.
+        float32 pixels in [0, 1]; rows are flattened from (32, 32, 3), so the colors of a pixel are adjacent.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def load_stsb(folder: _Folder = None) -> ScoredPairs:
 
 
 def load_scifact(folder: _Folder = None) -> RetrievalSet:
-    """Return SciFact (BEIR): 5,183 abstracts, 1,109 claims and who supports whom, as 384-d embeddings.
+    """Return SciFact (BEIR): 5,183 abstracts, 1,109 claims and their relevance judgements, as 384-d embeddings.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def _cifar_parts(paths: list[Path], n_classes: int) -> _Parts:
 
 
 def _undo_differences(differences: np.ndarray) -> np.ndarray:
-    """Return (n, 32, 32, 3) colours from (3, n, 32, 32) differences, all modulo 256.
+    """Return (n, 32, 32, 3) colors from (3, n, 32, 32) differences, all modulo 256.
 
     The file holds green, red - green and blue - green, each differenced down the columns and along the rows.
     """
@@ -288,7 +288,7 @@ def _undo_differences(differences: np.ndarray) -> np.ndarray:
 
 
 def _judgements(path: Path, name: str, array: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
-    """Return (m, 3) judgements whose query and document rows exist; relevance is any grade from 0 up."""
+    """Return (m, 3) relevance judgements after checking their rows; relevance is any grade from 0 up."""
     judgements = as_rows(path, name, array, (None, 3), np.iinfo(np.int64).max)
     for column, (what, size) in enumerate(zip(("query", "document"), sizes, strict=True)):
         as_rows(path, f"the {what} row in {name}", judgements[:, column], (None,), size)

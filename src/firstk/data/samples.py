@@ -1,4 +1,4 @@
-"""Embedded data sets as files of vectors: the data of examples and first steps."""
+"""Embedded data sets written to files of vectors, for examples and tutorials."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from firstk.data.files.opening import format_of
 from firstk.data.files.writing import fitting_columns
 from firstk.data.sets import ImageSet
 
-# Each set, and what its vectors are called.
+# Each set, and the name of its vectors.
 SAMPLES: dict[str, tuple[Callable[[], ImageSet], str]] = {"digits": (load_digits, "pixels")}
 
 
 def write_sample(name: str, path: Any, part: str | None = None) -> dict[str, Any]:
-    """Write an embedded data set to a file, and return what was written.
+    """Write an embedded data set to a file, and return a description of the file.
 
     Parameters
     ----------
     name : {"digits"}
     path : path
-        Its ending is the format.
+        The extension selects the format.
     part : {"train", "test"}, optional
         Only these rows; otherwise all, with a column `part`.
 

@@ -1,6 +1,6 @@
-"""The shapes in which data sets are handed out: frozen records of arrays, one per kind of question.
+"""Containers of data sets: frozen dataclasses of arrays, one per kind of task.
 
-They hold arrays and names only; nothing here reads a file, so that every reader can share them.
+They hold arrays and names only and read no files, so that all readers can share them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ImageSet:
         Pixels in [0, 1]: the stored integer divided by its maximum (255; 16 for digits), so that
         `round(X * 255)` gives the stored bytes back. `X_train.reshape(-1, *image_shape)` are the images.
     y_train, y_test : ndarray of shape (n,), int64
-        Class numbers, positions in `class_names`.
+        Class indices into `class_names`.
     image_shape : tuple of int
         (rows, columns) or (rows, columns, channels).
     class_names : tuple of str
@@ -39,7 +39,7 @@ class ImageSet:
 
     @property
     def X(self) -> np.ndarray:
-        """All images, training part first (Talukder et al. 2026 C.1 splits all 70,000 anew)."""
+        """All images, training part first (Talukder et al. 2026 C.1 make their own split of all 70,000)."""
         return np.concatenate([self.X_train, self.X_test])
 
     @property
@@ -71,7 +71,7 @@ class LabelledEmbeddings:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Pairs of embedded sentences with a degree of likeness, in three parts.
+    """Pairs of embedded sentences with similarity scores, in three parts.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class ScoredPairs:
 
 @dataclass(frozen=True, eq=False)
 class RetrievalSet:
-    """Embedded documents and queries, with judgements of which document answers which query.
+    """Embedded documents and queries, with relevance judgements.
 
     Attributes
     ----------
@@ -129,9 +129,9 @@ class RetrievalSet:
     def test_queries(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of (seen, unseen) test queries.
 
-        A test query is *seen* when one of its relevant documents is relevant to a training query as well: a
-        model fitted on the training judgements can score there by remembering documents. Tables of
-        retrieval quality should show the two apart.
+        A test query is *seen* if one of its relevant documents is also relevant to a training query: a model
+        fitted on the training judgements can score there by memorizing documents. Tables of retrieval quality
+        should report the two separately.
         """
         train = self.judgements_train[self.judgements_train[:, 2] > 0]
         test = self.judgements_test[self.judgements_test[:, 2] > 0]

@@ -1,7 +1,6 @@
 """Training, validation and test parts with exact counts.
 
-Stratified by class and centred on the training part, as the experiments of Talukder et al. 2026 (appendix C.1) need
-them.
+Stratified by class and centered on the training part, as in the experiments of Talukder et al. 2026 (appendix C.1).
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ class Split:
     Attributes
     ----------
     X_train, X_val, X_test : ndarray of shape (n_part, p)
-        Copies, less `mean_`.
+        Copies, with `mean_` subtracted.
     y_train, y_val, y_test : ndarray of shape (n_part,) or None
-        None where no labels were given.
+        None if no labels were given.
     mean_ : ndarray of shape (p,)
-        What was subtracted from every part: the mean of the training rows, or zeros with `centre=False`.
+        Vector subtracted from every part: the mean of the training rows, or zeros with `centre=False`.
     index_train, index_val, index_test : ndarray of int64
-        Rows of the given X, to cut texts, targets or weights alike.
+        Row indices into X, to split texts, targets or weights in the same way.
     """
 
     X_train: np.ndarray
@@ -55,18 +54,18 @@ def split(
     random_state: RandomState = 0,
     centre: bool = True,
 ) -> Split:
-    """Split as Talukder et al. 2026 appendix C.1 does: 70/10/20, stratified, centred on the training part, not scaled.
+    """Split as in Talukder et al. 2026 appendix C.1: 70/10/20, stratified, centered on the training part, not scaled.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-        float32 and float64 are kept; other numbers become float64. Never changed.
+        float32 and float64 are kept; other dtypes become float64. X is not modified.
     y : array-like of shape (n,), optional
-        Class labels. Every part then has each class in proportion, to within rounding: a small class may
-        be absent from validation or test, never from training.
+        Class labels to stratify by. Because of rounding, a small class may be absent from validation or test, but
+        never from training.
     fractions : three numbers that sum to 1
-        Training, validation and test share. Validation or test may be 0; counts are rounded, and the training
-        part takes what is left.
+        Training, validation and test share. Validation or test may be 0; their counts are rounded, and the
+        training part gets the remaining rows.
     random_state : int, Generator, RandomState or None
     centre : bool
         Subtract the mean of the training rows from all parts.
@@ -126,7 +125,7 @@ def _counts(n: int, fractions: Sequence[float]) -> tuple[int, int, int]:
 
 
 def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> np.ndarray:
-    """Return labels as a vector in which every class can reach every part."""
+    """Return labels as a vector after checking that every class has enough rows for all parts."""
     y = np.asarray(y)
     if y.ndim != 1:
         raise InvalidInputError(
@@ -137,7 +136,7 @@ def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> 
         classes, sizes = np.unique(y, return_counts=True)
     except TypeError:
         raise InvalidInputError(
-            "split takes labels of one kind in 'y'; it holds several (None?). Fill them first."
+            "split takes labels of one kind in 'y'; it holds several (None?). Replace missing labels first."
         ) from None
     needed = sum(count > 0 for count in counts)
     if sizes.min() < needed:
@@ -145,7 +144,7 @@ def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> 
         raise InvalidInputError(
             f"split stratifies by 'y' and needs at least {needed} rows of each class, one per part. "
             f"Class {small[0]!s} has {sizes.min()} ({len(small)} of {len(classes)} classes are too small). "
-            "Drop or merge small classes; for continuous targets leave y out and cut them by index_train."
+            "Drop or merge small classes; for continuous targets omit y and index them with index_train."
         )
     for part, count in zip(_PARTS, counts, strict=True):
         if 0 < count < len(classes):
@@ -157,7 +156,7 @@ def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> 
 
 
 def _check_all_trained(labels: np.ndarray, train: np.ndarray) -> None:
-    """Raise InvalidInputError for a split that rounds a class away from the training part."""
+    """Raise InvalidInputError if rounding leaves a class without training rows."""
     lost = np.setdiff1d(labels, labels[train])
     if len(lost):
         raise InvalidInputError(
@@ -167,7 +166,7 @@ def _check_all_trained(labels: np.ndarray, train: np.ndarray) -> None:
 
 
 def _cut(rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut `rows` at random in two, the second part of exactly `n_second`."""
+    """Split `rows` at random in two, with exactly `n_second` rows in the second part."""
     from sklearn.model_selection import train_test_split
 
     if n_second == 0:
@@ -176,7 +175,7 @@ def _cut(rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int) 
     try:
         first, second = train_test_split(rows, test_size=n_second, random_state=seed, stratify=strata)
     except ValueError as error:
-        # A small class can be used up by the first cut; which one depends on all sizes together.
+        # The first split can use up a small class; which one depends on the sizes of all classes.
         raise InvalidInputError(
             f"split cannot keep all classes in {len(rows)} rows with {n_second} taken out ({error}) "
             "Drop or merge small classes, or leave y out."

@@ -1,4 +1,4 @@
-"""Synthetic sets whose right answer is known: axes, their order and their spectrum come with the data.
+"""Synthetic sets with known solutions: axes, their order and their spectrum are returned with the data.
 
 They are the sets of Talukder et al. 2026 (appendix C.2) and Bao et al. 2020 (appendix H.2). All spectra follow the 1/n
 convention.
@@ -16,13 +16,13 @@ from firstk.data._random import RandomState, generator
 
 @dataclass(frozen=True, eq=False)
 class SyntheticSet:
-    """Data together with the axes that an exact method must find.
+    """Data with the axes that an exact method must find.
 
     Attributes
     ----------
     X : ndarray of shape (n, p), float64
     y : ndarray of shape (n,), int64, or None
-        Class numbers, where the set has classes.
+        Class indices, if the set has classes.
     pca_axes : ndarray of shape (p, p)
         Row k is the (k+1)-th eigenvector of the total covariance.
     pca_spectrum : ndarray of shape (p,)
@@ -55,8 +55,8 @@ def two_blocks(
 ) -> SyntheticSet:
     r"""Draw the set of Talukder et al. 2026 appendix C.2: variance in one block of columns, classes in the other.
 
-    The first `p_noise` columns are loud and carry no class, the last C - 1 are quiet and carry all of it, so
-    that the leading axes of PCA and of LDA are orthogonal.
+    The first `p_noise` columns have high variance and no class information, the last C - 1 have low variance and all
+    the class information, so that the leading axes of PCA and of LDA are orthogonal.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def two_blocks(
     n_classes : int
         C of the paper; the signal block has C - 1 columns.
     per_class : int
-        Rows per class. Rows come class by class.
+        Rows per class. Rows are ordered by class.
     p_noise : int
         Columns of the noise block.
     tau_noise, rho_noise : float
@@ -84,14 +84,14 @@ def two_blocks(
 
     Notes
     -----
-    - With the paper's numbers the first 29 axes of PCA are the loudest noise columns; from then on noise and
+    - With the paper's numbers the first 29 axes of PCA are the noise columns of highest variance; after them noise and
       signal columns alternate, so "the PCA and LDA subspaces are orthogonal" holds for prefixes up to 29.
-    - A finite sample resolves an axis only where its spectrum is well apart. The smallest Fisher ratio is
-      1.3e-5, far below the (C - 1)/n = 0.0019 of pure chance: LDA of all 10,000 rows has cosine 0.9 or more
-      with the population's axes 1 to 8 and below 0.2 from axis 12 on; PCA is as blind among axes 45 to 57,
-      where variances differ by less than 4 %. Judge a method on those axes by PCA or LDA of the same
-      sample, not by the population's.
-    - A rate of 1 (`rho_noise`, `rho_sig`) makes ties, whose axes then stand in the order of the columns.
+    - A finite sample determines an axis only if its eigenvalue is well separated. The smallest Fisher ratio is
+      1.3e-5, far below the (C - 1)/n = 0.0019 expected by chance: LDA of all 10,000 rows has cosine 0.9 or more
+      with the population's axes 1 to 8 and below 0.2 from axis 12 on; PCA is equally inaccurate among axes 45 to 57,
+      where variances differ by less than 4 %. On those axes, compare a method with PCA or LDA of the same
+      sample, not with the population.
+    - A rate of 1 (`rho_noise`, `rho_sig`) gives ties, whose axes are in the order of the columns.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def evenly_spaced(
     Parameters
     ----------
     random_state : int, Generator, RandomState or None
-        Draws the left and right singular vectors, uniformly among the orthonormal ones.
+        Draws the left and right singular vectors, uniformly distributed.
     n, p : int
         Rows and columns, n > p.
     low, high : float
@@ -154,13 +154,13 @@ def evenly_spaced(
     SyntheticSet
         No classes. `X` has column means of zero, and its singular values and axes are *exactly* those
         returned, not those of a population: the left singular vectors are built orthogonal to the vector
-        of ones, so that centring changes nothing. `pca_spectrum` is their squares divided by n; each axis
+        of ones, so that centering changes nothing. `pca_spectrum` is their squares divided by n; each axis
         has its largest absolute entry positive.
 
     Notes
     -----
-    The text of Bao et al. 2020 (section 7) has singular values 1, ..., m with m = 1000, its appendix H.2 has 1 to 100
-    for the same experiment. The default is the appendix, which states the settings; `high=1000.0` is the text.
+    Bao et al. 2020 give singular values 1, ..., m with m = 1000 in section 7, and 1 to 100 in appendix H.2 for the
+    same experiment. The default follows the appendix; `high=1000.0` follows section 7.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def evenly_spaced(
     """
     owner = "evenly_spaced"
     _check_count(p, 1, "p", owner)
-    # Centred rows span n - 1 dimensions at most.
+    # Centered rows span n - 1 dimensions at most.
     _check_count(n, p + 1, "n", owner)
     _check_positive(low, "low", owner)
     _check_positive(high, "high", owner)
@@ -188,7 +188,7 @@ def evenly_spaced(
     peaks = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
     axes *= np.sign(peaks)
     X = (left * singular) @ axes
-    X -= X.mean(axis=0)  # removes what rounding left of the means
+    X -= X.mean(axis=0)  # removes the rounding error of the means
     return SyntheticSet(X=X, y=None, pca_axes=axes, pca_spectrum=singular**2 / n)
 
 
@@ -201,7 +201,7 @@ def _balanced_frame(n_classes: int, rng: np.random.Generator) -> np.ndarray:
 def _orthonormal(G: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the columns of G, uniform when G is Gaussian."""
     Q, R = np.linalg.qr(G)
-    # The signs that LAPACK leaves on the diagonal of R would otherwise bias the basis.
+    # The signs that LAPACK chooses on the diagonal of R would otherwise bias the basis.
     return Q * np.sign(np.diag(R))
 
 

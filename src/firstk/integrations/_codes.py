@@ -1,6 +1,6 @@
-"""Codes for search programs: those of a fitted encoder in float32, and the metric in which they are compared.
+"""Codes for search engines: float32 codes of a fitted encoder, and the metric to compare them.
 
-Every integration takes both from here, so that one encoder gives the same neighbors everywhere.
+All integrations use this module, so that an encoder gives the same neighbors everywhere.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fitted(encoder: EncoderLike, owner: str) -> FittedEncoder:
 def natural_metric(encoder: FittedEncoder) -> str:
     """Return the metric that an encoder was fitted for.
 
-    Cosine where codes have unit norm, inner product where inner products were kept (and nothing was centred), else
+    Cosine if codes have unit norm, inner product if inner products were preserved (and nothing was centered), else
     Euclidean distance.
     """
     if encoder.normalized:
@@ -47,7 +47,7 @@ def natural_metric(encoder: FittedEncoder) -> str:
 
 @dataclass(frozen=True)
 class Codes:
-    """The codes of one encoder, and the metric in which they are compared.
+    """The codes of one encoder, and the metric to compare them.
 
     Attributes
     ----------
@@ -61,14 +61,14 @@ class Codes:
 
     @classmethod
     def of(cls, encoder: EncoderLike, metric: str, owner: str) -> Codes:
-        """Resolve the encoder and the name of the metric; "auto" is the encoder's own."""
+        """Resolve the encoder and the name of the metric; "auto" is the metric the encoder was fitted for."""
         found = fitted(encoder, owner)
         check_choice(metric, ("auto", *METRICS), "metric", owner)
         return cls(found, natural_metric(found) if metric == "auto" else metric)
 
     @property
     def unit(self) -> bool:
-        """Whether codes are scaled to unit norm, after the cut; zero rows stay zero."""
+        """Whether codes are normalized after truncation; zero rows stay zero."""
         return self.encoder.normalized or self.metric == "cosine"
 
     def cut(self, X: MatrixLike, ks: Sequence[int], *, side: str, owner: str) -> list[np.ndarray]:

@@ -1,6 +1,6 @@
-"""Documents to put into a search index, block by block.
+"""Documents to add to a search index, in blocks.
 
-They may be an array, or a table of files that is larger than memory.
+They may be an array, or a table of files larger than memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Documents:
 
     @property
     def rows(self) -> int:
-        """Number of documents; in a table, including those that will be dropped."""
+        """Number of documents; for a table, including rows that will be dropped."""
         return self.source.rows if isinstance(self.source, VectorTable) else len(self.source)
 
     @property
@@ -57,6 +57,6 @@ class Documents:
             yield part, np.arange(start, start + len(part))
 
     def sample(self, most: int) -> np.ndarray:
-        """Return at most `most` rows, spaced evenly, so that sorted documents are all represented."""
+        """Return at most `most` rows, evenly spaced, so that the sample is representative of sorted documents too."""
         step = -(-self.rows // most)
         return np.concatenate([vectors[rows % step == 0] for vectors, rows in self.blocks(65_536)])

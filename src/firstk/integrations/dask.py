@@ -1,8 +1,8 @@
-"""Dask collections: statistics of their partitions, merged in a tree, on any scheduler from threads to a cluster.
+"""Dask collections: statistics per partition, merged in a tree, on any scheduler from threads to a cluster.
 
-Only the merged statistics are sent to the client: moments, and the bounded sample of rows of objectives that have one.
-The tree is fixed by the number of partitions, so the result has the same bytes whichever worker computed what, and also
-when a worker was lost and its partitions were read again. Needs the extra "dask".
+Only the merged statistics are sent to the client: moments, and a bounded sample of rows if the objective needs one.
+The tree depends only on the number of partitions, so the result is bitwise identical for any assignment of work to
+workers, also if a worker is lost and its partitions are computed again. Needs the extra "dask".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Collection: TypeAlias = "Array | DataFrame | Series | Bag"
 
-# Statistics that one task merges.
+# Number of statistics merged by one task.
 _FAN = 8
 
 
@@ -66,19 +66,19 @@ def _leaf(problem: Problem, partition: int, batches: object) -> Statistics | Non
     try:
         return merged([problem.statistics_of(batch) for batch in items])
     except FirstkError as error:
-        # As a plain message: errors are pickled on the way to the client.
+        # A new error with the message only, because errors are pickled on the way to the client.
         raise InvalidInputError(f"In partition {partition}: {error}") from None
 
 
 def gather(problem: Problem, chunks: Chunks, parts: HoldOut) -> Accumulated:
-    """Accumulate a stream of files, each of them on a worker that can read it.
+    """Accumulate a stream of files on workers, one file per task.
 
-    Does what :func:`firstk.moments.stream.accumulate` does, on the cluster of the current client.
+    Equivalent to :func:`firstk.moments.stream.accumulate`, on the cluster of the current client.
     """
     dask = require("dask", "dask", "Fitting on a dask cluster")
     if chunks.files is None:
         raise InvalidInputError(
-            "A dask cluster reads rows from files. Pairs, and rows in memory, are fitted without it."
+            "A dask cluster reads rows from files only. Fit pairs, and rows in memory, without a cluster."
         )
     read, join = dask.delayed(_read, pure=False), dask.delayed(_joined, pure=False)
     quiet = replace(problem, progress=iter)
@@ -93,7 +93,7 @@ def _read(problem: Problem, chunks: Chunks, parts: HoldOut, first: int) -> Accum
 
 
 def _joined(parts: list[Accumulated]) -> Accumulated:
-    """Join the results of several files, in their order; the parts are not changed."""
+    """Merge the results of several files, in order, without modifying them."""
     whole: Accumulated[Statistics] = Accumulated()
     for part in copy.deepcopy(parts):
         whole.take(part)
@@ -104,7 +104,7 @@ def _joined(parts: list[Accumulated]) -> Accumulated:
 
 
 def _batches(given: Mapping[str, Any]) -> list[Any]:
-    """Return, for each partition, the delayed objects that a task turns into a batch."""
+    """Return, for each partition, the delayed objects of a batch."""
     first = next(iter(given.values()))
     if _is_bag(first):
         if len(given) > 1:
@@ -117,7 +117,7 @@ def _batches(given: Mapping[str, Any]) -> list[Any]:
     counts = {name: len(parts) for name, parts in lists.items()}
     if len(set(counts.values())) > 1:
         told = " and ".join(f"{count} of '{name}'" for name, count in counts.items())
-        raise InvalidInputError(f"Partitions belong together one by one. Got {told}: repartition one like the other.")
+        raise InvalidInputError(f"The numbers of partitions must be equal. Got {told}: repartition one of them.")
     return [dict(zip(lists, parts, strict=True)) for parts in zip(*lists.values(), strict=True)]
 
 
@@ -130,21 +130,21 @@ def _is_array(part: object) -> TypeGuard[Array]:
 
 
 def _whole_rows(X: Collection) -> Collection:
-    """Return an array whose partitions hold whole rows; frames have no others."""
+    """Return a collection whose partitions hold whole rows; data frames always do."""
     if not hasattr(type(X), "to_delayed"):
         raise InvalidInputError(
-            f"Of dask, arrays, data frames and bags of batches are taken. Got a {type(X).__name__}: see "
+            f"Dask data must be an array, a data frame or a bag of batches. Got a {type(X).__name__}: see "
             "dask.array.from_delayed."
         )
     if not _is_array(X):
         return X
     if X.ndim != 2:
-        raise InvalidInputError(f"A dask array of rows is two-dimensional. Got {X.ndim} dimensions.")
+        raise InvalidInputError(f"A dask array of rows must be two-dimensional. Got {X.ndim} dimensions.")
     return X.rechunk({1: -1})
 
 
 def _aligned(X: Collection, given: Collection | ArrayLike, name: str) -> Collection:
-    """Return labels, weights or the other side of pairs, cut along rows as X is."""
+    """Return labels, weights or the other side of pairs, with the partitions of X."""
     arrays = require("dask.array", "dask", "Fitting on dask data")
     part: Any = given if hasattr(given, "__dask_graph__") else arrays.from_array(np.asarray(given), chunks=-1)
     if _is_array(part) and part.ndim == 2:
@@ -161,7 +161,7 @@ def _aligned(X: Collection, given: Collection | ArrayLike, name: str) -> Collect
 
 
 def _partitions(columns: Mapping[str, Collection]) -> dict[str, list[Any]]:
-    """Return the partitions of collections. Arrays are optimized together, so that what they share is read once."""
+    """Return the partitions of collections. Arrays are optimized together, so that shared inputs are read once."""
     arrays = {name: part for name, part in columns.items() if _is_array(part)}
     shared = require("dask", "dask", "Fitting on dask data").optimize(*arrays.values())
     lists = {
@@ -174,7 +174,7 @@ def _partitions(columns: Mapping[str, Collection]) -> dict[str, list[Any]]:
 
 
 def like(X: Collection, width: int) -> np.ndarray | pd.DataFrame:
-    """Return an empty array or frame with the width of X and, where its columns are coordinates, their names."""
+    """Return an empty array or frame with the width of X and, if its columns are coordinates, their names."""
     meta: Any = getattr(X, "_meta", None)
     if hasattr(meta, "columns") and len(meta.columns) == width and all(kind.kind in "fiub" for kind in meta.dtypes):
         return meta
@@ -182,7 +182,7 @@ def like(X: Collection, width: int) -> np.ndarray | pd.DataFrame:
 
 
 def encode(encoder: FittedEncoder, X: Collection, k: int | None, side: str, owner: str) -> Array:
-    """Return the codes of a dask array or data frame as a dask array, one partition for each of X; nothing runs yet."""
+    """Return the codes of a dask array or data frame as a lazy dask array with the partitions of X."""
     dask = require("dask", "dask", "Encoding dask data")
     arrays = require("dask.array", "dask", "Encoding dask data")
     width = check_prefix(k, encoder.d, owner)

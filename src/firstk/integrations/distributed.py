@@ -1,9 +1,9 @@
-"""Fits by several processes of torch.distributed under ``torchrun``, each with rows of its own.
+"""Distributed fits with torch.distributed under ``torchrun``, where each process has its own rows.
 
-Statistics are merged over processes, so closed forms and training on moments need nothing else. Training on rows takes
-the same batches as one process with all the rows would, and adds up gradients; losses that compare rows with one
-another gather codes first. So the run does not depend on the number of processes, but for rounding, and may go on from
-a checkpoint with another number. Needs the extra "torch".
+Statistics are merged over processes, which is enough for closed forms and training on moments. Training on rows uses
+the same batches as a single process with all rows, and sums gradients; losses that compare rows with one another
+gather codes first. So the result does not depend on the number of processes, except for rounding, and a checkpoint can
+be resumed with another number. Needs the extra "torch".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class _GatheredRows(torch.autograd.Function):
-    """All rows in every process; backward, the gradients of a row in all processes are added where it came from."""
+    """All rows in every process; backward sums the gradients of a row over processes and sends them to its process."""
 
     @staticmethod
     def forward(ctx: Any, part: Tensor, processes: ProcessGroup) -> Tensor:
@@ -57,7 +57,7 @@ class ProcessGroup(SingleProcess):
     def __init__(self) -> None:
         if not dist.is_available() or not dist.is_initialized():
             raise InvalidInputError(
-                "There is no group of processes. Run the script with torchrun, and put the fit into "
+                "torch.distributed has no process group. Run the script with torchrun, and put the fit into "
                 "'with firstk.integrations.distributed.group():'."
             )
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
@@ -65,11 +65,11 @@ class ProcessGroup(SingleProcess):
         self.device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
     def all_gather_rows(self, part: Tensor) -> Tensor:
-        """Return the rows of all processes, one after the other."""
+        """Concatenate the rows of all processes, with gradients."""
         return _GatheredRows.apply(part, self)
 
     def before(self, rows: int) -> int:
-        """Return how many rows the processes before this one have in a batch."""
+        """Return the number of rows of a batch that are held by processes of lower rank."""
         return sum(self._counts(rows)[: self.rank])
 
     def _counts(self, rows: int) -> list[int]:
@@ -84,7 +84,7 @@ class ProcessGroup(SingleProcess):
         return total.to(value.device)
 
     def sum_gradients(self, parameters: list[nn.Parameter]) -> None:
-        """Add up the gradients over processes, in place, in one message."""
+        """Sum the gradients over processes, in place, in one message."""
         trained = [part for part in parameters if part.requires_grad]
         flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trained])
         flat, start = self.sum(flat), 0
@@ -94,11 +94,11 @@ class ProcessGroup(SingleProcess):
             start += part.numel()
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is up in any process."""
+        """Return whether the flag is set in any process."""
         return bool(self.sum(torch.tensor([float(flag)])) > 0)
 
     def all_gather(self, part: Tensor) -> list[Tensor]:
-        """Return a tensor of each process, of any length, without gradient; shorter ones travel padded."""
+        """Gather one tensor, of any length, from each process, without gradient; shorter ones are sent padded."""
         counts = self._counts(len(part))
         own = part.detach().to(self.device)
         padded = own.new_zeros((max(counts), *own.shape[1:]))
@@ -108,21 +108,21 @@ class ProcessGroup(SingleProcess):
         return [each[:count].to(part.device) for each, count in zip(parts, counts, strict=True)]
 
     def broadcast_parameters(self, model: nn.Module) -> None:
-        """Give every process the parameters of the first: machines of another make round otherwise."""
+        """Copy the parameters of the first process to all, because rounding differs between kinds of processors."""
         for part in model.state_dict().values():
             there = part.to(self.device)
             dist.broadcast(there, 0)
             part.copy_(there)
 
     def broadcast_object(self, thing: T) -> T:
-        """Return what the first process has."""
+        """Return the object of the first process."""
         box = [thing]
         dist.broadcast_object_list(box, 0, device=self.device)
         return box[0]
 
     @contextmanager
     def normalizing(self, model: nn.Module) -> Iterator[None]:
-        """Let batch normalization see the rows of all processes: activations are gathered before it, and cut after."""
+        """Make batch normalization use the rows of all processes, by gathering activations before each layer."""
         layers = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
         own: dict[nn.Module, slice] = {}
 
@@ -148,7 +148,7 @@ class ProcessGroup(SingleProcess):
         """Return the statistics of the rows of all processes, in the order of their ranks."""
         payload = bytearray(_arrays.to_bytes(statistics.to_arrays()))
         sent = self.all_gather(torch.frombuffer(payload, dtype=torch.uint8))
-        parts = [_arrays.from_bytes(each.numpy().tobytes(), "What a process sent")[0] for each in sent]
+        parts = [_arrays.from_bytes(each.numpy().tobytes(), "The message of a process")[0] for each in sent]
         found = merged([Statistics.from_arrays(part) for part in parts])
         assert found is not None
         return found
@@ -156,7 +156,7 @@ class ProcessGroup(SingleProcess):
 
 @contextmanager
 def group(backend: str | None = None) -> Iterator[ProcessGroup]:
-    """Join the processes that ``torchrun`` started: nccl where there are GPUs, gloo elsewhere.
+    """Join the process group started by ``torchrun``, with nccl if there are GPUs, else gloo.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def group(backend: str | None = None) -> Iterator[ProcessGroup]:
         yield ProcessGroup()
         return
     if "RANK" not in os.environ:
-        raise InvalidInputError("This script was not started by torchrun: torchrun --nproc-per-node 2 script.py.")
+        raise InvalidInputError("This script was not started by torchrun. Run torchrun --nproc-per-node 2 script.py.")
     on_gpu = torch.cuda.is_available()
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
@@ -181,7 +181,7 @@ def group(backend: str | None = None) -> Iterator[ProcessGroup]:
 def fit(
     encoder: PrefixEncoder, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
 ) -> PrefixEncoder:
-    """Fit on the rows of all processes; each calls this with an encoder of the same settings and rows of its own.
+    """Fit on the rows of all processes; each calls this with an encoder of the same settings and its own rows.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def fit_pairs(
 
 
 def _shared(encoder: PrefixEncoder, pairs: bool) -> Problem:
-    """Pose the problem for all processes, with the seed of the first."""
+    """Return the problem for all processes, with the seed of the first."""
     processes, problem = ProcessGroup(), encoder._pose(pairs=pairs)
     shown = problem.verbose and not processes.rank
     return replace(problem, processes=processes, seed=processes.broadcast_object(problem.seed), verbose=shown)

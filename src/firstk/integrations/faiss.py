@@ -1,16 +1,16 @@
-"""Encoders inside a faiss index, which then takes raw vectors: it centres, projects, cuts and normalizes them itself.
+"""Encoders inside a faiss index, which then takes raw vectors: it centers, projects, truncates and normalizes them.
 
 Needs the extra "search".
 
-The index is an ordinary ``faiss.IndexPreTransform``, so ``faiss.write_index`` puts encoder and codes into one file
-that faiss alone can read, in any of its languages.
+The index is an ordinary ``faiss.IndexPreTransform``, so ``faiss.write_index`` writes encoder and codes to one file
+that faiss can read without firstk, in any of its languages.
 
 Notes
 -----
-The chain is centring, then a linear map without bias, then the norm where codes are normalized. Centring comes first
-because a bias after the product loses digits where offsets are large. It does not harm inner products as faiss's own
-PCA does: vectors are centred only where the objective was fitted that way, and its inner products are those of the
-centred codes; objective "similarity" with ``keep="dot_products"`` centres nothing.
+The chain is centering, a linear map without bias, and normalization if codes are normalized. Centering comes first
+because a bias after the product loses digits if offsets are large. Unlike faiss's own PCA, it does not change inner
+products: vectors are centered only if the objective was fitted that way, and its inner products are those of the
+centered codes; objective "similarity" with ``keep="dot_products"`` does not center.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ PreTransform: TypeAlias = "_faiss.IndexPreTransform"
 
 _OWNER = "to_faiss"
 _SIDES = ("document", "query")
-# Rows that are converted to float32 and added at a time.
+# Number of rows converted to float32 and added at a time.
 _ROWS = 65_536
-# Rows that an index is trained on; faiss takes a sample of its own from these.
+# Maximum number of training rows of an index; faiss samples from these.
 _TRAINING_ROWS = 262_144
-# Before the checksum at the end of a file.
+# Marker before the checksum at the end of a file.
 _MARK = b"firstk-sha256:"
 
 
@@ -64,22 +64,22 @@ def to_faiss(
     Parameters
     ----------
     encoder : PrefixEncoder or FittedEncoder
-        A linear one.
+        A linear encoder.
     k : int, optional
-        Length of the prefix that is searched; all of it if not given.
+        Length of the prefix to search; the full width if not given.
     index : str
-        What faiss builds on the codes: "Flat", "HNSW32", "IVF256,Flat", any string of its index_factory.
+        Index of the codes, as a string of faiss's index_factory: "Flat", "HNSW32", "IVF256,Flat".
     documents : array-like of shape (n, p) or table, optional
         Raw vectors to train the index on and to add; a table of :func:`firstk.data.files.open_vectors` is read in
         blocks. The index that is returned takes queries.
     ids : array-like of n ints, optional
-        What a search returns for the documents; their row numbers if not given. Each may occur once.
+        Unique ids of the documents, returned by searches; their row numbers if not given.
     metric : str
         "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
     side : {"document", "query"}, optional
-        Whose mean the index subtracts. Only needed without documents, where the two differ (see Notes).
+        Side whose mean the index subtracts. Only needed without documents, if the two means differ (see Notes).
     progress : bool
-        Show how many documents were added.
+        Show a progress bar of the documents added.
 
     Returns
     -------
@@ -87,9 +87,9 @@ def to_faiss(
 
     Notes
     -----
-    An index has one transform for what is added and for what is searched. An encoder fitted on pairs centres queries
-    and documents by their own means. With `documents`, they are added through their own side and the index that is
-    returned centres by the queries' mean. Documents that come later go through :func:`as_side`.
+    An index has the same transform for adding and for searching, but an encoder fitted on pairs subtracts a separate
+    mean from queries and from documents. `documents` are added with the mean of documents, and the returned index
+    subtracts the mean of queries. Add later documents with :func:`as_side`.
     """
     faiss = require("faiss", "search", "A faiss index")
     codes = Codes.of(encoder, metric, _OWNER)
@@ -97,11 +97,11 @@ def to_faiss(
     _check_linear(codes)
     if documents is None:
         if ids is not None:
-            raise InvalidInputError("The 'ids' of to_faiss are those of 'documents'. Got no documents.")
+            raise InvalidInputError("The 'ids' of to_faiss belong to 'documents'. Got no documents: pass both.")
         chosen = _settled_side(codes, side)
         return _transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
     if side is not None:
-        raise InvalidInputError("With 'documents' to_faiss takes care of both sides itself. Leave 'side' out.")
+        raise InvalidInputError("With 'documents', to_faiss handles both sides itself. Omit 'side'.")
     rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
     numbers = _checked_ids(ids, rows)
     store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)
@@ -111,26 +111,26 @@ def to_faiss(
 
 
 def as_side(index: PreTransform, encoder: EncoderLike, side: str) -> PreTransform:
-    """Return a view of an index of :func:`to_faiss` that takes the vectors of one side; the store is shared.
+    """Return a view of an index of :func:`to_faiss` for the vectors of one side; the stored codes are shared.
 
     Parameters
     ----------
     index : faiss.IndexPreTransform
     encoder : PrefixEncoder or FittedEncoder
-        The one it was built from.
+        The encoder that the index was built from.
     side : {"document", "query"}
         "document" to add, "query" to search.
     """
     faiss = require("faiss", "search", "A faiss index")
     check_choice(side, _SIDES, "side", "as_side")
     chain, store = _taken_apart(faiss, index)
-    # Whether rows are normalized is in the chain; the metric of the store says the rest.
+    # The transforms show whether rows are normalized; the rest is the metric of the store.
     metric = "cosine" if len(chain) == 3 else ("l2" if store.metric_type == faiss.METRIC_L2 else "inner_product")
     codes = Codes.of(encoder, metric, "as_side")
     if (codes.encoder.p, codes.unit) != (index.d, len(chain) == 3) or store.d > codes.encoder.d:
         raise InvalidInputError(
             f"This index takes {index.d} columns and holds codes of {store.d}; it was not built from this encoder, "
-            f"which goes from {codes.encoder.p} to {codes.encoder.d}."
+            f"which maps {codes.encoder.p} columns to {codes.encoder.d}."
         )
     view = _transformed(faiss, codes, store.d, store, side)
     vars(view)["referenced_objects"].append(index)  # it owns the store
@@ -138,7 +138,7 @@ def as_side(index: PreTransform, encoder: EncoderLike, side: str) -> PreTransfor
 
 
 def save(index: Index, path: str | Path) -> Path:
-    """Write an index into one file, atomically; ``faiss.read_index`` and :func:`load` read it.
+    """Write an index to one file, atomically; ``faiss.read_index`` and :func:`load` read it.
 
     The file ends with a checksum, which faiss ignores and :func:`load` checks.
     """
@@ -155,13 +155,13 @@ def save(index: Index, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> PreTransform:
-    """Read an index that :func:`save` or ``faiss.write_index`` wrote; raise CorruptModelError for other files."""
+    """Read an index written by :func:`save` or ``faiss.write_index``; raise CorruptModelError for other files."""
     faiss = require("faiss", "search", "A faiss index")
     file = Path(path)
     if file.exists():
         check_regular(file)
     else:
-        raise CorruptModelError(f"'{file}' is no faiss index: there is no such file.")
+        raise CorruptModelError(f"'{file}' is not a faiss index: there is no such file.")
     _check_checksum(file)
     try:
         index = faiss.read_index(str(file))
@@ -182,7 +182,7 @@ def _digest(file: Path, size: int) -> bytes:
 
 
 def _check_checksum(file: Path) -> None:
-    """Raise for a file whose checksum is wrong; one that faiss itself wrote has none."""
+    """Raise an error if the checksum is wrong; files written by faiss itself have none."""
     size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
     if size < 0:
         return
@@ -210,7 +210,7 @@ def _settled_side(codes: Codes, side: str | None) -> str:
         return check_choice(side, _SIDES, "side", _OWNER)
     if not _one_mean(codes):
         raise InvalidInputError(
-            "This encoder centres queries and documents by their own means, and an index has one transform for both. "
+            "This encoder subtracts different means from queries and documents, but an index has one transform. "
             "Pass documents=..., or side='document' to add and as_side(index, encoder, 'query') to search."
         )
     return "document"
@@ -233,7 +233,7 @@ def _store(faiss: ModuleType, k: int, description: str, metric: str, *, with_ids
 
 
 def _transformed(faiss: ModuleType, codes: Codes, k: int, store: Index, side: str) -> PreTransform:
-    """Put the encoder before an index of codes: x to B_k (x - mean), then to unit norm where codes have it."""
+    """Prepend the encoder to an index of codes: x to B_k (x - mean), then to unit norm if codes are normalized."""
     encoder = codes.encoder
     centre = faiss.CenteringTransform(encoder.p)
     mean = encoder.query_mean if side == "query" else encoder.mean
@@ -250,7 +250,7 @@ def _transformed(faiss: ModuleType, codes: Codes, k: int, store: Index, side: st
 
 
 def _taken_apart(faiss: ModuleType, index: PreTransform) -> tuple[list[_faiss.VectorTransform], Index]:
-    """Return the transforms of an index of firstk, and the index of its codes."""
+    """Return the transforms of a firstk index, and the index of its codes."""
     chain = []
     if isinstance(index, faiss.IndexPreTransform):
         chain = [faiss.downcast_VectorTransform(index.chain.at(i)) for i in range(index.chain.size())]
@@ -265,7 +265,7 @@ def _taken_apart(faiss: ModuleType, index: PreTransform) -> tuple[list[_faiss.Ve
 
 
 def _checked_ids(ids: ArrayLike | None, documents: Documents) -> np.ndarray | None:
-    """Return ids as int64, each of them once; None where row numbers suffice. faiss returns -1 for no result."""
+    """Return unique ids as int64, or None if row numbers suffice; not negative, as faiss returns -1 for no result."""
     if ids is None:
         return None if documents.gapless else np.arange(documents.rows)
     numbers = np.asarray(ids)
@@ -277,14 +277,14 @@ def _checked_ids(ids: ArrayLike | None, documents: Documents) -> np.ndarray | No
     values, counts = np.unique(numbers, return_counts=True)
     if (counts > 1).any():
         raise InvalidInputError(
-            f"The 'ids' of to_faiss must differ: {int((counts > 1).sum())} occur more than once, the first of them "
+            f"The 'ids' of to_faiss must be unique: {int((counts > 1).sum())} occur more than once, the first of them "
             f"{values[counts > 1][0]}. faiss would keep all copies; drop the rows that were replaced."
         )
     return numbers.astype(np.int64)
 
 
 def _fill(whole: PreTransform, documents: Documents, ids: np.ndarray | None, description: str, progress: bool) -> None:
-    """Train where the store needs it, then add block by block."""
+    """Train the store if necessary, then add documents in blocks."""
     from tqdm.auto import tqdm
 
     if not whole.is_trained:
@@ -306,6 +306,6 @@ def _fill(whole: PreTransform, documents: Documents, ids: np.ndarray | None, des
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of a faiss error, without the place in its sources."""
+    """Return the message of a faiss error, without the source location."""
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     return said.rsplit("failed: ", 1)[-1].split(".cpp:", 1)[-1].split(": ", 1)[-1].rstrip(".")

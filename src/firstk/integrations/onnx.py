@@ -1,6 +1,6 @@
-"""Encoders as ONNX files, which any ONNX runtime can run without firstk, numpy or Python.
+"""Encoders as ONNX files, which run without firstk, numpy or Python.
 
-Needs the extra "onnx". One file holds both sides and every k: three inputs, of which two have defaults.
+Needs the extra "onnx". One file holds both sides and every k. Two of the three inputs have defaults.
 
 ====================  ===================  ============================================
 input                 type and shape       meaning
@@ -10,8 +10,8 @@ input                 type and shape       meaning
 ``query``             bool, a scalar       centre as a query; if left out, as a document
 ====================  ===================  ============================================
 
-The output ``codes`` is float32 (rows, k). A `k` outside [1, d] is a run-time error whose node is named after the rule,
-never a clipped code.
+The output ``codes`` is float32 (rows, k). A `k` outside [1, d] is a run-time error, with a node name that states the
+allowed range.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
     from onnxruntime import InferenceSession
 
-# Old enough for onnxruntime 1.12 and everything since; nothing newer is needed.
+# Supported by onnxruntime 1.12 and later.
 _OPSET, _IR = 17, 8
 _FORMAT = "firstk-encoder"
-# Columns that are summed at a time.
+# Number of columns summed at a time.
 _PIECE = 384
-# A protobuf file ends at 2 GiB.
+# Maximum size of a protobuf file: 2 GiB.
 _MOST_BYTES = 2**31 - 2**20
 
 
@@ -54,7 +54,7 @@ def export(encoder: EncoderLike, path: str | Path) -> Path:
     Parameters
     ----------
     encoder : PrefixEncoder or FittedEncoder
-        Linear, or with an MLP. Cut it first (``encoder[:k]``) for a smaller file.
+        Linear, or with an MLP. Truncate it first (``encoder[:k]``) for a smaller file.
     path : path-like
         The file; an existing one is replaced.
 
@@ -65,10 +65,10 @@ def export(encoder: EncoderLike, path: str | Path) -> Path:
 
     Notes
     -----
-    The graph does what :meth:`firstk.FittedEncoder.encode` does on float32 rows, step by step and in the same
-    precision (float64 inside where codes are scaled to unit norm): x - mean before the product, layers with ReLU
-    between them, the cut axes, the norm after the cut (zero rows stay zero). The model's metadata
-    hold the encoder's config as JSON.
+    The graph follows :meth:`firstk.FittedEncoder.encode` on float32 rows step by step and in the same precision
+    (float64 internally if codes are normalized): x - mean before the product, layers with ReLU between them, the
+    truncated axes, the norm after truncation (zero rows stay zero). The model's metadata contain the encoder's config
+    as JSON.
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
     model = _model(onnx, fitted(encoder, "onnx.export"))
@@ -78,7 +78,7 @@ def export(encoder: EncoderLike, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> OnnxEncoder:
-    """Read an exported encoder back, to run on onnxruntime.
+    """Load an exported encoder, to run on onnxruntime.
 
     A file that is damaged, or was not written by :func:`export`, raises CorruptModelError.
     """
@@ -88,28 +88,28 @@ def load(path: str | Path) -> OnnxEncoder:
     if file.exists():
         check_regular(file)
     else:
-        raise CorruptModelError(f"'{file}' is no ONNX model: there is no such file.")
+        raise CorruptModelError(f"'{file}' is not an ONNX model: there is no such file.")
     payload = file.read_bytes()
     try:
         model = onnx.load_model_from_string(payload)
         facts = {entry.key: entry.value for entry in model.metadata_props}
         onnx.checker.check_model(model, full_check=True)
-    except Exception as error:  # protobuf, checker and shape inference each have their own
+    except Exception as error:  # protobuf, checker and shape inference raise different types
         raise CorruptModelError(
             f"'{file}' is not a readable ONNX model ({_first_line(error)}). Export it again."
         ) from None
     if facts.get("format") != _FORMAT:
         raise CorruptModelError(
-            f"'{file}' is an ONNX model that firstk did not write: its metadata name no '{_FORMAT}'."
+            f"'{file}' is an ONNX model that firstk did not write: its metadata have no '{_FORMAT}'."
         )
     if facts.get("sha256") != _digest(model):
         raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or export it again.")
     options = runtime.SessionOptions()
-    options.log_severity_level = 3  # errors only: the defaults of `k` and `query` are each worth a warning to it
+    options.log_severity_level = 3  # errors only: onnxruntime warns of the defaults of `k` and `query`
     try:
         session = runtime.InferenceSession(payload, options, providers=["CPUExecutionProvider"])
         return OnnxEncoder(int(facts["d"]), int(facts["p"]), json.loads(facts["config"]), session)
-    except Exception as error:  # onnxruntime's exceptions share no base class
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise CorruptModelError(f"'{file}' is damaged ({_first_line(error)}). Export it again.") from None
 
 
@@ -143,7 +143,7 @@ class OnnxEncoder:
 
 
 class _Graph:
-    """Nodes and constants in the order in which they are added; every step returns the name of its result."""
+    """Nodes and constants in the order of creation; every step returns the name of its result."""
 
     def __init__(self, onnx: ModuleType, real: DTypeLike):
         self._onnx = onnx
@@ -152,7 +152,7 @@ class _Graph:
         self.constants: list[TensorProto] = []
 
     def constant(self, name: str, value: ArrayLike, dtype: DTypeLike | None = None) -> str:
-        """Add an array, in the precision of the graph unless told otherwise; raise where numbers overflow it."""
+        """Add an array, by default in the precision of the graph; raise an error if numbers overflow."""
         with np.errstate(over="ignore"):
             part = np.array(value, dtype=self.real if dtype is None else dtype, order="C")
         if not np.isfinite(part).all():
@@ -170,7 +170,7 @@ class _Graph:
         return to
 
     def product(self, x: str, weight: str, width: int, to: str) -> str:
-        """Multiply ``x W^T``, adding up pieces of its columns one after the other."""
+        """Compute ``x W^T`` as a sum over blocks of columns."""
         sizes = _piece_sizes(width)
         if len(sizes) == 1:
             return self.step("Gemm", x, weight, to=to, transB=1)
@@ -191,14 +191,14 @@ class _Graph:
         return to
 
     def unit_rows(self, z: str, to: str) -> str:
-        """Divide rows by their norms; a zero row is divided by one."""
+        """Divide rows by their norms; zero rows are divided by one."""
         norm = self.step("ReduceL2", z, to=f"{to}/norm", axes=[1], keepdims=1)
         positive = self.step("Greater", norm, "zero", to=f"{to}/positive")
         return self.step("Div", z, self.step("Where", positive, norm, "one", to=f"{to}/divisor"), to=to)
 
 
 def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
-    """Build, describe and check the model."""
+    """Build the model, add metadata and check it."""
     network = encoder.network
     if network is not None and not isinstance(network, TrainedMLP):
         raise InvalidInputError(
@@ -229,7 +229,7 @@ def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
 
 
 def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
-    """Centre, run the network, cut, project, and scale to unit norm where the encoder does."""
+    """Add the nodes that center, apply the network, truncate, project, and normalize if the encoder does."""
     graph.constant("zero", 0.0)
     graph.constant("one", 1.0)
     graph.constant("query", False, np.bool_)
@@ -251,10 +251,10 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
 
 
 def _piece_sizes(width: int) -> list[int]:
-    """Return how many columns are summed at a time: pieces of 384, the rest in halves, as OpenBLAS does under numpy.
+    """Return the sizes of the blocks of columns: 384 each, the rest in halves, as in OpenBLAS.
 
-    Sums in the same order round alike. Where unit codes divide by a norm that nearly vanishes, rounding grows all the
-    same: docs/decisions.md has the figures.
+    Sums in the same order have the same rounding errors as in numpy. Normalization by a very small norm still amplifies
+    rounding errors: docs/decisions.md has the figures.
     """
     sizes = []
     while width >= 2 * _PIECE:
@@ -268,7 +268,7 @@ def _layers(graph: _Graph, network: TrainedMLP, z: str) -> str:
     last = len(network.weights) - 1
     for i, (W, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         weight, bias = graph.constant(f"layer{i}/weight", W), graph.constant(f"layer{i}/bias", b)
-        # The product and then the sum, as numpy does it.
+        # The product and then the sum, as in numpy.
         z = graph.step("Add", graph.product(z, weight, W.shape[1], to=f"layer{i}/product"), bias, to=f"layer{i}")
         if i < last:
             z = graph.step("Relu", z, to=f"layer{i}/relu")
@@ -276,7 +276,7 @@ def _layers(graph: _Graph, network: TrainedMLP, z: str) -> str:
 
 
 def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
-    """Return the first k axes. A k out of range gathers from beyond the list of lengths: an error at run time."""
+    """Return the first k axes. A k out of range indexes past the list of lengths, which is a run-time error."""
     d = encoder.d
     graph.constant("k", d, np.int64)
     graph.constant("first", 1, np.int64)

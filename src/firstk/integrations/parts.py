@@ -1,9 +1,9 @@
-"""Statistics as bytes, for engines without an integration: Spark, Ray Data, a queue of jobs, a folder of files.
+"""Statistics as bytes, for engines without an integration: Spark, Ray Data, a job queue, a folder of files.
 
 Any engine that can apply a function to partitions and collect the results can fit an encoder: `measure` on the
-workers, `finish` where the results are collected. The size of a part is bounded by the width of the vectors, whatever
-the number of rows, and firstk pickles nothing. A checksum detects a damaged part; a partition without rows gives a part
-too, so that a lost one is noticed. Needs no extra; docs/scale.md has the few lines for each engine.
+workers, `finish` on the driver. The size of a part depends on the width of the vectors, not on the number of rows, and
+nothing is pickled. A checksum detects a damaged part; a partition without rows gives a part too, so that a lost one is
+detected. Needs no extra; docs/scale.md has the code for each engine.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = False) -> bytes:
-    """Return the statistics of the batches of a partition, on the worker that has them.
+    """Return the statistics of the batches of a partition; called on a worker.
 
     Parameters
     ----------
     encoder : PrefixEncoder
-        With the settings of the fit; it is not changed.
+        With the settings of the fit; it is not modified.
     batches : iterable
         Each an X, an (X, y), an (X, y, weight) or a mapping of those names; with `pairs`, (left, right),
         (left, right, scores) or a mapping. They are read one at a time. Without any, the bytes hold no statistics.
@@ -40,15 +40,15 @@ def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = Fal
 
 
 def merge(parts: Iterable[bytes]) -> bytes:
-    """Return the statistics of several partitions as those of one: for engines that reduce in a tree."""
+    """Merge the statistics of several partitions, for engines that reduce in a tree."""
     found, facts = _merged(parts)
     return _part(found, facts)
 
 
 def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
-    """Fit an encoder on the statistics of the partitions, in the order in which they come.
+    """Fit an encoder on the statistics of the partitions, merged in the order given.
 
-    In the same order the result has the same bytes; in another it differs by rounding.
+    The same order gives a bitwise identical result; another order differs by rounding.
     """
     found, facts = _merged(parts)
     if found is None:
@@ -75,7 +75,7 @@ def _joined(first: Statistics | None, second: Statistics | None) -> Statistics |
 
 
 def _part(found: Statistics | None, facts: dict[str, Any]) -> bytes:
-    """Return statistics as bytes; without a row they hold no arrays, and are not empty."""
+    """Return statistics as bytes; without rows they hold no arrays, but are not empty."""
     return _arrays.to_bytes({} if found is None else found.to_arrays(), facts)
 
 
@@ -85,9 +85,7 @@ def _read(payload: object, number: int) -> tuple[Statistics | None, dict[str, An
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         raise InvalidInputError(f"{what} is a {type(payload).__name__}, and measure and merge return bytes. {again}")
     if not len(payload):
-        raise InvalidInputError(
-            f"{what} is empty, so it was lost: a partition without rows gives bytes that say so. {again}"
-        )
+        raise InvalidInputError(f"{what} is empty, so it was lost: even a partition without rows gives bytes. {again}")
     arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
     try:
         return (Statistics.from_arrays(arrays) if arrays else None), facts
@@ -101,6 +99,8 @@ def _merged(parts: Iterable[bytes]) -> tuple[Statistics | None, dict[str, Any]]:
     for number, payload in enumerate(parts):
         statistics, facts = _read(payload, number)
         if about and facts and facts != about:
-            raise InvalidInputError(f"Part {number} is of objective '{facts.get('objective')}', others are of another.")
+            raise InvalidInputError(
+                f"Part {number} has objective '{facts.get('objective')}', other parts have another."
+            )
         found, about = _joined(found, statistics), facts or about
     return found, about

@@ -1,7 +1,7 @@
-"""Qdrant collections that hold each document twice: a short prefix that is indexed, and the full code that reranks.
+"""Qdrant collections with two vectors per document: a short prefix for the index, and the full code for reranking.
 
-A search finds a shortlist among the short vectors and orders it by the full ones, in one request (Qdrant's
-``prefetch``). Codes are computed here, each side centred by its own mean; what is stored are plain named vectors. Needs
+A search finds a shortlist among the short vectors and reranks it by the full ones, in one request (Qdrant's
+``prefetch``). Codes are computed here, with the mean of each side subtracted, and stored as plain named vectors. Needs
 the extra "search".
 """
 
@@ -32,13 +32,13 @@ _PURPOSE = "A Qdrant collection"
 
 
 class Neighbors(NamedTuple):
-    """Results of a search: a list for each query, the best first.
+    """Results of a search: a list for each query, best first.
 
     Attributes
     ----------
     ids : list of lists of int or str
     scores : list of lists of float
-        Cosine or inner product, of which more is better; or Euclidean distance, of which less is.
+        Cosine or inner product (higher is better), or Euclidean distance (lower is better).
     payloads : list of lists of dict
     """
 
@@ -49,14 +49,14 @@ class Neighbors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PrefixCollection:
-    """A collection with the named vectors "short" and "full". Make one with `create`, reopen it with `open`.
+    """A collection with the named vectors "short" and "full". Use `create` for a new one, `open` for an existing one.
 
     Attributes
     ----------
     client : qdrant_client.QdrantClient
     name : str
     codes : Codes
-        The encoder, and the metric in which its codes are compared.
+        The encoder, and the metric to compare its codes.
     short, full : int
         Lengths of the two prefixes.
     """
@@ -85,15 +85,15 @@ class PrefixCollection:
         Parameters
         ----------
         client : qdrant_client.QdrantClient
-            Of a server, or of the local mode: ``QdrantClient(":memory:")``, ``QdrantClient(path=...)``.
+            Client of a server, or in local mode: ``QdrantClient(":memory:")``, ``QdrantClient(path=...)``.
         name : str
         encoder : PrefixEncoder or FittedEncoder
         short, full : int
-            Lengths of the prefix that is indexed and of the one that reranks (all of it if not given).
+            Length of the indexed prefix, and of the prefix used for reranking (the full width if not given).
         metric : str
             "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
         replace : bool
-            Delete a collection of that name first; otherwise it is an error.
+            Delete an existing collection of that name; otherwise it raises an error.
         **settings
             Passed to ``client.create_collection``, such as ``quantization_config``.
         """
@@ -103,7 +103,7 @@ class PrefixCollection:
         if not is_int(short) or not 1 <= short < full:
             raise bad_parameter("short", "PrefixCollection.create", f"an int in [1, {full - 1}] (below 'full')", short)
         distance = models.Distance(_DISTANCES[codes.metric])
-        # The full vectors only ever rerank a shortlist: they need no graph, and may stay on disk.
+        # Full vectors are only used to rerank a shortlist: they need no graph, and may stay on disk.
         rerank_only = {"on_disk": True, "hnsw_config": models.HnswConfigDiff(m=0)}
         vectors = {
             "short": models.VectorParams(size=int(short), distance=distance),
@@ -125,7 +125,7 @@ class PrefixCollection:
         require("qdrant_client", "search", _PURPOSE)
         with _answered(name):
             if not client.collection_exists(name):
-                raise InvalidInputError(f"There is no collection '{name}'. Make it with PrefixCollection.create.")
+                raise InvalidInputError(f"There is no collection '{name}'. Create it with PrefixCollection.create.")
             vectors = client.get_collection(name).config.params.vectors
         metrics = {distance: metric for metric, distance in _DISTANCES.items()}
         if not isinstance(vectors, Mapping) or not {"short", "full"} <= set(vectors):
@@ -154,19 +154,19 @@ class PrefixCollection:
         batch: int = 256,
         progress: bool = False,
     ) -> int:
-        """Encode documents and store them, a batch at a time; a point whose id is there already is replaced.
+        """Encode and store documents in batches; points with an existing id are replaced.
 
         Parameters
         ----------
         vectors : array-like of shape (n, p) or table
             Raw vectors; a table of :func:`firstk.data.files.open_vectors` is read in blocks.
         ids : sequence of int or UUID, optional
-            Each may occur once. Row numbers if not given, for a collection that is still empty.
+            Unique ids. Row numbers if not given, which needs an empty collection.
         payloads : sequence of dict, optional
         batch : int
             Points per request.
         progress : bool
-            Show how many were stored.
+            Show a progress bar.
 
         Returns
         -------
@@ -207,20 +207,20 @@ class PrefixCollection:
         params: SearchParams | None = None,
         batch: int = 64,
     ) -> Neighbors:
-        """Find the short vectors nearest to each query, and return the best of them by the full ones.
+        """Find the short vectors nearest to each query, and rerank them by the full ones.
 
         Parameters
         ----------
         queries : array-like of shape (n, p)
             Raw vectors, encoded as queries.
         limit : int
-            How many to return.
+            Number of results per query.
         shortlist : int, optional
-            How many short vectors to find; ten times `limit`, and 100 at least, if not given.
+            Number of short vectors to find; ten times `limit`, but at least 100, if not given.
         query_filter : qdrant_client.models.Filter, optional
-            Which points take part.
+            Filter of the points to search.
         params : qdrant_client.models.SearchParams, optional
-            Of the search among short vectors, such as ``hnsw_ef`` or ``exact``.
+            Parameters of the search among short vectors, such as ``hnsw_ef`` or ``exact``.
         batch : int
             Queries per request.
         """
@@ -268,7 +268,7 @@ class PrefixCollection:
 
 
 def checked_ids(ids: Sequence[int | str | uuid.UUID] | np.ndarray, n: int, owner: str) -> list[int | str]:
-    """Return ids as Qdrant takes them, ints in [0, 2^64) or UUIDs, each of them once."""
+    """Return unique ids in the form that Qdrant accepts: ints in [0, 2^64) or UUIDs."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
         raise bad_parameter("ids", owner, "a sequence of ints or UUIDs", ids)
     keys = [_checked_id(key, owner) for key in ids]
@@ -278,7 +278,7 @@ def checked_ids(ids: Sequence[int | str | uuid.UUID] | np.ndarray, n: int, owner
     twice = [key for key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
     if twice:
         raise InvalidInputError(
-            f"The 'ids' of {owner} must differ: {len(set(twice))} occur more than once, the first {twice[0]!r}. "
+            f"The 'ids' of {owner} must be unique: {len(set(twice))} occur more than once, the first {twice[0]!r}. "
             "Only the last would be kept; drop the rows that were replaced."
         )
     return keys
@@ -311,7 +311,7 @@ def _checked_count(value: int, name: str, owner: str) -> int:
 
 @contextlib.contextmanager
 def _answered(name: str) -> Iterator[None]:
-    """Turn errors of Qdrant, and of the connection to it, into InvalidInputError."""
+    """Convert errors of Qdrant, and of the connection to it, to InvalidInputError."""
     from qdrant_client.http.exceptions import ApiException
 
     try:
@@ -320,4 +320,4 @@ def _answered(name: str) -> Iterator[None]:
         raise
     except (ApiException, ValueError, OSError) as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InvalidInputError(f"Qdrant did not do what was asked of collection '{name}': {said}") from None
+        raise InvalidInputError(f"Qdrant failed on collection '{name}': {said}") from None

@@ -1,6 +1,6 @@
-"""Objectives, what a good prefix is: one file an objective, one line in the registry.
+"""Objectives, which define what a good prefix is: one file per objective, one line in the registry.
 
-How coordinates get their order lives in `orderings`; statistics of the data live in `moments`.
+The order of the coordinates is defined in `orderings`; statistics of the data are in `moments`.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ __all__ = [
 
 
 def settled(given: object, config: Mapping[str, Any]) -> Objective:
-    """Return the objective of a fit, with everything "auto" settled, from the facts that were recorded.
+    """Rebuild the objective of a fit, with every "auto" resolved, from the recorded configuration.
 
     Parameters
     ----------
     given : str or object
-        The estimator's `objective`: what a class of the user's own is rebuilt from, as it is not recorded.
+        The estimator's `objective`; needed for a user-defined class, which is not recorded.
     config : mapping
-        Facts of the fit.
+        Recorded configuration of the fit.
     """
     own = config.get("own_classes", {}).get("objective")
     if own is None:
@@ -86,7 +86,7 @@ def settled(given: object, config: Mapping[str, Any]) -> Objective:
 
 
 def provides(objective: object, part: str) -> bool:
-    """Tell whether an objective, fitted on rows, has a "decoder" or a "head"."""
+    """Return whether an objective, fitted on rows, has a "decoder" or a "head"."""
     found = resolve(objective).resolved(pairs=False)
     return getattr(type(found), part) is not getattr(ClosedFormObjective, part)
 

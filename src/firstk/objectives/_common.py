@@ -1,4 +1,4 @@
-"""Base classes of objectives: the defaults of the contract, and the settings that several have."""
+"""Base classes of objectives: the defaults of the contract, and settings shared by several objectives."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics
 
-# Candidates of shrinkage="auto". 0 is left out: with few rows it is what "auto" is there to avoid.
+# Candidates of shrinkage="auto". 0 is not among them: "auto" exists to avoid it when rows are few.
 SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.9)
-# Rows that "auto" choices and mined neighbors see of a stream; a smaller set is seen whole.
+# Maximum number of rows used for "auto" choices and mined neighbors.
 SAMPLE_ROWS = 8192
 
 
 class ClosedFormObjective:
-    """Defaults for an objective that is solved from moments alone, needs no rows and has no decoder or head.
+    """Defaults for an objective that is solved from moments only and has no decoder or head.
 
     A subclass sets `name`, `supervision` and `conventions`, and defines `pencil`; see
     :class:`firstk.contracts.Objective`.
@@ -36,27 +36,27 @@ class ClosedFormObjective:
 
     @property
     def exact(self) -> bool:
-        """The pencil's axes are the answer."""
+        """Whether the axes of the pencil are the optimum: yes."""
         return True
 
     @property
     def rotation_free(self) -> bool:
-        """Whether rotating the data rotates the answer."""
+        """Whether the solution rotates with the data."""
         return True
 
     @property
     def scale_free(self) -> bool:
-        """A ratio of scatters has no scale."""
+        """Whether the objective is invariant to the scale of the code: yes, as a ratio of scatters."""
         return True
 
     @property
     def sample_size(self) -> int:
-        """Rows needed beside the moments: none, unless something is left to "auto"."""
+        """Number of rows needed in addition to the moments: none, unless a setting is "auto"."""
         return SAMPLE_ROWS if self.candidates() else 0
 
     @property
     def loss_settings(self) -> Mapping[str, float]:
-        """Numbers that the training loss takes: none."""
+        """Settings of the training loss: none."""
         return {}
 
     @property
@@ -69,10 +69,10 @@ class ClosedFormObjective:
         return self  # type: ignore[return-value]
 
     def check(self) -> None:
-        """Accept: there is nothing to set."""
+        """Accept, as there are no settings."""
 
     def check_data(self, statistics: Statistics) -> None:
-        """Accept: the pencil raises an error for what cannot be solved."""
+        """Accept all data; `pencil` raises an error for data that cannot be solved."""
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return the pencil of these statistics."""
@@ -83,36 +83,36 @@ class ClosedFormObjective:
         return None
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head | None:
-        """Return no readout."""
+        """Return no head."""
         return None
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
-        """Return the squared error that training lowers; where there is one, see `LeastSquaresObjective`."""
+        """Return the squared error that training minimizes; defined by subclasses of `LeastSquaresObjective`."""
         raise NotImplementedError
 
     def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
-        """Return the centred targets of rows; where the error is known by its moments alone, there are none."""
+        """Return the centered targets of rows; there are none if the error is known by its moments only."""
         raise NotImplementedError
 
     def readouts(
         self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray
     ) -> tuple[np.ndarray | None, Head | None]:
-        """Split trained shared weights (q, d) into decoder and head: a decoder, unless the objective says otherwise."""
+        """Split trained shared weights (q, d) into decoder and head; by default they are the decoder."""
         return shared, None
 
     def candidates(self) -> tuple[Self, ...]:
-        """Leave nothing to choose."""
+        """Return no candidates, as there is nothing to choose."""
         return ()
 
 
 class LeastSquaresObjective(ClosedFormObjective):
-    """Defaults for an objective that is a squared error: a subclass defines `quadratic`, and `targets` of rows."""
+    """Defaults for a squared-error objective; a subclass defines `quadratic`, and `targets` of rows."""
 
     training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "least_squares"
 
     @property
     def scale_free(self) -> bool:
-        """Targets have a scale."""
+        """Whether the objective is invariant to the scale of the code: no, as targets have a scale."""
         return False
 
 
@@ -127,11 +127,11 @@ class ShrinkageObjective(ClosedFormObjective):
 
     @property
     def tie_break(self) -> tuple[float, float]:
-        """Of candidates that tie, prefer the one that shrinks most."""
+        """Prefer the largest shrinkage among tied candidates."""
         return number_or_zero(self.shrinkage), 0.0
 
     def candidates(self) -> tuple[Self, ...]:
-        """Return one candidate a shrinkage when it is "auto"."""
+        """Return one candidate per shrinkage if it is "auto"."""
         if self.shrinkage != "auto":
             return ()
         return tuple(replace(self, shrinkage=a) for a in SHRINKAGES)  # type: ignore[type-var]
@@ -150,7 +150,7 @@ def pairs_of(statistics: Statistics) -> PairMoments:
 
 
 def number_or_zero(setting: object) -> float:
-    """Return a setting as a number; 0 where it is None or "auto"."""
+    """Return a setting as a number; 0 if it is None or "auto"."""
     return float(setting) if is_real(setting) else 0.0
 
 
@@ -163,7 +163,7 @@ def check_shrinkage(shrinkage: object, owner: str) -> None:
 
 
 def least_squares_head(moments: Moments, components: np.ndarray) -> Head:
-    """Readout of targets (or one-hot classes) from a code that is orthonormal in N: weight = Syx B^T."""
+    """Return the least-squares head for targets or one-hot classes on a code orthonormal in N: weight = Syx B^T."""
     if moments.classes is not None:
         cross, offset, classes = one_hot_cross(moments), moments.class_shares, moments.classes
     else:
@@ -173,36 +173,36 @@ def least_squares_head(moments: Moments, components: np.ndarray) -> Head:
 
 
 def one_hot_cross(moments: Moments) -> np.ndarray:
-    """Cross scatter of rows and centred one-hot labels, shape (p, C): column c is share_c (mean_c - mean)."""
+    """Return the cross scatter of rows and centered one-hot labels, (p, C): column c is share_c (mean_c - mean)."""
     return ((moments.class_means - moments.mean) * moments.class_shares[:, None]).T
 
 
 def check_two_classes(moments: Moments, owner: str) -> np.ndarray:
-    """Return the classes, or raise an error for fewer than two that have any weight."""
+    """Return the classes; raise an error if fewer than two have positive weight."""
     classes = moments.classes
     if classes is None:
         raise InvalidInputError(f"{owner} needs labels: pass y.")
     if np.sum(moments.group_weight > 0) < 2:
         raise InvalidInputError(
             f"{owner} needs at least two classes. Got {len(classes)} class ({str(classes[0])!r}); "
-            "without classes to tell apart, use objective='reconstruction'."
+            "without several classes, use objective='reconstruction'."
         )
     return classes
 
 
 def check_spread_classes(moments: Moments, owner: str) -> np.ndarray:
-    """Return the classes, or raise an error for fewer than two, and where all classes are single points."""
+    """Return the classes; raise an error for fewer than two, or if every class is a single point."""
     classes, variances = check_two_classes(moments, owner), moments.variances(within=True)
     moments.check_digits(variances)
     if not np.any(variances > 0):
         raise InvalidInputError(
             f"{owner} needs variation within classes, and every class here is a single point "
-            f"({moments.rows} rows, {len(classes)} classes). Give more rows a class, or use "
+            f"({moments.rows} rows, {len(classes)} classes). Pass more rows per class, or use "
             "objective='reconstruction'."
         )
     return classes
 
 
 def one_hot(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Rows of zeros with a one at the label, shape (n, C)."""
+    """Return the one-hot encoding of labels, shape (n, C)."""
     return (np.asarray(labels)[:, None] == classes).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Classification: the code on which one shared linear head tells classes apart at every length."""
+"""Classification: the code on which one shared linear head separates the classes at every length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from firstk.objectives._common import (
 )
 from firstk.objectives.fisher import Fisher
 
-# Up to which length a head of its own pays (docs/decisions.md, "Heads of their own"), and logits a row they may take.
+# Length up to which separate heads improve accuracy (docs/decisions.md, "Heads of their own"), and the maximum number
+# of logits per row that they may use.
 _OWN_HEADS = 16
 _OWN_LOGITS = 16384
 SCALES = ("noise", "head", "learned")
@@ -26,30 +27,29 @@ SCALES = ("noise", "head", "learned")
 
 @dataclass(frozen=True)
 class Classification(ShrinkageObjective):
-    """Least cross-entropy of a linear head over the prefixes, with heads of their own for short ones.
+    """Minimum cross-entropy of a linear head over the prefixes, with separate heads for short prefixes.
 
     Longer prefixes share one head, ``b + sum_{j<=k} z_j w_j`` (Talukder et al. 2026 (32)). There is no closed form,
-    and the best codes
-    of different widths need not nest: omega chooses the compromise. Training starts from the discriminants of Fisher,
-    the nearest pencil, and from its head.
+    and the best codes of different widths need not be nested: omega sets the trade-off. Training starts from Fisher's
+    discriminants, the closest closed form, and from Fisher's head.
 
     Parameters
     ----------
     shrinkage : float in [0, 1], None or "auto"
-        Of Sw, for the start and for the metric in which training runs. "auto" chooses by cross-validated accuracy
-        of Fisher's own head.
+        Shrinkage of Sw, used for the initial weights and the training metric. "auto" chooses by cross-validated
+        accuracy of Fisher's head.
     label_smoothing : float in [0, 1]
         As in `torch.nn.CrossEntropyLoss`.
     scale : {"auto", "noise", "head", "learned"}
-        Scaling an axis and its column of the head the other way changes no prefix loss, but it changes cosines.
-        "noise": every axis has the same noise inside classes, as Fisher's have, and up to `own_heads` it is
-        uncorrelated with that of the axes before. "head": columns of the head have one length. "learned": as training
-        left it. "auto": "noise" for linear encoders, "learned" for networks, whose output may be normalized. One factor
-        then brings the mean squared norm of the code to 1.
+        Scaling an axis and its column of the head reciprocally changes no prefix loss, but changes cosines.
+        "noise": every axis has the same within-class variance, as in Fisher, and the first `own_heads` axes are
+        uncorrelated within classes. "head": the columns of the head have equal length. "learned": as trained.
+        "auto": "noise" for linear encoders, "learned" for networks, whose output may be normalized. Finally the code
+        is scaled to a mean squared norm of 1.
     own_heads : int or "auto"
-        Prefixes up to this length have a head of their own. One head for all makes short codes pay for long ones: a
-        column that is best beside 127 others is not best alone. 0: one head for all, as in Talukder et al. 2026.
-        "auto": 16, less where classes are so many that it would cost more than the rest.
+        Prefixes up to this length have separate heads. One shared head lowers the accuracy of short codes: a column
+        that is best together with 127 others is not best alone. 0: one shared head, as in Talukder et al. 2026.
+        "auto": 16, or less if there are so many classes that separate heads would dominate the cost.
     """
 
     shrinkage: float | str | None = "auto"
@@ -65,12 +65,12 @@ class Classification(ShrinkageObjective):
 
     @property
     def exact(self) -> bool:
-        """The pencil is where training starts."""
+        """Whether the axes of the pencil are the optimum: no, they are the initial weights."""
         return False
 
     @property
     def scale_free(self) -> bool:
-        """Logits have a scale."""
+        """Whether the objective is invariant to the scale of the code: no, as logits have a scale."""
         return False
 
     @property
@@ -87,16 +87,16 @@ class Classification(ShrinkageObjective):
         check_choice(self.scale, ("auto", *SCALES), "scale", "Classification")
 
     def scale_of(self, linear: bool) -> str:
-        """Return what `scale` stands for."""
+        """Return `scale` with "auto" resolved."""
         return ("noise" if linear else "learned") if self.scale == "auto" else self.scale
 
     def own_heads_of(self, most: int, classes: int) -> int:
-        """Return up to which length prefixes have heads of their own, where `most` could."""
+        """Return the length up to which prefixes have separate heads, at most `most`."""
         wanted = min(_OWN_HEADS, _OWN_LOGITS // classes) if self.own_heads == "auto" else int(self.own_heads)
         return min(wanted, most)
 
     def check_data(self, statistics: Statistics) -> None:
-        """Raise an error for less than two classes, and for classes without spread."""
+        """Raise an error for fewer than two classes, or if no class has within-class variation."""
         check_spread_classes(rows_of(statistics), "Classification")
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -105,10 +105,10 @@ class Classification(ShrinkageObjective):
         return Fisher(self.shrinkage).pencil(statistics)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Return Fisher's head: where training starts."""
+        """Return Fisher's head, from which training starts."""
         return Fisher(self.shrinkage).head(statistics, components)
 
     def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[None, Head]:
-        """All of it is head; columns and bias are centred over classes, which no softmax notices."""
+        """Return everything as the head, centered over classes, which leaves the softmax unchanged."""
         weight, offset = shared - shared.mean(axis=0), bias - bias.mean()
         return None, Head(weight, offset, np.zeros_like(weight), rows_of(statistics).classes)

@@ -1,4 +1,4 @@
-"""Denoising: the code of a damaged vector from which the clean one can best be rebuilt."""
+"""Denoising: the code of a noisy vector that best reconstructs the clean vector."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from firstk.objectives.noise import GaussianNoise, Masking
 
 @dataclass(frozen=True)
 class Denoising(LeastSquaresObjective):
-    """Least squared error of clean vectors rebuilt from codes of noisy ones: pencil (S S^T, G).
+    """Minimum squared error of clean vectors reconstructed from codes of noisy ones: pencil (S S^T, G).
 
     Balestriero and LeCun 2024 theorem 3.
 
     Parameters
     ----------
     noise : GaussianNoise or Masking
-        Half of the coordinates masked, independently, unless told otherwise. Gaussian noise leaves the order of the
-        subspaces as it is in reconstruction and so cannot help a later task (Balestriero and LeCun 2024 corollary 3.1);
-        masking can.
+        By default half of the coordinates are masked, independently. Gaussian noise gives the same order of subspaces
+        as reconstruction and so cannot improve a downstream task (Balestriero and LeCun 2024 corollary 3.1); masking
+        can.
     """
 
     noise: GaussianNoise | Masking = field(default_factory=Masking)
@@ -36,7 +36,7 @@ class Denoising(LeastSquaresObjective):
 
     @property
     def rotation_free(self) -> bool:
-        """Masking acts on coordinates, so it is not; Gaussian noise is."""
+        """Whether the solution rotates with the data: not with masking, which acts on coordinates."""
         return self.noise.rotation_free
 
     def check(self) -> None:
@@ -56,7 +56,7 @@ class Denoising(LeastSquaresObjective):
         return S.T @ components.T
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
-        """Return (tr St, S, G): the code sees the noisy vector, the target is the clean one."""
+        """Return (tr St, S, G): the input is the noisy vector, the target the clean one."""
         St = rows_of(statistics).St
         G, S = self.noise.second_moments(St)
         return Quadratic(float(np.trace(St)), S, G)

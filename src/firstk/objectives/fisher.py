@@ -1,4 +1,4 @@
-"""Fisher: the code in which classes stand apart most, measured against their own spread."""
+"""Fisher: the code with the largest between-class scatter relative to the within-class scatter."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from firstk.objectives._common import (
 
 @dataclass(frozen=True)
 class Fisher(ShrinkageObjective):
-    """Largest ratio trace tr((B Sw B^T)^-1 B Sb B^T) of each prefix: pencil (Sb, Sw), linear discriminants.
+    """Maximum ratio trace tr((B Sw B^T)^-1 B Sb B^T) of each prefix: pencil (Sb, Sw), linear discriminants.
 
-    The objective pins C - 1 directions; a longer code continues in the Sw-complement, ordered by
-    v^T Sw v / v^T v. Regularisation is on the input side, which keeps the objective invariant (Talukder et al. 2026
-    (29) adds it to the code's scatter, where it can be scaled away).
+    The objective determines C - 1 directions; a longer code continues in the Sw-complement, ordered by
+    v^T Sw v / v^T v. Regularization is in input space, which keeps the objective invariant (Talukder et al. 2026
+    (29) add it to the scatter of the code, where scaling the code removes it).
 
     Parameters
     ----------
     shrinkage : float in [0, 1], None or "auto"
-        Replaces Sw by (1 - a) Sw + a tr(Sw)/p I. None guards the numerical rank only. "auto" chooses by
-        cross-validated 1-NN accuracy; worth it with few rows a class.
+        Replaces Sw by (1 - a) Sw + a tr(Sw)/p I. None only drops directions below the numerical rank. "auto" chooses
+        by cross-validated 1-NN accuracy; useful with few rows per class.
     code_eps : float
-        eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproduction of that paper only: scaling
-        the encoder up removes it, so the objective has no optimum, and it is trained by gradient.
+        eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproducing that paper only: scaling
+        the encoder up removes its effect, so the objective has no optimum and is trained by gradient.
     """
 
     shrinkage: float | str | None = None
@@ -52,12 +52,12 @@ class Fisher(ShrinkageObjective):
 
     @property
     def exact(self) -> bool:
-        """With eps on the code's side there is no optimum to be exact about."""
+        """Whether the axes of the pencil are the optimum: not with `code_eps`, which leaves no optimum."""
         return not self.code_eps
 
     @property
     def scale_free(self) -> bool:
-        """Only eps on the code's side has a scale."""
+        """Whether the objective is invariant to the scale of the code: not with `code_eps`."""
         return not self.code_eps
 
     @property
@@ -66,18 +66,18 @@ class Fisher(ShrinkageObjective):
         return {"code_eps": self.code_eps}
 
     def check_data(self, statistics: Statistics) -> None:
-        """Raise an error for less than two classes, and for classes without spread."""
+        """Raise an error for fewer than two classes, or if no class has within-class variation."""
         check_spread_classes(rows_of(statistics), "Fisher")
 
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return (Sb, Sw), Sb by its factor of class means."""
+        """Return (Sb, Sw), with Sb given by its factor of class means."""
         moments = rows_of(statistics)
         classes = check_spread_classes(moments, "Fisher")
         N = shrunk(moments.Sw, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(factor=moments.between_factor[: moments.p], N=N, most=len(classes) - 1)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Gaussian discriminant rule on each prefix: log share_c - |z - m_c|^2 / 2, linear in z."""
+        """Return the Gaussian discriminant rule of each prefix: log share_c - |z - m_c|^2 / 2, linear in z."""
         moments = rows_of(statistics)
         means = (moments.class_means - moments.mean) @ components.T
         with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""Mixture: targets and the vectors themselves, both to be read from the same code."""
+"""Mixture: targets and input vectors, both predicted from the same code."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from firstk.objectives._common import (
 
 @dataclass(frozen=True)
 class Mixture(LeastSquaresObjective):
-    """Squared error of the targets plus `lam` times that of the vectors, from each prefix.
+    """Minimum squared error of the targets plus `lam` times that of the input vectors, from each prefix.
 
     Balestriero and LeCun 2024 (3), theorem 1.
 
-    Pencil (Sxy Syx + lam St St, St). lam to 0 gives least squares (reduced rank below rank Sxy), lam to infinity
-    principal components. Numeric targets are taken as they are; labels (strings, booleans, whole numbers) as one-hot
-    vectors. `lam` has the units of y^2 / x^2: multiply X by c and the same answer needs lam / c^2.
+    Pencil (Sxy Syx + lam St St, St). The limit lam to 0 is least squares (reduced-rank regression below rank Sxy), lam
+    to infinity principal components. Labels (strings, booleans, integers) are one-hot encoded; numeric targets are used
+    unchanged. `lam` has the units of y^2 / x^2: if X is multiplied by c, lam / c^2 gives the same solution.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Mixture(LeastSquaresObjective):
         return Pencil(M=cross @ cross.T + self.lam * (St @ St), N=St)
 
     def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray:
-        """Z* of Balestriero and LeCun 2024 (6), transposed: St B^T, as the code is orthonormal in St."""
+        """Return Z* of Balestriero and LeCun 2024 (6), transposed: St B^T, as the code is orthonormal in St."""
         return rows_of(statistics).St @ components.T
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """W* of Balestriero and LeCun 2024 (5): the least-squares readout."""
+        """Return W* of Balestriero and LeCun 2024 (5): the least-squares head."""
         return least_squares_head(rows_of(statistics), components)
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
@@ -77,7 +77,7 @@ class Mixture(LeastSquaresObjective):
         return Quadratic(spread + self.lam * float(np.trace(St)), np.hstack([cross, root * St]), St)
 
     def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
-        """Return (y, sqrt(lam) x), centred; labels as one-hot rows."""
+        """Return (y, sqrt(lam) x), centered; labels as one-hot rows."""
         moments = rows_of(statistics)
         if moments.classes is not None:
             Y = one_hot(rows["y"], moments.classes) - moments.class_shares
@@ -86,7 +86,7 @@ class Mixture(LeastSquaresObjective):
         return np.hstack([Y, np.sqrt(self.lam) * (as_dense(rows["X"]) - moments.mean)])
 
     def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, Head]:
-        """Read targets with the first rows, and vectors with the others, divided by sqrt(lam)."""
+        """Split the rows into the head and, divided by sqrt(lam), the decoder."""
         moments = rows_of(statistics)
         q, classes = len(shared) - moments.p, moments.classes
         mean = moments.class_shares if classes is not None else moments.target_mean

@@ -1,7 +1,7 @@
-"""Noises with known moments, for denoising in closed form.
+"""Noise distributions with known moments, for denoising in closed form.
 
-A noise is described by what it does to second moments: G = E[x' x'^T] and S = E[x' x^T], for centred x and its noisy
-copy x' (Balestriero and LeCun 2024 section 5.4).
+A noise is described by the second moments G = E[x' x'^T] and S = E[x' x^T], for centered x and its noisy copy x'
+(Balestriero and LeCun 2024 section 5.4).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firstk.exceptions import InvalidInputError
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Add independent N(0, sigma^2) to each coordinate: G = St + sigma^2 I, S = St."""
+    """Independent N(0, sigma^2) noise on each coordinate: G = St + sigma^2 I, S = St."""
 
     sigma: float = 1.0
 
@@ -36,7 +36,7 @@ class GaussianNoise:
 
 @dataclass(frozen=True)
 class Masking:
-    """Replace patches of coordinates by their mean; each patch is kept with probability `keep`.
+    """Replacement of patches of coordinates by their mean; each patch is kept with probability `keep`.
 
     S = q St; G is q St inside a patch and q^2 St across, for independent patches. With `exact`, a fixed number m of
     the P patches is kept, drawn at random, and the factor across is m (m - 1) / (P (P - 1)).
@@ -44,11 +44,11 @@ class Masking:
     Parameters
     ----------
     keep : float in (0, 1], default 0.5
-        q, the share of patches kept. With `exact`, keep * P is rounded to the nearest whole number.
+        q, the share of patches kept. With `exact`, keep * P is rounded to the nearest integer.
     patches : sequence of int, optional
         The patch to which each coordinate belongs; None makes each coordinate a patch. See :func:`image_patches`.
     exact : bool, default False
-        Keep a fixed number of patches instead of deciding on each independently.
+        Keep a fixed number of patches instead of drawing each independently.
     """
 
     keep: float = 0.5
@@ -59,15 +59,15 @@ class Masking:
     rotation_free: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        # A tuple, whatever came: equal patches make equal noises, also after saving and loading.
+        # Stored as a tuple, so that equal patches compare equal, also after saving and loading.
         if isinstance(self.patches, (list, np.ndarray)):
             object.__setattr__(self, "patches", tuple(np.asarray(self.patches).tolist()))
 
     def check(self) -> None:
-        """Raise an error for a keep rate outside (0, 1] and patches that are not whole numbers."""
+        """Raise an error for a keep rate outside (0, 1], or patches that are not integers."""
         check_fraction(self.keep, "keep", "Masking", open_left=True)
         if self.patches is not None and (np.ndim(self.patches) != 1 or np.asarray(self.patches).dtype.kind not in "iu"):
-            raise bad_parameter("patches", "Masking", "one whole number a coordinate, or None", self.patches)
+            raise bad_parameter("patches", "Masking", "one integer per coordinate, or None", self.patches)
 
     def patch_ids(self, p: int) -> np.ndarray:
         """Return the patch of each of `p` coordinates."""
@@ -98,7 +98,7 @@ class Masking:
 def image_patches(image_shape: tuple[int, ...], patch: tuple[int, int]) -> tuple[int, ...]:
     """Return the patch of each pixel, for flattened rows of shape (height, width) or (height, width, channels).
 
-    Patches at the right and lower edge are smaller where the image is no multiple of the patch.
+    Patches at the right and lower edge are smaller if the image size is not a multiple of the patch size.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reconstruction: the code from which the vectors themselves can best be rebuilt."""
+"""Reconstruction: the code that best reconstructs the input vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firstk.objectives._common import LeastSquaresObjective, rows_of
 
 @dataclass(frozen=True)
 class Reconstruction(LeastSquaresObjective):
-    """Least squared error of ``x - mean`` rebuilt from each prefix: pencil (St, I), principal components.
+    """Minimum squared error of ``x - mean`` reconstructed from each prefix: pencil (St, I), principal components.
 
     The shared decoder is the transpose of the encoder, and every prefix is optimal at once (Talukder et al. 2026
     theorem 2.1 and appendix B; Bao et al. 2020 section 5).
@@ -39,5 +39,5 @@ class Reconstruction(LeastSquaresObjective):
         return Quadratic(float(np.trace(St)), St, St)
 
     def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
-        """Return the rows themselves, centred."""
+        """Return the centered rows."""
         return as_dense(rows["X"]) - rows_of(statistics).mean

@@ -1,4 +1,4 @@
-"""Regression: the code from which targets can best be read off by a linear map."""
+"""Regression: the code from which a linear map best predicts the targets."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from firstk.objectives._common import (
 
 @dataclass(frozen=True)
 class Regression(ShrinkageObjective, LeastSquaresObjective):
-    """Least squared error of the targets read from each prefix: pencil (Sxy Syx, St), reduced-rank regression.
+    """Minimum squared error of the targets predicted from each prefix: pencil (Sxy Syx, St), reduced-rank regression.
 
-    The targets pin rank(Sxy) directions; a longer code continues in the St-complement by variance per unit length.
+    The targets determine rank(Sxy) directions; a longer code continues in the St-complement, by variance per unit
+    length.
 
     Parameters
     ----------
@@ -38,13 +39,13 @@ class Regression(ShrinkageObjective, LeastSquaresObjective):
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "harmonic", "r2")
 
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return (Sxy Syx, St), the first by its factor Sxy."""
+        """Return (Sxy Syx, St), with the first given by its factor Sxy."""
         moments = rows_of(statistics)
         N = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Pencil(factor=moments.Sxy, N=N)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Least-squares readout (ridge, with shrinkage): one for every prefix, as the code is orthonormal in N."""
+        """Return the least-squares head (ridge, with shrinkage), the same for all prefixes as B is orthonormal in N."""
         return least_squares_head(rows_of(statistics), components)
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
@@ -54,9 +55,9 @@ class Regression(ShrinkageObjective, LeastSquaresObjective):
         return Quadratic(float(np.trace(moments.Syy)), moments.Sxy, gram)
 
     def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
-        """Return the centred targets."""
+        """Return the centered targets."""
         return np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - rows_of(statistics).target_mean
 
     def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[None, Head]:
-        """All of it is head."""
+        """Return everything as the head."""
         return None, Head(shared, rows_of(statistics).target_mean + bias, np.zeros_like(shared))

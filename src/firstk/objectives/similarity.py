@@ -1,8 +1,8 @@
-"""Similarity: the code whose cosines or dot products say which vectors are alike.
+"""Similarity: the code whose cosines or dot products reflect which vectors are similar.
 
-Three questions, three members. *Pairs* learns from rows that someone has called alike. *Neighbors* has no pairs and
-takes each row's nearest neighbor for one: relevance. *DotProducts* keeps the dot products of the full
-width: fidelity. :class:`Similarity` is the public face and resolves into one of them.
+*Pairs* learns from pairs of rows that are labeled as similar. *Neighbors* has no pairs and pairs each row with its
+nearest neighbor (relevance). *DotProducts* preserves the dot products of the full width (fidelity).
+:class:`Similarity` is the public class and resolves to one of them.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ from firstk.objectives._common import (
     rows_of,
 )
 
-# Weights of mined neighbors among which "auto" chooses.
+# Candidates of neighbor_weight="auto".
 NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)
-# Half of what training aims at are the model's own cosines, half the annotators' scores (figures in docs/decisions.md).
+# Training targets are half full-width cosines, half annotators' scores (figures in docs/decisions.md).
 FIDELITY = 0.5
-# Of the softmax over cosines in training, as in most contrastive models of sentences.
+# Temperature of the softmax over cosines in training, as in most contrastive models of sentences.
 TEMPERATURE = 0.05
-# Cosines of float32 vectors that differ by less do not differ.
+# Smaller differences between cosines of float32 vectors are rounding errors.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class Similarity(ClosedFormObjective):
-    """What makes vectors alike: pairs when there are any (``fit_pairs``), else what `keep` names (``fit``).
+    """Similarity of vectors, learned from pairs (``fit_pairs``), or without pairs as `keep` specifies (``fit``).
 
     Parameters
     ----------
     keep : {"neighbors", "dot_products"}
-        Without pairs: pair each row with its nearest neighbor (relevance), or keep all dot products (fidelity to the
-        full width). With pairs it plays no part.
+        Without pairs: pair each row with its nearest neighbor (relevance), or preserve all dot products (fidelity to
+        the full width). Ignored with pairs.
     shrinkage : float in [0, 1], None or "auto", default: "auto" with pairs, 0.5 with neighbors
         Replaces N = St by (1 - a) St + a tr(St)/p I.
     neighbor_weight : float in [0, 1] or "auto"
-        With pairs: the weight of mined neighbors beside the pairs. "auto" chooses it together with the shrinkage, with
-        documents held out, and trusts the pairs as far as unseen documents do not suffer.
+        With pairs: the weight of mined neighbors relative to the pairs. "auto" chooses it together with the shrinkage
+        by the score on held-out documents; among ties, the largest.
     fidelity : float in [0, 1]
-        With scored pairs and solver="gradient": the weight of the full-width cosine in the scores that are trained on.
-        The closed form gains nothing by it and goes by the scores alone.
+        With scored pairs and solver="gradient": the weight of the full-width cosine in the scores used for training.
+        The closed form does not benefit from it and uses the scores only.
     temperature : float above 0
-        With pairs and solver="gradient": cosines are divided by it in the loss. A lower one looks at the pairs that
-        are furthest from their place, a higher one at all of them alike.
+        With pairs and solver="gradient": cosines are divided by it in the loss. A low temperature emphasizes the
+        pairs with the largest errors, a high one weights all pairs similarly.
     """
 
     keep: str = "neighbors"
@@ -83,24 +83,24 @@ class Similarity(ClosedFormObjective):
         _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Similarity")
 
     def resolved(self, pairs: bool) -> Objective:
-        """Return the member that learns from pairs, or the one that learns from rows."""
+        """Return the objective for pairs, or the one for rows."""
         return self.for_pairs() if pairs else self.for_rows()
 
     def for_rows(self) -> Neighbors | DotProducts:
-        """Return the member that learns without pairs."""
+        """Return the objective for rows without pairs."""
         if self.keep == "dot_products":
             return DotProducts()
         return Neighbors(0.5 if self.shrinkage == "default" else self.shrinkage)
 
     def for_pairs(self) -> Pairs:
-        """Return the member that learns from pairs."""
+        """Return the objective for pairs."""
         shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
         return Pairs(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
 
 
 @dataclass(frozen=True)
 class DotProducts(LeastSquaresObjective):
-    """Keep all dot products: pencil (X^T X / n, I), the uncentred singular vectors; best at every k."""
+    """Preservation of all dot products: pencil (X^T X / n, I), the uncentered singular vectors; optimal at every k."""
 
     name: ClassVar[str] = "dot_products"
     supervision: ClassVar[Supervision] = "rows"
@@ -116,19 +116,19 @@ class DotProducts(LeastSquaresObjective):
         return components.T
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
-        """Return the uncentred second moment thrice: keeping dot products is rebuilding vectors about the origin."""
+        """Return the uncentered second moments: preserving dot products is reconstruction about the origin."""
         moments = rows_of(statistics)
         S = moments.St + np.outer(moments.mean, moments.mean)
         return Quadratic(float(np.trace(S)), S, S)
 
     def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
-        """Return the rows as they are."""
+        """Return the rows unchanged."""
         return as_dense(rows["X"])
 
 
 @dataclass(frozen=True)
 class Neighbors(ShrinkageObjective):
-    """Learn from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
+    """Similarity from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
 
     shrinkage: float | str | None = 0.5
 
@@ -138,7 +138,7 @@ class Neighbors(ShrinkageObjective):
 
     @property
     def sample_size(self) -> int:
-        """Neighbors are mined in a sample of rows."""
+        """Number of rows among which neighbors are mined."""
         return SAMPLE_ROWS
 
     def pencil(self, statistics: Statistics) -> Pencil:
@@ -150,12 +150,12 @@ class Neighbors(ShrinkageObjective):
 
 @dataclass(frozen=True)
 class Pairs(ShrinkageObjective):
-    """Learn from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
+    """Similarity from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbors are mixed in with weight `neighbor_weight`, each
-    part divided by its nuclear norm (its trace, when it is positive), so that the weight means the same at any scale.
-    Training goes by scores into which the cosine of the full vectors is mixed with weight `fidelity`,
-    and divides cosines by `temperature`.
+    part divided by its nuclear norm (the trace, for a positive semidefinite matrix), so that the weight does not depend
+    on scale. Training uses scores mixed with the full-width cosine with weight `fidelity`, and divides cosines by
+    `temperature`.
     """
 
     shrinkage: float | str | None = "auto"
@@ -175,7 +175,7 @@ class Pairs(ShrinkageObjective):
 
     @property
     def sample_size(self) -> int:
-        """Mining and choosing both need rows."""
+        """Number of rows needed to mine neighbors and to resolve "auto"."""
         return SAMPLE_ROWS if self.neighbor_weight or self.candidates() else 0
 
     @property
@@ -185,11 +185,11 @@ class Pairs(ShrinkageObjective):
 
     @property
     def tie_break(self) -> tuple[float, float]:
-        """Of candidates that tie, prefer the one that shrinks most, then the one with the most mined neighbors."""
+        """Prefer the largest shrinkage among tied candidates, then the largest weight of mined neighbors."""
         return number_or_zero(self.shrinkage), number_or_zero(self.neighbor_weight)
 
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return the mixture of the pairs' and the neighbors' M, and N."""
+        """Return M, mixed from pairs and mined neighbors, and N."""
         moments = pairs_of(statistics)
         if moments.rows < 2:
             raise InvalidInputError(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
@@ -201,7 +201,7 @@ class Pairs(ShrinkageObjective):
         return Pencil(M=M, N=N)
 
     def candidates(self) -> tuple[Pairs, ...]:
-        """Return the grid of what is "auto"."""
+        """Return the grid of candidates for the settings that are "auto"."""
         if "auto" not in (self.shrinkage, self.neighbor_weight):
             return ()
         weights: Any = NEIGHBOR_WEIGHTS if self.neighbor_weight == "auto" else (self.neighbor_weight,)
@@ -209,10 +209,10 @@ class Pairs(ShrinkageObjective):
         return tuple(replace(self, shrinkage=a, neighbor_weight=w) for w in weights for a in shrinkages)
 
     def mixed_scores(self, rows: Rows, over_all: Callable[[np.ndarray], np.ndarray] = np.asarray) -> np.ndarray:
-        """Return ``(1 - f) s + f cos(x, x')``, each with mean 0 and variance 1 over the pairs; f is `fidelity`.
+        """Return ``(1 - f) s + f cos(x, x')``, each term standardized over the pairs; f is `fidelity`.
 
-        Annotators order few pairs, and the vectors themselves order all of them: what a short code learns from both
-        carries further than what it learns from either. `over_all` gives the column of all processes that train.
+        Annotators score few pairs, while cosines are known for all of them: a short code trained on both generalizes
+        better than with either alone. `over_all` gathers a column from all processes.
         """
         given = np.asarray(rows["scores"], dtype=np.float64)
         own = _cosines(as_dense(rows["left"]), as_dense(rows["right"]))
@@ -232,9 +232,9 @@ def _check_pair_settings(weight: object, fidelity: object, temperature: object, 
 
 
 def mined_agreement(X: np.ndarray) -> np.ndarray:
-    """``sym E[x x'^T]`` over pairs of each row and its nearest other row by cosine, each side centred.
+    """Return ``sym E[x x'^T]`` over pairs of each row and its nearest other row by cosine, each side centered.
 
-    Rows that occur more than once are taken once: a copy of a row says nothing of what it resembles.
+    Duplicate rows are used once: a copy is not informative as a neighbor.
     """
     X = np.asarray(X, dtype=np.float64)
     X = X[distinct_rows(X)[0][:SAMPLE_ROWS]]
@@ -244,20 +244,20 @@ def mined_agreement(X: np.ndarray) -> np.ndarray:
 
 
 def nearest_other(X: np.ndarray) -> np.ndarray:
-    """Index of the nearest other row by cosine, for each row; of rows that tie, the first."""
+    """Return the index of the nearest other row by cosine, for each row; the first one in case of ties."""
     size = np.abs(X).max(axis=1, keepdims=True)  # so that no row is too large or too small for float32
     short = (X / np.where(size > 0, size, 1.0)).astype(np.float32)
     return nearest_neighbors(short, short, 1, exclude_self=True)[:, 0]
 
 
 def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Cosine of each pair, 0 where a side is zero."""
+    """Return the cosine of each pair, 0 if a side is zero."""
     sizes = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     return np.einsum("ij,ij->i", left, right, dtype=np.float64) / np.where(sizes > 0, sizes, 1.0)
 
 
 def _standardised(values: np.ndarray, among: np.ndarray, least: float = 0.0) -> np.ndarray:
-    """Less the mean of what they are among, over its standard deviation; zeros where that is no more than `least`."""
+    """Standardize by the mean and deviation of `among`; return zeros if the deviation is at most `least`."""
     centred, spread = values - among.mean(), among.std()
     return centred / spread if spread > least else np.zeros_like(centred)
 
@@ -268,6 +268,6 @@ def _both_sides(statistics: Statistics) -> np.ndarray:
 
 
 def _unit(M: np.ndarray) -> np.ndarray:
-    """Divide by the nuclear norm: indefinite matrices can have trace zero."""
+    """Divide by the nuclear norm, because the trace of an indefinite matrix can be zero."""
     size = np.abs(np.linalg.eigvalsh(symmetrised(M))).sum()
     return M / size if size > 0 else M

@@ -1,6 +1,6 @@
-"""Orderings, how coordinates get their order: one file an ordering, one line in the registry.
+"""Orderings, which define how coordinates get their order: one file per ordering, one line in the registry.
 
-What a good prefix is lives in `objectives`; the training loop that calls the hooks lives in `solvers`.
+The quality of a prefix is defined in `objectives`; the training loop that calls the hooks is in `solvers`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,6 @@ def restore(name: str, settings: dict[str, Any]) -> Ordering:
     """Rebuild an ordering from its name and recorded settings."""
     settings = dict(settings)
     for key in ("omega", "prefixes"):
-        if isinstance(settings.get(key), dict):  # JSON has text for keys
+        if isinstance(settings.get(key), dict):  # JSON keys are strings
             settings[key] = {int(k): weight for k, weight in settings[key].items()}
     return REGISTRY.restore(name, settings)

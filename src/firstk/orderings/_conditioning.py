@@ -1,10 +1,10 @@
-"""The Hessian of the non-uniform l2 objective at its optimum, and penalties that condition it best.
+"""The Hessian of the non-uniform l2 objective at its optimum, and the penalties with the best condition number.
 
 Bao et al. 2020 section 4.3.
 
 At B = A^T = (I - Lambda S^-2)^(1/2) U^T the Hessian splits into small blocks, so its extreme eigenvalues are exact.
-Bao et al. 2020 (16) minimises a lower bound whose infimum lies on the boundary, where the true condition number is
-infinite (docs/theory.md, section 6); here the true one is minimised.
+Bao et al. 2020 (16) minimize a lower bound whose infimum lies on the boundary, where the true condition number is
+infinite (docs/theory.md, section 6); here the true condition number is minimized.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import itertools
 import numpy as np
 from scipy.optimize import brentq
 
-# Each halves what is not known of the smallest eigenvalue.
+# Bisection steps for the smallest eigenvalue.
 _BISECTIONS = 40
 
 
@@ -42,13 +42,13 @@ def hessian_extremes(spectrum: np.ndarray, lam: np.ndarray) -> tuple[float, floa
 
 
 def _diagonal_block(s: float, t: float, lam: float) -> np.ndarray:
-    """Second-order form in (e, f), b = (t + e) u and a = (t + f) u: loss s (1 - (t+e)(t+f))^2 + lam (...)."""
+    """Return the quadratic form in (e, f), b = (t + e) u and a = (t + f) u: loss s (1 - (t+e)(t+f))^2 + lam (...)."""
     off = 2 * s * (2 * t**2 - 1)
     return np.array([[2 * s * t**2 + 2 * lam, off], [off, 2 * s * t**2 + 2 * lam]])
 
 
 def _pair_block(si: float, sj: float, ti: float, tj: float, li: float, lj: float) -> np.ndarray:
-    """Second-order form in (e_ij, f_ij, e_ji, f_ji): b_i moves along u_j by e_ij, a_i along u_j by f_ij.
+    """Return the quadratic form in (e_ij, f_ij, e_ji, f_ji): b_i moves along u_j by e_ij, a_i along u_j by f_ij.
 
     A B - I to second order has entry (j, i) equal to f_ij t_i + t_j e_ji and (i, j) equal to f_ji t_j + t_i e_ij, and
     (i, i) gains f_ji e_ji, (j, j) gains f_ij e_ij, each times its residual t^2 - 1.
@@ -63,10 +63,10 @@ def _pair_block(si: float, sj: float, ti: float, tj: float, li: float, lj: float
 
 
 def condition_number(spectrum: np.ndarray, lam: np.ndarray) -> float:
-    """Return the condition number of the Hessian at the optimum; infinity where it is singular.
+    """Return the condition number of the Hessian at the optimum; infinity if it is singular.
 
-    How many times slower plain gradient steps are along the worst direction than along the best; parameters as in
-    `hessian_extremes`.
+    It is the ratio of the convergence rates of gradient descent along the fastest and the slowest direction. Parameters
+    as in `hessian_extremes`.
 
     Examples
     --------
@@ -82,11 +82,11 @@ def condition_number(spectrum: np.ndarray, lam: np.ndarray) -> float:
 def best_conditioned(spectrum: np.ndarray) -> np.ndarray:
     """Return the increasing lambda whose Hessian has the largest smallest eigenvalue.
 
-    The largest eigenvalue is near 4 sigma_1^2 whatever lambda is, so this is the smallest condition number, to within a
-    few per cent from d = 3 on. A smallest eigenvalue of mu asks for lambda_1 >= mu/4, lambda_d <= sigma_d^2 - mu/4,
-    and of neighbors that lambda_k be far enough above lambda_{k-1}; axes further apart are further than they need
-    be. So the smallest lambda for a given mu follow one from another, and mu is found by bisection. Where eigenvalues
-    of the spectrum are equal no lambda tells their axes apart, and the range of Talukder et al. 2026 table 1 is taken.
+    The largest eigenvalue is near 4 sigma_1^2 for any lambda, so this also minimizes the condition number, to within a
+    few per cent for d >= 3. A smallest eigenvalue of mu requires lambda_1 >= mu/4, lambda_d <= sigma_d^2 - mu/4, and a
+    minimum gap between lambda_{k-1} and lambda_k; the conditions on axes that are not adjacent then hold as well. So
+    the smallest lambdas for a given mu follow one from another, and mu is found by bisection. If eigenvalues of the
+    spectrum are equal, no lambda can separate their axes, and the range of Talukder et al. 2026 table 1 is used.
     """
     last = float(spectrum[-1])
     found, low, high = None, 0.0, 2 * last
@@ -101,7 +101,7 @@ def best_conditioned(spectrum: np.ndarray) -> np.ndarray:
 
 
 def _chain(spectrum: np.ndarray, mu: float) -> np.ndarray | None:
-    """Return the smallest lambda for which no eigenvalue is below mu; None where there are none."""
+    """Return the smallest lambdas for which no eigenvalue is below mu; None if there are none."""
     lam = [mu / 4]
     for before, s in itertools.pairwise(spectrum):
 

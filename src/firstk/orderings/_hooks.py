@@ -1,6 +1,6 @@
-"""Defaults of an ordering: five hooks that change nothing, and needs that are none.
+"""Base class of orderings: five hooks that change nothing, and no requirements.
 
-Every ordering derives from `Hooks`, so that it writes down only what is its own.
+Every ordering derives from `Hooks` and overrides only what it changes.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ class Hooks(TupleSettings):
 
     @property
     def omega(self) -> OmegaLike | None:
-        """Weights in the mean of a curve when "auto" chooses: the objective's."""
+        """Weights in the mean of a curve that "auto" maximizes; None uses those of the objective."""
         return None
 
     def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
-        """Weigh the whole code alone."""
+        """Weight the full code only."""
         return resolve_omega({d: 1.0}, d)
 
     def perturb(self, view: View) -> Any:
-        """Leave the code as it is."""
+        """Return the code unchanged."""
         return view.code
 
     def penalty(self, view: View) -> Tensor | float:
-        """Add nothing."""
+        """Return a penalty of zero."""
         return 0.0
 
     def correct(self, view: View) -> None:
-        """Leave the gradients as they are."""
+        """Leave the gradients unchanged."""
 
     def retract(self, view: View) -> None:
-        """Leave the parameters as they are."""
+        """Leave the parameters unchanged."""
 
     def extras(self, d: int) -> dict[str, np.ndarray]:
-        """Train nothing of its own."""
+        """Return no additional trainable parameters."""
         return {}
 
     def blocks(self, d: int) -> tuple[int, ...]:
-        """Fix the order at every length: what training leaves open, the canonical form sorts."""
+        """Return a block boundary at every length: the canonical form sorts axes that training leaves unordered."""
         return tuple(range(1, d + 1))

@@ -1,4 +1,4 @@
-"""Steps after an update that several orderings take: put the decoder back where it belongs."""
+"""Retractions after an update, shared by several orderings: they restore the constraints on the decoder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firstk.exceptions import IllegalCombinationError
 
 
 def orthonormalize_decoder(view: View) -> None:
-    """Replace A by Q of A = Q R, columns pointing as they did (Talukder et al. 2026 C.1)."""
+    """Replace A by Q of A = Q R, keeping the signs of the columns (Talukder et al. 2026 C.1)."""
     import torch
 
     A = _decoder(view)
@@ -19,9 +19,9 @@ def orthonormalize_decoder(view: View) -> None:
 
 
 def unit_decoder_columns(view: View) -> None:
-    """Divide the columns of A by their norms, and multiply the rows of a linear B: the code's scale is then its own.
+    """Normalize the columns of A and rescale the rows of a linear B reciprocally, so that the scale is in the code.
 
-    Without it, shrinking B and growing A would kill any penalty on the code (docs/theory.md, section 2).
+    Otherwise shrinking B and growing A would reduce any penalty on the code to zero (docs/theory.md, section 2).
     """
     import torch
 
@@ -37,7 +37,7 @@ def _decoder(view: View) -> Any:
     A = view.model.decoder
     if A is None:
         raise IllegalCombinationError(
-            "Putting the decoder back after each step",
+            "Constraining the decoder after each step",
             "this objective is trained without a decoder or head",
             "the ordering without that setting",
         )

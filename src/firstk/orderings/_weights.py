@@ -1,4 +1,4 @@
-"""Squared weights of encoder and decoder, coordinate by coordinate, for orderings that penalise them."""
+"""Squared weights of encoder and decoder per coordinate, for orderings that penalize them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from firstk.contracts import View
 
 
 def weighted_squares(view: View, lam: Any) -> Any:
-    """Return ``sum_k lam_k (|b_k|^2 + |a_k|^2)``; without a decoder, of the encoder alone.
+    """Return ``sum_k lam_k (|b_k|^2 + |a_k|^2)``; without a decoder, for the encoder only.
 
     Talukder et al. 2026 (15), Bao et al. 2020 (3).
     """

@@ -15,21 +15,21 @@ from firstk.orderings._retractions import orthonormalize_decoder
 
 @dataclass(frozen=True)
 class FullPrefix(Hooks):
-    """Sum the objective over all prefixes (Talukder et al. 2026 (4)).
+    """Sum of the objective over all prefixes (Talukder et al. 2026 (4)).
 
-    Where one code is optimal for all prefixes at once, as in every closed form, omega does not matter as long as it is
-    positive; it is checked and recorded, and weighs the curve when something is left to "auto".
+    If one code is optimal for all prefixes, as in every closed form, any positive omega gives the same solution; it is
+    checked and recorded, and weights the curve by which "auto" settings are chosen.
 
     Parameters
     ----------
     omega : str, array-like, mapping or None
         "uniform", "harmonic", "reverse_harmonic", weights for k = 1..d, or {k: weight}. None: the objective's default.
     estimator : {"auto", "exact", "sampled"}
-        How a gradient fit finds the sum: all prefixes in one pass, or one prefix drawn for each row. "auto" samples
-        where the loss is a sum over rows that costs more exactly, and is exact elsewhere.
+        How a gradient fit computes the sum: all prefixes in one pass, or one prefix drawn for each row. "auto" samples
+        if the loss is a sum over rows and expensive to compute exactly, and is exact otherwise.
     orthonormal_decoder : bool
-        Put the decoder back on orthonormal columns after every update, by QR (Talukder et al. 2026 C.1). Not needed:
-        the optimum is the same without.
+        Orthonormalize the decoder's columns by QR after every update (Talukder et al. 2026 C.1). Optional: the optimum
+        is the same without it.
     """
 
     omega: str | Sequence[float] | Mapping[int, float] | None = None
@@ -48,15 +48,15 @@ class FullPrefix(Hooks):
             resolve_omega(self.omega, d, "FullPrefix")
 
     def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
-        """Weigh every prefix by omega."""
+        """Return omega."""
         omega = default if self.omega is None else self.omega
         return resolve_omega("uniform" if omega is None else omega, d, "FullPrefix")
 
     def retract(self, view: View) -> None:
-        """Return the decoder to orthonormal columns, if that was asked for."""
+        """Orthonormalize the decoder's columns if `orthonormal_decoder` is set."""
         if self.orthonormal_decoder:
             orthonormalize_decoder(view)
 
     def blocks(self, d: int) -> tuple[int, ...]:
-        """Fix every axis whose prefix has weight."""
+        """Return a block boundary at every prefix with positive weight."""
         return tuple(self.prefix_weights(d, "uniform").support.tolist())

@@ -1,4 +1,4 @@
-"""Monotone l1: penalties on the code that grow with k, so that late coordinates are used last."""
+"""Monotone l1: penalties on the code that increase with k, so that late coordinates are used last."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from firstk.orderings._retractions import unit_decoder_columns
 
 @dataclass(frozen=True)
 class MonotoneL1(Hooks):
-    """Add ``alpha / n sum_k k sum_i |z_ik|`` (Talukder et al. 2026 (18)); the axes it finds need not be the pencil's.
+    """Penalty ``alpha / n sum_k k sum_i |z_ik|`` (Talukder et al. 2026 (18)); its axes may differ from the pencil's.
 
-    Decoder or head columns are kept at unit norm: else shrinking the encoder and growing them kills the penalty.
+    Decoder or head columns are kept at unit norm; otherwise shrinking the encoder and growing them would reduce the
+    penalty to zero.
 
     Parameters
     ----------
     alpha : float
-        Strength; 0.01 in Talukder et al. 2026 table 1.
+        Strength of the penalty; 0.01 in Talukder et al. 2026 table 1.
     unit_columns : bool
-        Turn off to have Talukder et al. 2026 as it is written.
+        Keep columns at unit norm. False reproduces Talukder et al. 2026 as published.
     """
 
     alpha: float = 0.01
@@ -45,6 +46,6 @@ class MonotoneL1(Hooks):
         return self.alpha * (size * size.new_ones(len(size)).cumsum(0)).sum()
 
     def retract(self, view: View) -> None:
-        """Return the columns of decoder or head to unit norm."""
+        """Normalize the columns of decoder or head."""
         if self.unit_columns and view.model.decoder is not None:
             unit_decoder_columns(view)

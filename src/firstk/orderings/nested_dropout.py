@@ -1,4 +1,4 @@
-"""Nested dropout: a prefix length is drawn for each row and what is past it dropped; or the expectation of that."""
+"""Nested dropout: each row is truncated to a random prefix length, or the expectation over it is taken."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from firstk.orderings._hooks import Hooks
 
 @dataclass(frozen=True)
 class NestedDropout(Hooks):
-    """Draw b from a prior and keep the first b coordinates, or take the expectation (Bao et al. 2020 (6)).
+    """Truncation to the first b coordinates, b drawn from a prior, or its expectation (Bao et al. 2020 (6)).
 
     Bao et al. 2020 section 5.
 
-    It is full prefix with omega the prior, sampled; with `expected`, exactly. Bao et al. 2020 (6) carries 1/2n, so its
-    loss is half of ours.
+    It is `FullPrefix` with the prior as omega, sampled, or exact with `expected`. Bao et al. 2020 (6) use the factor
+    1/2n, so their loss is half of this one.
 
     Parameters
     ----------
@@ -43,18 +43,18 @@ class NestedDropout(Hooks):
 
     @property
     def estimator(self) -> str:
-        """Sampled, unless the expectation is asked for."""
+        """Estimator of the sum over prefixes: sampled, unless `expected` is set."""
         return "exact" if self.expected else "sampled"
 
     def check(self, d: int) -> None:
-        """Raise an error for numbers that are no prior."""
+        """Raise an error for an invalid prior."""
         if not is_real(self.rho) or not 0 < self.rho < 1:
             raise bad_parameter("rho", "NestedDropout", "a number in (0, 1)", self.rho)
         self.prefix_weights(d, None)
         check_flag(self.expected, "expected", "NestedDropout")
 
     def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
-        """Weigh each prefix by its probability."""
+        """Return the probability of each prefix."""
         if self.prior is not None:
             try:
                 return resolve_omega(self.prior, d, "NestedDropout")
@@ -67,5 +67,5 @@ class NestedDropout(Hooks):
         return resolve_omega(p, d, "NestedDropout")
 
     def blocks(self, d: int) -> tuple[int, ...]:
-        """Fix every axis."""
+        """Return a block boundary at every length."""
         return tuple(self.prefix_weights(d, None).support.tolist())

@@ -1,4 +1,4 @@
-"""Non-uniform l2: penalties that grow with k, so that large directions are explained by the least penalised axes."""
+"""Non-uniform l2: weight penalties that increase with k, so that the first axes explain the most variance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEDULES = ("spectral", "mnist", "synthetic", "conditioned")
 
 @dataclass(frozen=True)
 class NonuniformL2(Hooks):
-    """Add ``sum_k lambda_k (|b_k|^2 + |a_k|^2)`` with increasing lambda.
+    """Penalty ``sum_k lambda_k (|b_k|^2 + |a_k|^2)`` with increasing lambda.
 
     Talukder et al. 2026 (15), Bao et al. 2020 (3).
 
@@ -33,8 +33,8 @@ class NonuniformL2(Hooks):
     lam : str or sequence of float
         "spectral": evenly from sigma_d^2/18 to sigma_d^2/2 (Talukder et al. 2026 table 1). "mnist": sqrt(lambda) evenly
         from 0.1 to 0.9 (Bao et al. 2020 H.1). "synthetic": sqrt(lambda) evenly from 0.1 to 10 (Bao et al. 2020 H.2).
-        "conditioned": those whose Hessian at the optimum has the smallest condition number (Bao et al. 2020 section
-        4.3, corrected). Or d numbers.
+        "conditioned": minimizes the condition number of the Hessian at the optimum (Bao et al. 2020 section 4.3,
+        corrected). Or d numbers.
     """
 
     lam: str | Sequence[float] = "spectral"
@@ -57,7 +57,7 @@ class NonuniformL2(Hooks):
         if values.shape != (d,) or not (np.isfinite(values).all() and (values > 0).all()):
             raise bad_parameter("lam", "NonuniformL2", f"one of {SCHEDULES}, or {d} positive numbers", self.lam)
         if (np.diff(values) <= 0).any():
-            raise InvalidInputError("The 'lam' of NonuniformL2 must increase with k, or the axes have no order.")
+            raise InvalidInputError("The 'lam' of NonuniformL2 must increase with k; otherwise the axes have no order.")
 
     def lambdas(self, spectrum: np.ndarray, d: int) -> np.ndarray:
         """Return lambda_1..lambda_d for data with this spectrum (eigenvalues, descending)."""
@@ -82,7 +82,7 @@ class NonuniformL2(Hooks):
         lam = self.lambdas(spectrum, len(C))
         gone = np.flatnonzero(lam >= spectrum[: len(lam)]) + 1
         A = view.model.decoder
-        if len(gone) and A is not None and len(A) == C.shape[1]:  # theorem 3 is about rebuilding what was encoded
+        if len(gone) and A is not None and len(A) == C.shape[1]:  # theorem 3 holds for reconstruction only
             warnings.warn(
                 f"lambda_k >= sigma_k^2 for k = {gone.tolist()[:10]}: these axes are exactly zero at the optimum. "
                 "Use lam='spectral', which stays below sigma_d^2, or fewer components.",

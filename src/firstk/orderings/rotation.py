@@ -1,4 +1,4 @@
-"""Rotation: gradients augmented by a rotation of the code that drives its second moment diagonal."""
+"""Rotation: gradients augmented by a rotation of the code that makes its second moment diagonal."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from firstk.orderings._hooks import Hooks
 
 @dataclass(frozen=True)
 class Rotation(Hooks):
-    """The rotation-augmented gradient, or the generalised Hebbian rule (Bao et al. 2020 section 6.1).
+    """The rotation-augmented gradient, or the generalized Hebbian rule (Bao et al. 2020 section 6.1).
 
     Bao et al. 2020 algorithm 1.
 
-    With Y the code and S = Y Y^T / n: A = (upper(S) - lower(S)) / 2, W1 += a A W1, W2 -= a W2 A, beside the gradient
-    step. It changes the reconstruction loss at second order only (Bao et al. 2020 section 6.2). No loss has this
-    gradient, so optimizers that rescale coordinates (Adam) or build curvature (L-BFGS) do not apply.
+    With Y the code and S = Y Y^T / n: A = (upper(S) - lower(S)) / 2, W1 += a A W1, W2 -= a W2 A, in addition to the
+    gradient step. It changes the reconstruction loss at second order only (Bao et al. 2020 section 6.2). The update is
+    not the gradient of a loss, so optimizers that rescale coordinates (Adam) or estimate curvature (L-BFGS) do not
+    apply.
 
     Parameters
     ----------
     rule : {"augmented", "hebbian"}
         The Hebbian rule replaces the gradient by ``-(B St - lower(S) B)`` and ties the decoder to the encoder.
     factor : float
-        Of the rotation against the gradient. Algorithm 1 goes with the loss at 1/n: factor 1. Section 6.1 and
-        appendix G of Bao et al. 2020 match a loss at 1/2n: against our loss at 1/n that is factor 2. So does the rate
-        of theorem 5, whose proof drops the half in A; with factor 1 the rate is half of it.
+        Factor of the rotation relative to the gradient. Algorithm 1 of Bao et al. 2020 uses the loss with 1/n: factor
+        1. Their section 6.1 and appendix G use the loss with 1/2n, which is factor 2 for the loss with 1/n used here.
+        The rate of theorem 5 needs factor 2 too, because its proof drops the half in A; with factor 1 the rate is half.
     tied : bool
-        Replace encoder and decoder by their mean after every update. Gradient flow keeps W1 W1^T = W2^T W2, finite
-        steps do not, and without balance training ends at the optimal loss on the wrong axes.
+        Replace encoder and decoder by their mean after every update. Gradient flow preserves W1 W1^T = W2^T W2, but
+        finite steps do not, and training would then reach the optimal loss with the wrong axes.
     """
 
     rule: str = "augmented"
@@ -53,7 +54,7 @@ class Rotation(Hooks):
         check_flag(self.tied, "tied", "Rotation")
 
     def correct(self, view: View) -> None:
-        """Add the rotation to the gradients, or put the Hebbian rule in their place."""
+        """Add the rotation to the gradients, or replace them by the Hebbian rule."""
         import torch
 
         with torch.no_grad():
@@ -69,7 +70,7 @@ class Rotation(Hooks):
             A.grad += A @ turn
 
     def retract(self, view: View) -> None:
-        """Tie the decoder to the encoder; the Hebbian rule knows one matrix only, and there they never part."""
+        """Tie the decoder to the encoder; the Hebbian rule has only one matrix."""
         import torch
 
         B, A = view.model.encoder.C, view.model.decoder

@@ -1,4 +1,4 @@
-"""Sparse prefix: a list of prefix lengths counts, as in Matryoshka representation learning."""
+"""Sparse prefix: a list of prefix lengths is trained, as in Matryoshka representation learning."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from firstk.orderings._hooks import Hooks
 
 @dataclass(frozen=True)
 class SparsePrefix(Hooks):
-    """Sum the objective over the listed prefixes (Talukder et al. 2026 (2), S-MRL).
+    """Sum of the objective over the listed prefixes (Talukder et al. 2026 (2), S-MRL).
 
-    Between two listed lengths the coordinates are free to mix; the canonical form sorts them, and coordinates past the
-    last listed length are never trained.
+    Coordinates between two listed lengths are determined up to mixing, and the canonical form sorts them; coordinates
+    past the last listed length are never trained.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ class SparsePrefix(Hooks):
             raise bad_parameter("prefixes", "SparsePrefix", f"lengths in [1, {d}] (the width of the code)", bad[0])
 
     def prefix_weights(self, d: int, default: OmegaLike | None) -> PrefixWeights:
-        """Weigh the listed prefixes."""
+        """Return the weights of the listed prefixes."""
         listed = self.prefixes if isinstance(self.prefixes, Mapping) else dict.fromkeys(self.prefixes, 1.0)
         return resolve_omega({int(k): weight for k, weight in listed.items()}, d, "SparsePrefix")
 
     def blocks(self, d: int) -> tuple[int, ...]:
-        """Fix the order at the listed lengths."""
+        """Return a block boundary at each listed length."""
         return tuple(self.prefix_weights(d, None).support.tolist())

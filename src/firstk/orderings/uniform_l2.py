@@ -1,4 +1,4 @@
-"""Uniform l2: equal penalties on all weights. It finds the subspace and leaves its rotation open."""
+"""Uniform l2: equal penalties on all weights, which determine the subspace up to a rotation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firstk.orderings._weights import weighted_squares
 
 @dataclass(frozen=True)
 class UniformL2(Hooks):
-    """Add ``lam (|B|^2 + |A|^2)`` (Bao et al. 2020 (2)). Residual symmetry: orthogonal d x d.
+    """Penalty ``lam (|B|^2 + |A|^2)`` (Bao et al. 2020 (2)). Residual symmetry: orthogonal d x d.
 
     Parameters
     ----------

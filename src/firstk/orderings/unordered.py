@@ -1,4 +1,4 @@
-"""Unordered: the objective at full width alone, so that coordinates have no order. The baseline of every other."""
+"""Unordered: the objective at full width only, so that coordinates have no order. The baseline for all others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firstk.orderings._hooks import Hooks
 
 @dataclass(frozen=True)
 class Unordered(Hooks):
-    """Train the whole code; any invertible mixing of its coordinates is as good, so none is singled out.
+    """Loss of the full code only; it is invariant to invertible mixing of the coordinates.
 
     Talukder et al. 2026 (7).
     """

@@ -1,4 +1,4 @@
-"""Variational: a linear autoencoder with noise of its own on every coordinate, which breaks the rotation."""
+"""Variational: a linear autoencoder with separate noise on every coordinate, which breaks rotation symmetry."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Variational(Hooks):
     Bao et al. 2020 appendix F.
 
     2 sigma^2 times the negative evidence bound is the squared error plus
-    ``tr(A^T A D) + sigma^2 (tr D - log det D + E|z|^2 - d)``; D is trained with the rest. Axes whose eigenvalue is at
-    most sigma^2 collapse to zero, and the others come in any order until they are sorted.
+    ``tr(A^T A D) + sigma^2 (tr D - log det D + E|z|^2 - d)``; D is trained jointly. Axes whose eigenvalue is at most
+    sigma^2 collapse to zero, and the others are unordered until they are sorted.
 
     Parameters
     ----------
     noise : float
         sigma^2, the variance of the observation noise, in units of the data's variance.
     sampled : bool
-        Draw z instead of taking the expectation: the usual way to train it.
+        Draw z instead of taking the expectation, as is usual for VAEs.
     """
 
     noise: float = 0.1
@@ -42,7 +42,7 @@ class Variational(Hooks):
 
     @property
     def estimator(self) -> str:
-        """Sampled where z is drawn: moments have no rows to draw for."""
+        """Estimator of the sum over prefixes: sampled if z is drawn, because moments have no rows to draw for."""
         return "sampled" if self.sampled else "exact"
 
     def check(self, d: int) -> None:
@@ -56,7 +56,7 @@ class Variational(Hooks):
         return {"log_variance": np.zeros(d)}
 
     def perturb(self, view: View) -> Any:
-        """Add noise of variance D to the code, when z is drawn."""
+        """Add noise of variance D to the code if z is drawn."""
         if not self.sampled or view.code is None:
             return view.code
         from firstk.losses.functional.draws import normal_like
@@ -65,7 +65,7 @@ class Variational(Hooks):
         return z + normal_like(z, view.generator) * (log_d / 2).exp()
 
     def penalty(self, view: View) -> Any:
-        """Return the divergence from N(0, I) and, in expectation, what the noise on z costs."""
+        """Return the divergence from N(0, I) and, in expectation, the squared error due to the noise on z."""
         log_d = view.model.extras["log_variance"]
         D = log_d.exp()
         divergence = self.noise * (D.sum() - log_d.sum() + view.second_moment().trace() - len(D))

@@ -1,6 +1,6 @@
-"""Solvers, how the encoder is found: one file a solver, one line in the registry.
+"""Solvers, which compute the encoder: one file per solver, one line in the registry.
 
-The choice among them lives in `estimator`; losses for training loops of your own live in `losses`.
+The choice among them is made in `estimator`; losses for custom training loops are in `firstk.losses`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The closed-form solver: whiten in N, diagonalise M, continue where M says nothing.
+"""The closed-form solver: whiten in N, diagonalize M, and order the null space of M by variance.
 
-One mechanism serves every objective that has a pencil. Directions below the numerical rank of the data are cut;
-directions that the objective leaves free are ordered by the N-variance they carry per unit length.
+One mechanism serves every objective that has a pencil (M, N). Directions below the numerical rank of the data are
+dropped; directions on which the objective has no preference are ordered by their N-variance per unit length.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
 
 NO_SIGNAL = (
-    "every column is constant, or what was asked for is unrelated to the data. Check the columns and the labels."
+    "every column is constant, or the labels or targets are unrelated to the data. Check the columns and the labels."
 )
 
 
@@ -40,11 +40,11 @@ class ClosedForm:
     shows_coordinates: ClassVar[bool] = False
 
     def check(self) -> None:
-        """Raise an error for a precision that does not exist."""
+        """Raise an error for an unknown precision."""
         check_choice(self.precision, ("auto", "float64"), "precision", "ClosedForm")
 
     def check_combination(self, objective: Objective, ordering: Ordering, network: object) -> None:
-        """Raise an error where no pencil has the answer: a network, or an objective or ordering that is trained."""
+        """Raise an error if there is no closed form: for a network, or an objective or ordering that needs training."""
         if network != "linear":
             raise IllegalCombinationError(
                 f"network={network!r} with solver 'closed_form'",
@@ -54,14 +54,14 @@ class ClosedForm:
         if not objective.exact or not ordering.has_closed_form:
             what = f"objective '{objective.name}'" if not objective.exact else f"ordering '{ordering.name}'"
             raise IllegalCombinationError(
-                f"{what} with solver 'closed_form'", "no pencil has it as its answer", "solver='gradient' or 'auto'"
+                f"{what} with solver 'closed_form'", "it has no closed form", "solver='gradient' or 'auto'"
             )
 
     def check_streamable(self, objective: Objective, ordering: Ordering, network: object, what: str) -> None:
-        """Accept: statistics are all that a pencil needs."""
+        """Accept every combination: a pencil needs statistics only."""
 
     def solve(self, request: FitRequest) -> FittedEncoder:
-        """Return the encoder whose rows are the axes of the request's pencil."""
+        """Return the encoder with the axes of the request's pencil as rows."""
         objective, solution = request.objective, pencil_axes(request)
         return FittedEncoder(
             components=solution.components,
@@ -76,14 +76,14 @@ class ClosedForm:
 
 
 def pencil_axes(request: FitRequest) -> Solution:
-    """Return the axes of the request's pencil, with the ordering checked against the width found."""
+    """Return the axes of the request's pencil, and check the ordering against their number."""
     solution = solve_pencil(request.pencil, request.n_components, request.statistics.moments.eps)
     request.ordering.check(len(solution.components))
     return solution
 
 
 def solve_pencil(pencil: Pencil, n_components: int | None, eps: float) -> Solution:
-    """Return the first `n_components` axes of the pencil; None takes those that carry signal.
+    """Return the first `n_components` axes of the pencil; None keeps those with nonzero gamma.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def solve_pencil(pencil: Pencil, n_components: int | None, eps: float) -> Soluti
     Returns
     -------
     Solution
-        Axes orthonormal in N (as they stand when N is the identity), gamma descending, signs by rule.
+        Axes orthonormal in N, gamma descending, signs by convention.
     """
     R, U, gamma = _diagonalised(pencil, eps)
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
@@ -118,7 +118,7 @@ def solve_pencil(pencil: Pencil, n_components: int | None, eps: float) -> Soluti
 
 
 def _diagonalised(pencil: Pencil, eps: float) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """Whiten in N and diagonalise M; statistics read from a file may hold numbers whose products overflow."""
+    """Whiten in N and diagonalize M; raise an error if products of very large numbers overflow."""
     given = [part for part in (pencil.M, pencil.N, pencil.factor) if part is not None]
     try:
         if not all(np.isfinite(part).all() for part in given):
@@ -128,13 +128,13 @@ def _diagonalised(pencil: Pencil, eps: float) -> tuple[np.ndarray | None, np.nda
     except np.linalg.LinAlgError as error:
         largest = max(float(np.abs(part).max(initial=0.0)) for part in given)
         raise InvalidInputError(
-            f"These numbers are too large to be solved ({error}): the largest is {largest:.3g}. Scale the columns down "
-            "first, and measure them again."
+            f"The moments are too large for the closed form ({error}): the largest is {largest:.3g}. Scale the columns "
+            "down and compute the moments again."
         ) from None
 
 
 def _whitened_axes(pencil: Pencil, R: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Solutions u of the pencil in whitened coordinates (v = R u), as columns, and gamma, descending."""
+    """Return the solutions u of the pencil in whitened coordinates (v = R u), as columns, and gamma, descending."""
     if R is not None and R.shape[1] == 0:
         raise InvalidInputError(f"The data do not vary: {NO_SIGNAL}")
     if pencil.factor is not None:
@@ -147,7 +147,7 @@ def _whitened_axes(pencil: Pencil, R: np.ndarray | None) -> tuple[np.ndarray, np
 
 
 def _tolerance(pencil: Pencil, size: int, eps: float) -> float:
-    """Relative size below which a gamma is rounding: the rank rule, on singular values where F is known."""
+    """Return the relative size below which a gamma (a singular value, where F is known) is rounding error."""
     tolerance = rank_tolerance(size, eps)
     return tolerance**2 if pencil.factor is not None else tolerance
 
@@ -156,10 +156,10 @@ def _chosen_width(n_components: int | None, pinned: int, available: int) -> int:
     """Return the number of axes to keep, at most as many as the data have."""
     d = min(pinned if n_components is None else n_components, available)
     if d == 0 or pinned == 0:
-        raise InvalidInputError(f"No direction can be preferred: {NO_SIGNAL}")
+        raise InvalidInputError(f"The objective prefers no direction: {NO_SIGNAL}")
     if n_components is not None and n_components > d:
         warnings.warn(
-            f"n_components={n_components} was asked for, but the data have numerical rank {d}: {d} components are "
+            f"n_components={n_components} was requested, but the data have numerical rank {d}: {d} components are "
             f"kept. Pass n_components={d} or None to silence this.",
             RankWarning,
             stacklevel=2,
@@ -169,23 +169,23 @@ def _chosen_width(n_components: int | None, pinned: int, available: int) -> int:
 
 def _warn_indefinite(pinned: int) -> None:
     warnings.warn(
-        f"Only the first {pinned} coordinates raise the agreement of alike vectors (gamma > 0); those after them "
-        f"lower it. Pass n_components={pinned} or less, or None.",
+        f"Only the first {pinned} coordinates increase the agreement of similar vectors (gamma > 0); later ones "
+        f"decrease it. Pass n_components={pinned} or less, or None.",
         RankWarning,
         stacklevel=2,
     )
 
 
 def _indifferent(N: np.ndarray, R: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """Axes N-orthogonal to the `decided` ones, by descending v^T N v / v^T v, with v^T N v = 1, as columns.
+    """Return axes N-orthogonal to the `decided` ones, by descending v^T N v / v^T v, with v^T N v = 1, as columns.
 
-    Where the objective is indifferent (Fisher beyond C - 1, pairs where gamma is zero), axes stay N-orthogonal to those
-    it decides and carry the most of N that is left. They are eigenvectors of N on the complement of N times the decided
-    ones, largest first: the smallest of R^T R would be the same, but for all digits that a nearly constant column
-    costs them.
+    Where the objective has no preference (Fisher beyond C - 1 axes, pairs where gamma is zero), the remaining axes are
+    N-orthogonal to the decided ones and carry the most of the remaining variance in N. They are eigenvectors of N on
+    the complement of N times the decided axes, largest first. The smallest eigenvectors of R^T R are the same in exact
+    arithmetic, but lose digits when a column is nearly constant.
     """
     E = np.eye(len(N)) if R.shape[1] == len(N) else np.linalg.qr(R)[0]
-    E[~R.any(axis=1)] = 0.0  # constant columns stay out, to the last bit
+    E[~R.any(axis=1)] = 0.0  # weights of constant columns are exactly zero
     if decided.shape[1]:
         E = E @ np.linalg.qr(E.T @ (N @ decided), mode="complete")[0][:, decided.shape[1] :]
     V = E @ ordered_eigh(symmetrised(E.T @ N @ E))[1]

@@ -1,6 +1,6 @@
-"""Diagnosis: which tasks the order by variance serves (Balestriero and LeCun 2024), findings before numbers.
+"""Diagnosis: which tasks the order by variance suits (Balestriero and LeCun 2024), findings before numbers.
 
-Metrics live in `metrics`; the command that prints a diagnosis lives in `cli`.
+Metrics are in `metrics`; the command that prints a diagnosis is in `cli`.
 """
 
 from firstk.evaluation.diagnosis.alignment import FORMS, align, aligned, alignment, raw_axes

@@ -1,8 +1,8 @@
-"""Alignment of the order by variance with a task: how soon principal coordinates serve it.
+"""Alignment of the order by variance with a task: how much of the linear fit each prefix reaches.
 
 Balestriero and LeCun 2024 section 3.1.
 
-The paper has three forms of it that differ; all are here by name, for every k at once, from moments.
+The paper has three different definitions; all are computed here by name, for every k, from moments.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ SHOWN_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 @dataclass(frozen=True)
 class Alignment:
-    """alignment(k) of Balestriero and LeCun 2024 in its three forms, and how much of it chance would give.
+    """alignment(k) of Balestriero and LeCun 2024 in its three forms, and its expected value for random labels.
 
     Attributes
     ----------
     curves : tuple of PrefixCurve
         Forms "proof", "equation_7" and "code".
     r2 : float
-        R^2 in sample of the best linear readout of all coordinates.
+        In-sample R^2 of the best linear readout of all coordinates.
     by_chance : float
-        What random labels would reach: rank / (n - 1).
+        Expected R^2 of random labels: rank / (n - 1).
     area : float
-        Mean of alignment(k), the proof's form, over k = 1 to the rank: 1 when the first axis says all, 0.5 for labels
-        spread evenly over the spectrum.
+        Mean of alignment(k), in the form of the proof, over k = 1 to the rank: 1 if the first axis predicts
+        everything, 0.5 for labels spread evenly over the spectrum.
     at_share : dict
-        The proof's form at k = 1, 5, 10, 20 and 50 % of the rank.
+        The form of the proof at k = 1, 5, 10, 20 and 50 % of the rank.
     corrected : dict
-        The same without what chance gives each direction; empty where nothing would be left.
+        The same, with the contribution expected by chance subtracted; empty if nothing would be left.
     """
 
     curves: tuple[PrefixCurve, ...]
@@ -51,7 +51,7 @@ class Alignment:
     corrected: dict[str, float]
 
     def sentences(self) -> list[str]:
-        """Say whether the order by variance serves the task."""
+        """Return the findings: whether the order by variance suits the task."""
         early, rank = self.at_share["20 %"], self.curves[0].k[-1]
         grade = "well" if early >= 0.9 else "partly" if early >= 0.7 else "poorly"
         found = [
@@ -80,27 +80,27 @@ class Alignment:
 
 
 def alignment(moments: Moments, form: str = "proof", *, centred: bool = True) -> PrefixCurve:
-    r"""alignment(k) of Balestriero and LeCun 2024 for every k, from moments taken with labels or targets.
+    r"""Return alignment(k) of Balestriero and LeCun 2024 for every k, from moments with labels or targets.
 
     With :math:`v_j` the j-th right singular vector of the data (a unit vector over rows) and Y the targets as
     columns, the forms are cumulative sums over j of
 
     - "proof": :math:`|Y v_j|^2` over the sum of all of them (proof of corollary 1.2). It is the R^2 of the best linear
       readout of the first k principal coordinates over that of all coordinates.
-    - "equation_7": :math:`|Y^\top Y v_j|^2` over the sum of all of them (equation (7)): classes weigh by their size.
+    - "equation_7": :math:`|Y^\top Y v_j|^2` over the sum of all of them (equation (7)): classes are weighted by size.
       The same as "proof" for balanced one-hot Y.
     - "code": :math:`|Y^\top Y v_j|^2` over :math:`|Y^\top Y|_F^2` (section 5.8). It need not end at 1.
 
     As :math:`v_j` holds the whitened coordinate :math:`u_j / \sqrt n`, :math:`Y v_j = \sqrt n\, c_j` with :math:`c_j =
-    E[y u_j]`, and :math:`|Y^\top Y v_j|^2 = n^2 c_j^\top E[y y^\top] c_j`: nothing of the size of n is built.
+    E[y u_j]`, and :math:`|Y^\top Y v_j|^2 = n^2 c_j^\top E[y y^\top] c_j`: no array of size n is needed.
 
     Parameters
     ----------
     moments : Moments
-        Taken with labels (one-hot targets) or numeric targets.
+        Moments with labels (one-hot targets) or numeric targets.
     form : {"proof", "equation_7", "code"}
     centred : bool
-        About the means, which is to allow readouts an intercept. False is the paper's own: data as given.
+        Subtract the means, which gives readouts an intercept. False uses the data as given, as in the paper.
 
     Returns
     -------
@@ -121,15 +121,15 @@ def alignment(moments: Moments, form: str = "proof", *, centred: bool = True) ->
 
 
 def aligned(axes: Axes, form: str = "proof") -> PrefixCurve:
-    """Return alignment(k) along axes that are known."""
+    """Return alignment(k) along given axes."""
     target = axes.target
     assert target is not None
     parts = _parts(axes.gains, target, form)
     whole = float(np.sum(target.second**2)) if form == "code" else float(np.sum(parts))
     if whole <= 0:
         raise InvalidInputError(
-            "Alignment has no meaning here: the labels or targets do not vary, or no linear readout sees anything of "
-            "them. Give at least two classes, or targets that differ."
+            "Alignment is not defined here: the labels or targets do not vary, or no linear readout predicts them. "
+            "Pass at least two classes, or targets that differ."
         )
     return PrefixCurve(
         k=tuple(range(1, axes.rank + 1)),
@@ -141,10 +141,10 @@ def aligned(axes: Axes, form: str = "proof") -> PrefixCurve:
 
 
 def align(axes: Axes) -> Alignment:
-    """Return alignment in all forms, with what chance has in it.
+    """Return alignment in all forms, with its expected value by chance.
 
-    Noise that knows nothing of the rows gives every direction the same: its variance over n. That variance is what no
-    direction fits, (1 - R^2) over the share 1 - rank / (n - 1) of it that a fit leaves; the correction takes it off.
+    Noise that is independent of the rows adds the same to every direction: its variance over n. That variance is
+    estimated from the residual, (1 - R^2) / (1 - rank / (n - 1)), and the correction subtracts it.
     """
     curves = tuple(aligned(axes, form) for form in FORMS)
     ks = {f"{100 * share:g} %": max(1, round(share * axes.rank)) for share in SHOWN_SHARES}
@@ -163,14 +163,14 @@ def align(axes: Axes) -> Alignment:
 
 
 def _parts(gains: np.ndarray, target: Target, form: str) -> np.ndarray:
-    """Return what each axis brings, over n for the proof's form and over n^2 for the others."""
+    """Return the contribution of each axis, divided by n for the form of the proof and by n^2 for the others."""
     if form == "proof":
         return np.sum(gains**2, axis=1)
     return np.einsum("ji,ik,jk->j", gains, target.second, gains)
 
 
 def raw_axes(moments: Moments) -> Axes:
-    """Return principal axes about the origin: second moments instead of scatters, for the rows and for the targets."""
+    """Return principal axes about the origin, from second moments instead of scatters of rows and targets."""
     target: Any = target_of(moments)
     mean, origin = moments.mean, np.zeros(moments.p)
     raw = Target(

@@ -1,8 +1,8 @@
-"""Principal axes of the rows and what they say of the targets: the coordinates in which a diagnosis computes.
+"""Principal axes of the rows and their covariance with the targets: the coordinates of a diagnosis.
 
 In whitened principal coordinates u = D^(-1/2) P^T (x - mean) the scatter is the identity. The best linear readout of
-any set of coordinates is then read off without a fit, and the prefixes of any other linear code are spans of an
-orthonormal basis Q.
+any set of coordinates is then known without a fit, and the prefixes of any other linear code are spans of the first
+columns of an orthonormal matrix Q.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from firstk._base.linalg import ordered_basis, ordered_eigh, rank_tolerance
 from firstk.moments.moments import Moments
 from firstk.objectives._common import one_hot_cross
 
-# Share of its norm below which what a coordinate adds to those before it counts as rounding.
+# If less than this share of a coordinate's norm is orthogonal to the earlier ones, it counts as rounding error.
 _NEW_DIRECTION = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What is to be read: its cross scatter with the rows, its own second moment, and the classes if it is labels.
+    """The target: its cross scatter with the rows, its second moment, and the classes if it is labels.
 
-    Labels count as one-hot vectors.
+    Labels are one-hot encoded.
     """
 
     cross: np.ndarray  # (p, q)
@@ -45,7 +45,7 @@ class Target:
 
 
 def target_of(moments: Moments) -> Target | None:
-    """Return the target that moments were taken with; None without labels and targets."""
+    """Return the target of moments; None without labels or targets."""
     if moments.classes is not None:
         shares = moments.class_shares
         return Target(one_hot_cross(moments), np.diag(shares) - np.outer(shares, shares), shares, moments.classes)
@@ -56,7 +56,7 @@ def target_of(moments: Moments) -> Target | None:
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Variances along principal axes above the rounding of the scatter, largest first."""
+    """Variances along principal axes above the rounding error of the scatter, largest first."""
 
     spectrum: np.ndarray  # (r,)
 
@@ -66,17 +66,17 @@ class Spectrum:
         return len(self.spectrum)
 
     def variance_shares(self) -> np.ndarray:
-        """Share of the variance that the first k axes hold, for every k."""
+        """Share of the variance explained by the first k axes, for every k."""
         return np.cumsum(self.spectrum) / self.spectrum.sum()
 
     def reaching(self, share: float) -> int:
-        """Return the fewest leading axes that hold at least this share of the variance."""
+        """Return the smallest number of leading axes that explain at least this share of the variance."""
         return min(int(np.searchsorted(self.variance_shares(), share - 1e-12)) + 1, self.rank)
 
 
 @dataclass(frozen=True, eq=False)
 class Axes(Spectrum):
-    """Principal axes above the rounding of the scatter, largest variance first.
+    """Principal axes above the rounding error of the scatter, largest variance first.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Axes(Spectrum):
         Orthonormal columns.
     target : Target or None
     n : float
-        Rows behind them.
+        Number of rows they were computed from.
     """
 
     mean: np.ndarray
@@ -103,7 +103,7 @@ class Axes(Spectrum):
 
     @property
     def r2(self) -> float:
-        """R^2, in sample, of the best linear readout of all coordinates."""
+        """In-sample R^2 of the best linear readout of all coordinates."""
         assert self.target is not None
         return float(np.sum(self.gains**2)) / self.target.spread if self.target.spread > 0 else 0.0
 
@@ -114,35 +114,35 @@ class Axes(Spectrum):
     def basis(self, components: np.ndarray) -> np.ndarray:
         """Return Q of shape (r, d), orthonormal, whose first k columns span the first k coordinates of a code.
 
-        Coordinates of the code ``components @ (x - mean)`` are written in whitened principal coordinates and made
-        orthonormal in order; a coordinate that adds nothing leaves a column of zeros.
+        The coordinates of the code ``components @ (x - mean)`` are expressed in whitened principal coordinates and
+        orthonormalized in order; a linearly dependent coordinate gives a column of zeros.
         """
         return ordered_basis(np.sqrt(self.spectrum)[:, None] * (self.P.T @ components.T), _NEW_DIRECTION)
 
     def taken(self, order: np.ndarray) -> Axes:
-        """Return some of the axes, in another order."""
+        """Return the axes with these indices, in this order."""
         return replace(self, P=self.P[:, order], spectrum=self.spectrum[order])
 
     def from_basis(self, basis: np.ndarray) -> Axes:
-        """Return the axes in full coordinates, when they are written in those of an orthonormal basis."""
+        """Return the axes in full coordinates, if they are given in those of an orthonormal basis."""
         target = None if self.target is None else replace(self.target, cross=basis @ self.target.cross)
         return replace(self, mean=basis @ self.mean, P=basis @ self.P, target=target)
 
 
 def principal_axes(moments: Moments) -> Axes:
-    """Return the principal axes of moments, without those that are rounding (scatter rank rule)."""
+    """Return the principal axes of moments, without those below the numerical rank."""
     return axes_of(moments.St, moments.mean, target_of(moments), moments.n, moments.eps)
 
 
 def axes_of(St: np.ndarray, mean: np.ndarray, target: Target | None, n: float, eps: float) -> Axes:
-    """Return the eigenvectors of a scatter that exceed the rank rule."""
+    """Return the eigenvectors of a scatter, without those below the numerical rank."""
     values, P = ordered_eigh(St)
     kept = _above_rounding(values, eps)
     return Axes(values[kept], mean, P[:, kept], target, n)
 
 
 def spectrum_of(moments: Moments) -> Spectrum:
-    """Return the variances alone, which costs a fraction of the axes."""
+    """Return the variances only, which is cheaper than computing the axes."""
     values = np.linalg.eigvalsh(moments.St)[::-1]
     return Spectrum(values[_above_rounding(values, moments.eps)])
 
@@ -153,10 +153,10 @@ def _above_rounding(values: np.ndarray, eps: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """Best linear readouts, with intercept, of every prefix of a code, given by an orthonormal basis in whitened axes.
+    """Best linear readout, with intercept, of every prefix of a code given by an orthonormal basis in whitened axes.
 
     The least-squares readout of uncorrelated coordinates of unit variance is their covariance with the targets, one
-    coordinate at a time (docs/theory.md, 4.3), so one matrix of gains serves every prefix.
+    coordinate at a time (docs/theory.md, 4.3), so one matrix of gains gives every prefix.
     """
 
     axes: Axes
@@ -168,13 +168,13 @@ class Readout:
         return self.axes.gains if self.Q is None else self.Q.T @ self.axes.gains
 
     def explained(self) -> np.ndarray:
-        """Variance of the targets that each prefix explains in sample, shape (d,)."""
+        """In-sample variance of the targets explained by each prefix, shape (d,)."""
         return np.cumsum(np.sum(self.gains**2, axis=1))
 
     def scores(self, U: np.ndarray, y: np.ndarray, ks: np.ndarray, what: str) -> np.ndarray:
-        """Judge rows, given in whitened coordinates, at the prefix lengths `ks`: shape (n, len(ks)).
+        """Score rows, given in whitened coordinates, at the prefix lengths `ks`: shape (n, len(ks)).
 
-        "accuracy": 1 where the largest readout is the label, else 0. "r2": one minus the squared error over the mean
+        "accuracy": 1 if the largest readout is the label, else 0. "r2": one minus the squared error over the mean
         squared deviation, so that the mean over rows is R^2.
         """
         target = self.axes.target
@@ -200,6 +200,6 @@ def octaves(most: int, least: int = 1) -> np.ndarray:
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
-    """Mean of independent values, and its standard error."""
+    """Return the mean of independent values and its standard error."""
     n = len(values)
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0

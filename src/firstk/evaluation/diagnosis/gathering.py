@@ -1,7 +1,7 @@
-"""One pass over the rows: moments, held-out rows, reference rows, and sums that describe the vectors.
+"""One pass over the rows: moments, held-out rows, reference rows, and sums for the facts about the vectors.
 
-Which rows are held out, and which are kept as references, is decided by a hash of the vectors alone. So a file read in
-any batches gives the same diagnosis, whatever its classes are called, and two copies are never on both sides.
+A hash of each vector decides whether it is held out or kept as a reference. So the diagnosis depends neither on the
+batch size nor on the names of classes, and copies of a vector are never in both parts.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from firstk.moments.targets import as_labels, check_labels, check_targets
 
 Kind = Literal["none", "labels", "targets"]
 OWNER = "diagnose"
-# Rows are held out up to a quarter of all; beyond MOST_HELD more of them would sharpen no decimal that is shown.
+# At most a quarter of the rows is held out, and at most MOST_HELD: more would not change the decimals shown.
 HELD_SHARE, MOST_HELD = 0.25, 2048
-# Rows kept to look for neighbors among, and numbers in them: fewer rows of wide vectors.
+# Maximum number of reference rows for neighbor search, and of numbers in them: fewer rows if vectors are wide.
 MOST_REFERENCES, MOST_NUMBERS = 8192, 1 << 24
-# Rows that a core works on at a time: few, as hashes and norms are computed in float64.
+# Rows per block of a core: few, because hashes and norms are computed in float64.
 BLOCK_ROWS = 4096
-# More classes than this, and more than a tenth of the rows, are names of rows and not classes.
+# If there are more classes than this, and than a tenth of the rows, labels are taken for row names.
 MOST_CLASSES = 2000
-# From this many rows on, labels of which this share occur once are names too.
+# From this many rows on, labels are also taken for row names if this share of them occurs once.
 FEWEST_NAMED, NAMED_SHARE = 20, 0.9
-# Copies of one vector share its hash; these bits of it are those of the label, so that their order is fixed too.
+# Copies of a vector have the same hash; these bits are replaced by bits of the label's hash, to fix their order.
 _LABEL_BITS = np.uint64(0xFFFF)
 _NAMES = "look like names of rows, not like classes. Give another column, or targets if they are numbers to predict."
 
@@ -65,22 +65,22 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """What a diagnosis computes from, in working coordinates: those of `basis` with fewer rows than columns.
+    """Input of a diagnosis, in the coordinates of `basis` if there are fewer rows than columns.
 
     Attributes
     ----------
     moments : Moments
-        Of the rows that are not held out.
+        Moments of the rows that are not held out.
     X_ref, y_ref : ndarray
         A sample of those rows.
     X_held, y_held : ndarray
-        The rows held out; empty without labels or targets.
+        The held-out rows; empty without labels or targets.
     sums : RowSums
-        Of all rows, as they came.
+        Sums over all rows, in the original coordinates.
     kind : {"none", "labels", "targets"}
     basis : ndarray of shape (p, r) or None
     few : Moments or None
-        Of all rows, held out or not, where there are fewer of them than columns.
+        Moments of all rows, held out or not, if there are fewer rows than columns.
     """
 
     moments: Moments
@@ -114,14 +114,14 @@ class Gathered:
 
 @dataclass(eq=False)
 class _Collected:
-    """What is kept of rows that are not held out; additive.
+    """Data kept of rows that are not held out; additive.
 
     Attributes
     ----------
     sums : RowSums
     references : RowSample
     moments : Moments
-        Empty where there are fewer rows than columns: their basis is known at the end only.
+        Empty if there are fewer rows than columns, because their basis is known only at the end.
     rows : mapping of ndarrays
         The rows themselves, in that case.
     """
@@ -139,7 +139,7 @@ class _Collected:
             )
 
     def merge(self, other: _Collected) -> _Collected:
-        """Take in what was kept of other rows."""
+        """Merge the data of other rows into this object."""
         return _Collected(
             self.sums.merge(other.sums),
             self.references.merge(other.references),
@@ -150,14 +150,14 @@ class _Collected:
 
 @dataclass(frozen=True)
 class _Collector:
-    """How rows are collected: what is known of them before the first is read.
+    """Settings of the collection, known before the first row is read.
 
     Attributes
     ----------
     rows, width : int
-        How many rows will come, which decides how many are held out, and their number of columns.
+        Expected number of rows, which determines how many are held out, and number of columns.
     kind : {"none", "labels", "targets"}
-        Whether they come with labels or targets.
+        Whether rows have labels or targets.
     """
 
     rows: int
@@ -171,11 +171,11 @@ class _Collector:
 
     @property
     def hold_out(self) -> HashHoldOut:
-        """Which rows are held out."""
+        """The rule that selects held-out rows."""
         return HashHoldOut(0.0 if self.kind == "none" else min(HELD_SHARE, MOST_HELD / max(self.rows, 1)))
 
     def chunks(self, batches: Iterable[tuple[ArrayLike, ArrayLike | None]]) -> Chunks:
-        """Return batches as a stream, checked and cut into blocks."""
+        """Return batches as a stream, checked and split into blocks."""
 
         def after(end: int) -> Iterator[Chunk]:
             for X, y in batches:
@@ -188,15 +188,15 @@ class _Collector:
         return Chunks(after)
 
     def checked(self, X: ArrayLike, y: ArrayLike | None, first: int) -> dict[str, np.ndarray]:
-        """Return rows with their labels or targets, the first of which is row number `first`."""
+        """Return checked rows with their labels or targets; `first` is the number of the first row."""
         X = np.asarray(X)
-        # float16 stays as it is for the moments, which then know its precision.
+        # float16 is kept, so that the moments know its precision.
         if X.dtype != np.float16 or X.ndim != 2 or not np.isfinite(X).all():
             X = check_matrix(X, OWNER, width=self.width)
         if self.kind == "none":
             return {"X": X}
         if y is None:
-            raise InvalidInputError(f"{OWNER} was told of {self.kind} and got none. Give y, or no kind.")
+            raise InvalidInputError(f"{OWNER} needs 'y' for kind='{self.kind}'. Got None: pass y, or omit kind.")
         y = as_labels(y, OWNER)
         if self.kind == "targets":
             return {"X": X, "y": check_targets(y, len(X), OWNER, first).astype(np.float64)}
@@ -204,7 +204,7 @@ class _Collector:
         return {"X": X, "y": y.astype(str) if y.dtype.kind in "OT" else y}
 
     def collect(self, columns: Columns) -> _Collected:
-        """Collect from rows of which none is held out."""
+        """Collect rows that are not held out."""
         alone, both = _hashes(columns)
         references = RowSample(max(256, min(MOST_REFERENCES, MOST_NUMBERS // self.width)))
         references.update(columns, (alone & ~_LABEL_BITS) | (both & _LABEL_BITS))
@@ -218,17 +218,17 @@ class _Collector:
         return RowSums(columns["X"], alone, both if self.kind == "labels" else None)
 
     def measure(self, moments: Moments, columns: Columns) -> Moments:
-        """Take rows into moments, with their labels or targets."""
+        """Update moments with rows and their labels or targets."""
         named = {"none": {}, "labels": {"y": columns.get("y")}, "targets": {"targets": columns.get("y")}}
         return moments.update(columns["X"], **named[self.kind])
 
     def finish(self, done: Accumulated[_Collected]) -> Gathered:
-        """Return what was gathered; with fewer rows than columns, in a basis of the rows."""
+        """Return the gathered data; with fewer rows than columns, in a basis of the rows."""
         if done.read < 2:
             raise InvalidInputError(f"A diagnosis needs at least two rows. Got {done.read}.")
         empty = {"X": np.zeros((0, self.width)), "y": np.zeros(0)}
         held, found = empty | dict(done.held), done.statistics
-        if found is None:  # copies of one vector, or of a few, that were all held out: then none is
+        if found is None:  # all rows are copies of a few held-out vectors: then hold out none
             held, found = empty, self.collect(done.held)
         if len(held["X"]):
             found.sums.merge(self.sums(done.held, *_hashes(done.held)))
@@ -254,7 +254,7 @@ def _hashes(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_names(moments: Moments, held: np.ndarray) -> None:
-    """Raise InvalidInputError for labels that hardly ever occur twice, in all rows together."""
+    """Raise InvalidInputError if almost every label occurs only once."""
     classes, rows = moments.classes, moments.rows + len(held)
     if classes is None or rows < FEWEST_NAMED:
         return
@@ -287,16 +287,16 @@ def gather_batches(
     ----------
     batches : iterable of (X, y)
     rows, width : int
-        How many rows come in all, and their number of columns.
+        Total number of rows, and number of columns.
     kind : {"auto", "none", "labels", "targets"}
-        What y is; "auto" is settled by the first batch.
+        Type of y; "auto" is resolved by the first batch.
     progress : callable (rows) -> None
-        Told how many rows have just been taken in.
+        Called with the number of rows just processed.
     """
     batches = iter(batches)
     first = next(batches, None)
     if first is None:
-        raise InvalidInputError(f"{OWNER} needs rows, and there is none. Give a file with rows.")
+        raise InvalidInputError(f"{OWNER} needs at least two rows. Got 0: pass a file with rows.")
     collector = _Collector(rows, width, settled_kind(first[1], kind))
     full = (batch for batch in chain([first], batches) if np.shape(batch[0])[0])
     return collector.finish(
@@ -305,7 +305,7 @@ def gather_batches(
 
 
 def settled_kind(y: ArrayLike | None, kind: str) -> Kind:
-    """Return what `y` is: "auto" takes floating-point numbers, and several columns, for targets."""
+    """Return the kind of `y`: with "auto", floating-point numbers and several columns are targets."""
     if kind not in ("auto", "none", "labels", "targets"):
         raise bad_parameter("kind", OWNER, "'auto', 'labels' or 'targets'", kind)
     if y is None or kind == "none":

@@ -1,8 +1,8 @@
-"""Whether labels are noisy, and whether the tail of the spectrum is where a fit memorises the noise.
+"""Label noise, and the share of it that a fit memorizes in the tail of the spectrum.
 
-"The Malignant Tail" (listed in 003) finds label noise in the trailing directions of a code, and cuts them. Here two
-questions are asked that can each be answered yes or no. Do labels disagree with their neighbors even where the
-neighbors are surest? And how much of what the trailing directions fit is that noise?
+"The Malignant Tail" finds label noise in the trailing directions of a code, and truncates them. Two things are
+tested here: whether labels disagree with those of their neighbors even where the neighbors agree with one another,
+and how much of the fit of the trailing directions is label noise.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from firstk.metrics import nearest_neighbors
 HEAD_VARIANCE = 0.95
 N_NEIGHBORS = 10
 MOST_ROWS = 4096
-# The share of rows whose neighbors are surest; the labels of clean data are nearly always theirs.
+# Share of rows whose neighbors agree most with one another; in clean data these rows nearly always have their label.
 SUREST = 0.25
-# Disagreement there up to this much is what clean labels of real data show (docs/diagnosis.md).
+# Disagreement among these rows that clean labels of real data show (docs/diagnosis.md).
 CLEAN = 0.05
-# Agreement over all rows, relative to the surest: below this the neighbors are too poor a guide to blame labels.
+# Minimum agreement over all rows relative to these; below it, disagreement may be due to the neighbors.
 GUIDE = 0.7
-# A share of noise in what the tail fits from which on it is worth a yes.
+# Share of noise in the fit of the tail from which on the tail is reported as noisy.
 CARRIES = 0.1
 CLEAR = 2.0
 
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """Disagreement of labels with their neighbors, and what the tail of the spectrum makes of it.
+    """Disagreement of labels with those of their neighbors, and the share of label noise in the tail of the spectrum.
 
     Attributes
     ----------
@@ -40,16 +40,16 @@ class LabelNoise:
         Directions up to 95 % of the variance, and those after them.
     disagreement, error : float or None
         Share of labels that differ from the most frequent label of ten neighbors, among the quarter of rows whose
-        neighbors agree most with one another: an estimate, from above, of the share of wrong labels. None for targets.
+        neighbors agree most with one another: an upper estimate of the share of wrong labels. None for targets.
     guide : float or None
-        Agreement over all rows relative to the surest quarter: how far the neighbors can be trusted.
+        Agreement over all rows relative to that quarter: how reliable the neighbors are.
     head_fit, tail_fit : float
-        R^2 in sample that head and tail bring.
+        In-sample R^2 of head and tail.
     head_noise, tail_noise : float or None
-        The share of that fit which is label noise, if labels are wrong as often as they disagree: k directions fit
-        k / n of any noise that knows nothing of the rows.
+        The share of that fit which is label noise, assuming that labels are wrong as often as they disagree: k
+        directions fit a share k / n of noise that is independent of the rows.
     tail_gain, tail_error : float
-        Accuracy (R^2 for targets) that the tail adds to the head's linear readout on rows held out.
+        Accuracy (R^2 for targets) that the tail adds to the head's linear readout on held-out rows.
     """
 
     head: int
@@ -66,7 +66,7 @@ class LabelNoise:
 
     @property
     def noisy(self) -> bool | None:
-        """Whether labels are noisy; None when neighbors cannot tell."""
+        """Whether labels are noisy; None if neighbors are not reliable."""
         if self.disagreement is None or self.error is None or self.guide is None:
             return None
         if self.disagreement - CLEAR * self.error <= CLEAN:
@@ -75,13 +75,13 @@ class LabelNoise:
 
     @property
     def tail_carries_noise(self) -> bool | None:
-        """Whether the labels are noisy and a tenth or more of what the tail fits is that noise; None if unknown."""
+        """Whether labels are noisy and label noise is a tenth or more of the fit of the tail; None if unknown."""
         if self.noisy is None or self.tail_noise is None:
             return None
         return self.noisy and self.tail > 0 and self.tail_noise >= CARRIES
 
     def sentences(self) -> list[str]:
-        """Answer both questions, and say whether to cut."""
+        """Return the findings: whether labels are noisy, whether the tail fits the noise, and whether to cut it."""
         found = [self._about_labels(), self._about_tail(), self._about_cutting()]
         return [sentence for sentence in found if sentence]
 
@@ -129,7 +129,7 @@ class LabelNoise:
 
 
 def look_for_noise(axes: Axes, evidence: HeldOut) -> LabelNoise:
-    """Judge labels by neighbors in the head of the spectrum, and the tail by what it fits and what it brings."""
+    """Compare labels with those of neighbors in the head of the spectrum, and evaluate the fit and gain of the tail."""
     assert axes.target is not None
     head = axes.reaching(HEAD_VARIANCE)
     labels = evidence.kind == "labels"
@@ -159,14 +159,14 @@ def look_for_noise(axes: Axes, evidence: HeldOut) -> LabelNoise:
 
 
 def flip_variance(rate: float, classes: int) -> float:
-    """Variance that flips add to one-hot labels, a share a of them to any other class: 1 - (1 - a)^2 - a^2/(C - 1)."""
+    """Return the variance added to one-hot labels by flips at rate a to other classes: 1 - (1 - a)^2 - a^2/(C - 1)."""
     return 1.0 - (1.0 - rate) ** 2 - rate**2 / max(classes - 1, 1)
 
 
 def _disagreement(evidence: HeldOut, head: int) -> tuple[float, float, float]:
-    """Return the disagreement among the surest rows, its standard error, and the relative agreement of all rows.
+    """Return the disagreement among rows whose neighbors agree most, its error, and the relative agreement of all rows.
 
-    A row's own label has no part in how sure its neighbors are, so choosing the surest rows does not flatter it.
+    A row's own label does not affect the agreement among its neighbors, so this choice of rows is not biased.
     """
     Z, (classes, y) = evidence.T_ref[:MOST_ROWS, :head], np.unique(evidence.y_ref[:MOST_ROWS], return_inverse=True)
     neighbors = y[nearest_neighbors(Z, Z, N_NEIGHBORS, exclude_self=True)]  # (n, 10)

@@ -1,8 +1,8 @@
-"""Whether a noise can turn the order away from variance, for any task at all, and what it does for this one.
+"""Effect of denoising on the order by variance: whether it can help any task, and whether it helps this one.
 
-A linear denoising autoencoder in closed form (Balestriero and LeCun 2024 theorem 3) spans, at each k, some subspace. If
-it is the span of the first k principal axes, no task can tell the two apart (Balestriero and LeCun 2024 section 4.2,
-corollary 3.1): that needs no labels.
+A linear denoising autoencoder in closed form (Balestriero and LeCun 2024 theorem 3) spans a subspace at each k. If it
+is the span of the first k principal axes, denoising makes no difference for any task (Balestriero and LeCun 2024
+section 4.2, corollary 3.1), which can be checked without labels.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 MOST_PREFIX = 32
 DROPPED = (0.25, 0.5, 0.75)
 PATCHES = (1, 2, 4)
-# A noise that moves no unit-variance target's R^2 by more than this at any k cannot help.
+# A noise that changes the R^2 of no unit-variance target by more than this at any k cannot help.
 NOTHING = 1e-3
-# Gaps between neighboring variances below this share leave the principal subspace itself open.
+# If the relative gap between adjacent variances is below this, the principal subspace is not determined.
 _GAP = 1e-6
-# Relative ridge that keeps the Cholesky factor of G alive when pixels repeat one another.
+# Relative ridge for the Cholesky factor of G when pixels are linearly dependent.
 _RIDGE = 1e-10
-# Subspace iteration ends when no value moves by more than this share; angles are then right to about its root.
+# Subspace iteration stops when the relative change is below this; angles are then accurate to about its square root.
 SETTLED, MOST_STEPS = 1e-8, 60
-# Clear differences among several settings: one in about 370 by chance, each.
+# Number of standard errors for a clear difference: one in about 370 by chance, for each setting.
 CLEAR = 3.0
 
 
 @dataclass(frozen=True)
 class NoiseEffect:
-    """What denoising under one noise changes against plain reconstruction.
+    """Difference between denoising under one noise and plain reconstruction.
 
     Attributes
     ----------
@@ -48,10 +48,10 @@ class NoiseEffect:
     k : tuple of int
         Prefix lengths.
     could_move : tuple of float
-        The most that R^2 of any target, best linear readout, can differ between the k-dimensional codes: the sine
-        of the largest principal angle between them, as codes of the clean rows. Needs no labels.
+        The largest possible difference in R^2 of any target (best linear readout) between the k-dimensional codes:
+        the sine of the largest principal angle between them, as codes of the clean rows. Needs no labels.
     alignment_change : tuple of float or None
-        Change of alignment(k), the proof's form; None without labels or targets.
+        Change of alignment(k), in the form of the proof; None without labels or targets.
     gain, error : float or None
         Mean change of held-out R^2 over `k`, paired by rows, with its standard error.
     """
@@ -67,7 +67,7 @@ class NoiseEffect:
 
     @property
     def can_help(self) -> bool:
-        """Whether some task could tell this code from the principal coordinates."""
+        """Whether this code differs from the principal coordinates for some task."""
         return max(self.could_move) > NOTHING
 
     @property
@@ -86,7 +86,7 @@ class Denoising:
     effects: tuple[NoiseEffect, ...]
 
     def sentences(self) -> list[str]:
-        """Say which noises cannot help, and whether masking helps this task."""
+        """Return the findings: which noises cannot help, and whether masking helps this task."""
         idle = [effect.name for effect in self.effects if not effect.can_help]
         found = [f"No task can gain from denoising under: {'; '.join(idle)}."] if idle else []
         able = [effect for effect in self.effects if effect.can_help]
@@ -133,7 +133,7 @@ class Denoising:
 def effect_of(
     noise: Noise, St: np.ndarray, axes: Axes, held: tuple[np.ndarray, np.ndarray] | None = None, *, patch: int = 1
 ) -> NoiseEffect:
-    """Return what denoising under `noise` changes.
+    """Return the effect of denoising under `noise`.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def effect_of(
     held : tuple of ndarray, optional
         Whitened coordinates and targets of held-out rows.
     patch : int
-        Side of the patches, for the record.
+        Side of the patches, to be recorded.
     """
     noise.check()
     ks = _clear_lengths(axes.spectrum, min(MOST_PREFIX, axes.rank))
@@ -166,8 +166,8 @@ def effect_of(
 def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> np.ndarray:
     """Return the first `d` axes of the pencil (S S^T, G), as rows, by subspace iteration.
 
-    Only a few axes of a wide pencil are wanted. With G = L L^T they are L^-T times the leading left singular vectors of
-    L^-1 S. A block of more than twice as many vectors is multiplied until the values settle.
+    Only a few axes of a wide pencil are needed. With G = L L^T they are L^-T times the leading left singular vectors of
+    L^-1 S. A block of more than twice as many vectors is iterated until the values converge.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> n
     St : ndarray of shape (p, p)
     d : int
     start : ndarray of shape (p, r)
-        Directions near the answer, as columns: the principal axes.
+        Initial directions, as columns: the principal axes.
     """
-    varies = np.flatnonzero(np.diag(St) > 0)  # constant columns stay out
+    varies = np.flatnonzero(np.diag(St) > 0)  # without constant columns
     G, S = (part[np.ix_(varies, varies)] for part in noise.second_moments(St))
     scale = np.sqrt(np.diag(G))
     L = np.linalg.cholesky(G / scale[:, None] / scale + _RIDGE * np.eye(len(G)))
@@ -198,10 +198,10 @@ def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> n
 
 
 def settings(spread: float, image_shape: Sequence[int] | None) -> list[tuple[Noise, int]]:
-    """Return the noises to try with the side of their patches: Gaussian, and masking at several rates and patches.
+    """Return the noises to try, with their patch sizes: Gaussian, and masking at several rates and patch sizes.
 
-    Gaussian noise has the mean variance `spread` of the columns. Patches need the shape of the images; without it, and
-    at side 1 of images without channels, every coordinate is a patch.
+    Gaussian noise has the mean variance `spread` of the columns. Patches need the image shape; without it, and for
+    patches of side 1 in images without channels, every coordinate is a patch.
     """
     noises: list[tuple[Noise, int]] = [(GaussianNoise(sigma=float(np.sqrt(spread))), 0)]
     for side in PATCHES if image_shape is not None else (1,):

@@ -1,4 +1,4 @@
-"""The diagnosis as one record: what was found, in sentences first and numbers after, and as JSON."""
+"""The diagnosis as one record: findings first, numbers after, and as JSON."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from firstk.exceptions import FirstkError
 
 FORMAT = "firstk.Diagnosis/1"
 PARTS = ("alignment", "subspaces", "suitability", "denoising", "label_noise")
-# With fewer held-out rows, scores are too noisy to tell anything.
+# With fewer held-out rows, scores are too noisy.
 FEWEST_HELD = 20
-# Masking is solved in full width.
+# Masking is solved at full width, up to this many columns.
 WIDEST_MASKED = 8192
-# Rows are compared in single precision, which holds neither larger nor smaller variances than these safely.
+# Rows are compared in single precision, which may overflow or underflow outside this range of variances.
 SINGLE_PRECISION = (1e-60, 1e60)
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the data's own order serves, found by :func:`diagnose`.
+    """Result of :func:`diagnose`: which tasks the order by variance suits.
 
     Attributes
     ----------
     vectors : Vectors
     spectrum : PrefixCurve
-        Share of the variance that the first k principal axes hold.
+        Share of the variance explained by the first k principal axes.
     kind : str
         "none", "labels" or "targets".
     classes : int
-        How many classes there are, 0 without labels.
+        Number of classes, 0 without labels.
     held_out : int
-        Rows held out for the scores that are marked as such.
+        Number of held-out rows, for the scores marked as held out.
     alignment : Alignment or None
     subspaces : Subspaces or None
     suitability : Suitability or None
@@ -84,7 +84,7 @@ class Diagnosis:
         return {title: part for title, part in named.items() if part is not None}
 
     def sentences(self) -> list[str]:
-        """Return all findings as sentences, the task first."""
+        """Return all findings, the task first."""
         found = [sentence for part in self.parts.values() for sentence in part.sentences()]
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
@@ -92,7 +92,7 @@ class Diagnosis:
         return found + [f"Left out ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
 
     def render(self) -> str:
-        """Return plain sentences first, numbers after."""
+        """Return the findings as text, followed by the numbers."""
         lines = [f"- {sentence}" for sentence in self.sentences()]
         for title, part in self.parts.items():
             table = part.table()
@@ -103,11 +103,11 @@ class Diagnosis:
     __str__ = render
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain values, all of which JSON can hold, with the sentences beside the numbers."""
+        """Return the record as JSON values, with findings and numbers."""
         return {"format": FORMAT, "sentences": self.sentences(), **to_plain(self)}
 
     def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal record."""
+        """Return the record as JSON text, from which `from_json` rebuilds it."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
@@ -125,7 +125,7 @@ def diagnose(
     parts: Sequence[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Diagnosis:
-    """Find out what the order of the data by variance serves, which objective suits, and what stands out.
+    """Diagnose which tasks the order by variance suits, which objective fits best, and what is unusual about the data.
 
     Balestriero and LeCun 2024.
 
@@ -135,11 +135,11 @@ def diagnose(
     y : array-like of shape (n,) or (n, q), optional
         Labels or numeric targets.
     kind : {"auto", "labels", "targets"}
-        What `y` is. "auto": floating-point numbers are targets, everything else labels.
+        Type of `y`. "auto": floating-point numbers are targets, everything else labels.
     image_shape : tuple of int, optional
         (height, width) or (height, width, channels) of flattened images: masking is then tried in patches.
     parts : sequence of str, optional
-        Which parts to compute beside the facts about the vectors: "alignment", "subspaces", "suitability",
+        Parts to compute in addition to the facts about the vectors: "alignment", "subspaces", "suitability",
         "denoising", "label_noise". All if not given.
     progress : callable, optional
         Called with the name of each part before it is computed.
@@ -167,7 +167,7 @@ def diagnose_gathered(
     parts: Sequence[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Diagnosis:
-    """Diagnose what was gathered from a stream; see :func:`diagnose`."""
+    """Diagnose data gathered from a stream; see :func:`diagnose`."""
     shape = checked_shape(image_shape, len(gathered.sums.mean))
     wanted = PARTS if parts is None else tuple(check_choice(part, PARTS, "parts", "diagnose") for part in parts)
     say: Callable[[str], object] = progress or (lambda name: None)
@@ -175,7 +175,7 @@ def diagnose_gathered(
     axes = principal_axes(gathered.moments)
     everyone: Spectrum = axes
     moments = gathered.everything()
-    if len(gathered.X_held):  # facts that need no labels are those of all rows
+    if len(gathered.X_held):  # facts that need no labels use all rows
         everyone = spectrum_of(moments)
     full = gathered.basis is None and surely_full(everyone, moments)
     ranks = (everyone.rank,) * 3 if full else ranks_of(moments)
@@ -200,7 +200,7 @@ def diagnose_gathered(
 
 
 def _plan(gathered: Gathered, axes: Axes, shape: tuple[int, ...] | None) -> dict[str, Callable[[], Any]]:
-    """Return how each part is computed, in order; rows are turned into principal coordinates once, when first asked."""
+    """Return a function for each part, in order; rows are converted to principal coordinates once, on first use."""
     evidence = cache(lambda: gathered.along(axes))
     return {
         "alignment": lambda: align(axes),
@@ -212,7 +212,7 @@ def _plan(gathered: Gathered, axes: Axes, shape: tuple[int, ...] | None) -> dict
 
 
 def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
-    """Return the parts that these rows cannot answer, each with the reason."""
+    """Return the parts that cannot be computed for these rows, each with the reason."""
     task = tuple(part for part in PARTS if part != "denoising")
     if axes.rank == 0:
         differ = bool(np.any(gathered.sums.least < gathered.sums.most))
@@ -238,7 +238,7 @@ def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
 def _denoising(
     gathered: Gathered, axes: Axes, evidence: Callable[[], HeldOut], shape: tuple[int, ...] | None
 ) -> Denoising:
-    """Try every noise in the coordinates in which the vectors came."""
+    """Try every noise in the original coordinates of the vectors."""
     St, full = gathered.moments.St, axes
     if gathered.basis is not None:
         St, full = gathered.basis @ St @ gathered.basis.T, axes.from_basis(gathered.basis)
@@ -261,7 +261,7 @@ def _spectrum(axes: Spectrum) -> PrefixCurve | None:
 
 
 def checked_shape(image_shape: Sequence[int] | None, width: int) -> tuple[int, ...] | None:
-    """Return the shape of images whose pixels fill the width."""
+    """Return the image shape, after checking that its product is the width."""
     if image_shape is None:
         return None
     shape = tuple(image_shape)

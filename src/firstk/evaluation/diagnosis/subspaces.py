@@ -1,4 +1,4 @@
-"""What the top and the bottom of the spectrum are each worth for the task.
+"""Held-out scores of the top and the bottom of the spectrum for the task.
 
 Balestriero and LeCun 2024 section 3.2, figures 1 and 4.
 """
@@ -14,15 +14,15 @@ from firstk.evaluation.diagnosis.gathering import HeldOut
 from firstk.exceptions import InvalidInputError
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
-# Rows of a neighbor search: a few thousand rank subspaces as well as all of them.
+# Rows of a neighbor search: a few thousand are enough to rank subspaces.
 MOST_SEARCHED, MOST_ASKED = 4096, 1024
-# Differences count when they exceed this many standard errors.
+# Number of standard errors for a clear difference.
 CLEAR = 2.0
 
 
 @dataclass(frozen=True)
 class Side:
-    """One end of the spectrum: how many directions, and their held-out scores with standard errors.
+    """One end of the spectrum: number of directions, and held-out scores with standard errors.
 
     `probe` is accuracy, or R^2 of numeric targets, of the best linear readout; `neighbor` is 1-NN accuracy by
     Euclidean distance in the subspace, None for numeric targets.
@@ -44,11 +44,11 @@ class Subspaces:
     metric : str
     shares : tuple of float
     top, bottom : tuple of Side
-        The fewest leading directions that hold each share of the variance, and all the others.
+        The smallest number of leading directions that explain each share of the variance, and all the others.
     whole : Side
         All directions.
     rows : int
-        How many rows were held out.
+        Number of held-out rows.
     """
 
     metric: str
@@ -59,7 +59,7 @@ class Subspaces:
     rows: int
 
     def sentences(self) -> list[str]:
-        """Say which end serves the task: at half of the variance each, and where the bottom has least."""
+        """Return the findings: which end suits the task, at half of the variance each and at the largest share."""
         return [self._compared(i) for i in dict.fromkeys((self.shares.index(0.5), len(self.shares) - 1))]
 
     def _compared(self, i: int) -> str:
@@ -85,10 +85,10 @@ class Subspaces:
 
 
 def compare_ends(axes: Axes, evidence: HeldOut) -> Subspaces:
-    """Judge both ends of the spectrum on held-out rows.
+    """Evaluate both ends of the spectrum on held-out rows.
 
-    Principal coordinates are uncorrelated, so the best readout of any of them is known from the moments of the other
-    rows: nothing is fitted here.
+    Principal coordinates are uncorrelated, so the best readout of any subset is known from the moments of the training
+    rows, without another fit.
     """
     r = axes.rank
     if r < 2:
@@ -103,7 +103,7 @@ def compare_ends(axes: Axes, evidence: HeldOut) -> Subspaces:
 
 
 def _sides(axes: Axes, evidence: HeldOut, sizes: list[int]) -> tuple[Side, ...]:
-    """Judge the first axes, as many as each of `sizes`."""
+    """Evaluate the first axes, for each number in `sizes`."""
     ks = np.unique(sizes)
     U, y, variance = evidence.U, evidence.y, axes.variance_shares()
     scores = Readout(axes).scores(U, y, ks, "r2" if evidence.kind == "targets" else "accuracy")
@@ -118,7 +118,7 @@ def _sides(axes: Axes, evidence: HeldOut, sizes: list[int]) -> tuple[Side, ...]:
 
 
 def nearest_in(Z_ref: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Return the nearest reference of each row by Euclidean distance, from one product of centred coordinates."""
+    """Return the nearest reference of each row by Euclidean distance, from one product of centered coordinates."""
     with_norm = np.column_stack([Z_ref, -0.5 * np.sum(Z_ref**2, axis=1)])
     return np.argmax(np.column_stack([Z, np.ones(len(Z), Z.dtype)]) @ with_norm.T, axis=1)
 

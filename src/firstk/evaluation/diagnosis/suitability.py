@@ -1,4 +1,4 @@
-"""Which objective suits the labels or targets: closed-form fits side by side on held-out rows, with margins."""
+"""Comparison of objectives for the labels or targets: closed-form fits evaluated on held-out rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample, Statistics
 from firstk.objectives import Fisher, Mixture, Reconstruction, Regression
 
-# Principal coordinates that fits are made in: wider vectors are cut here, where their variance has long gone.
+# Maximum number of principal coordinates used for fits; the variance beyond them is negligible.
 MOST_COORDINATES = 1024
 MOST_PREFIX = 64
-# Differences count when they exceed this many standard errors.
+# Number of standard errors for a clear difference.
 CLEAR = 2.0
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How far an objective is behind the leader: mean over prefixes, paired by rows, with its standard error."""
+    """Difference of an objective to the best one: mean over prefixes, paired by rows, with its standard error."""
 
     objective: str
     behind: float
@@ -36,21 +36,21 @@ class Margin:
 
     @property
     def clear(self) -> bool:
-        """Whether the distance exceeds its noise."""
+        """Whether the difference exceeds its noise."""
         return self.behind > CLEAR * self.error
 
 
 @dataclass(frozen=True)
 class Suitability:
-    """Held-out curves of closed-form objectives, and which leads.
+    """Held-out curves of closed-form objectives, and the best of them.
 
     Attributes
     ----------
     curves : tuple of PrefixCurve
-        One an objective, k = 1, 2, 4, ..., best mean first.
+        One per objective, k = 1, 2, 4, ..., best mean first.
     leader : str
     margins : tuple of Margin
-        Of the others, nearest first.
+        Margins of the others, smallest first.
     """
 
     curves: tuple[PrefixCurve, ...]
@@ -58,7 +58,7 @@ class Suitability:
     margins: tuple[Margin, ...]
 
     def sentences(self) -> list[str]:
-        """Recommend in a sentence, or say that there is no difference."""
+        """Return the recommended objective, or that there is no difference."""
         equal = [margin for margin in self.margins if not margin.clear]
         behind = [margin for margin in self.margins if margin.clear]
         scope = f"mean held-out {self.curves[0].metric} over k = {self.curves[0].k[0]} to {self.curves[0].k[-1]}"
@@ -85,7 +85,7 @@ def compare_objectives(axes: Axes, evidence: HeldOut, moments: Moments) -> Suita
     width = min(axes.rank, MOST_COORDINATES)
     turn = axes.P[:, :width]
     statistics = Statistics(moments.from_basis(turn.T), RowSample(0), len(turn))
-    # A cosine of single numbers is -1 or 1, so labels are scored from k = 2 on.
+    # The cosine of one coordinate is -1 or 1, so labels are scored from k = 2 on.
     ks = octaves(min(MOST_PREFIX, width), least=min(2 if evidence.kind == "labels" else 1, width))
     rows: dict[str, np.ndarray] = {}
     for name, objective in _candidates(axes).items():
@@ -96,9 +96,9 @@ def compare_objectives(axes: Axes, evidence: HeldOut, moments: Moments) -> Suita
 
 
 def _candidates(axes: Axes) -> dict[str, Objective]:
-    """Return the objectives by the name under which a user can ask for them."""
+    """Return the objectives by their public names."""
     assert axes.target is not None
-    # Both parts of a mixture reach the same at their first axis.
+    # This weight makes both terms of the mixture equal at their first axis.
     lam = float(np.linalg.norm(axes.gains, 2) ** 2 / axes.spectrum[0])
     mixture = {f"Mixture(lam={lam:.3g})": Mixture(lam=lam)}
     if axes.target.classes is None:
@@ -117,10 +117,10 @@ def _candidates(axes: Axes) -> dict[str, Objective]:
 
 
 def _fitted(objective: Objective, statistics: Statistics, d: int) -> np.ndarray | None:
-    """Return the axes of an objective; None where these data give it no meaning, such as classes of one row each."""
+    """Return the axes of an objective; None if it is not defined for these data, such as classes of one row each."""
     problem = pose(objective, "full_prefix", "closed_form", d)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer axes than asked for are no news here
+        warnings.simplefilter("ignore")  # fewer axes than requested are expected here
         try:
             return problem.solve(statistics).components
         except FirstkError:
@@ -128,7 +128,7 @@ def _fitted(objective: Objective, statistics: Statistics, d: int) -> np.ndarray 
 
 
 def _scores(components: np.ndarray, axes: Axes, evidence: HeldOut, ks: np.ndarray) -> np.ndarray:
-    """Scores of held-out rows at each k, shape (n, len(ks)); a code shorter than k counts at its full width.
+    """Return scores of held-out rows at each k, (n, len(ks)); a code shorter than k is scored at its full width.
 
     `components` act on the first principal coordinates.
     """

@@ -1,4 +1,4 @@
-"""What the vectors are like without any task: norms, directions, copies, columns, spectrum, rank."""
+"""Facts about the vectors that need no task: norms, directions, copies, columns, spectrum, rank."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from firstk._base.linalg import rank_tolerance
 from firstk.evaluation.diagnosis.axes import Spectrum
 from firstk.moments.moments import Moments
 
-# Norms this near to 1 are unit norms that were stored in 16 bits.
+# Norms this close to 1 count as unit norms that were stored in 16 bits.
 UNIT_TOLERANCE = 2e-3
-# A column whose mean is this many standard deviations away from 0 loses digits wherever it is not centred.
+# A column whose mean is this many standard deviations away from 0 loses digits unless it is centered.
 LARGE_OFFSET = 100.0
-# A mean cosine of pairs from here on says that all vectors point one way.
+# From this mean cosine of pairs on, all vectors are reported to point one way.
 ONE_WAY = 0.3
 
 
 class RowSums:
-    """Sums over rows from which norms, mean cosine and copies follow; additive, so any batches give the same.
+    """Sums over rows that give norms, mean cosine and copies; additive, so independent of the batch size.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
     hashes : ndarray of shape (n,)
-        Of the vectors alone.
+        Hashes of the vectors.
     labelled_hashes : ndarray of shape (n,), optional
-        Of the vectors with their labels.
+        Hashes of the vectors with their labels.
     """
 
     def __init__(self, X: np.ndarray, hashes: np.ndarray, labelled_hashes: np.ndarray | None = None):
@@ -45,7 +45,7 @@ class RowSums:
         self.labelled_hashes = [] if labelled_hashes is None else [labelled_hashes]
 
     def merge(self, other: RowSums) -> RowSums:
-        """Take in the sums of other rows; means and squared deviations by Chan, Golub and LeVeque (1983)."""
+        """Merge the sums of other rows; means and squared deviations by Chan, Golub and LeVeque (1983)."""
         rows, apart = self.rows + other.rows, other.mean - self.mean
         self.squares += other.squares + apart**2 * (self.rows * other.rows / rows)
         self.mean += apart * (other.rows / rows)
@@ -66,12 +66,12 @@ class RowSums:
         return self.squares / self.rows
 
     def copies(self) -> tuple[int, int]:
-        """Return how many rows repeat an earlier one, and how many different vectors have more than one label."""
+        """Return the number of rows that repeat an earlier one, and of distinct vectors with more than one label."""
         vectors = np.concatenate(self.hashes)
         distinct = np.unique(vectors)
         if not self.labelled_hashes:
             return self.rows - len(distinct), 0
-        # One row of each (vector, label); vectors that are still there twice have several labels.
+        # One row per (vector, label); vectors that still occur twice have several labels.
         _, first = np.unique(np.concatenate(self.labelled_hashes), return_index=True)
         _, times = np.unique(vectors[first], return_counts=True)
         return self.rows - len(distinct), int(np.count_nonzero(times > 1))
@@ -85,28 +85,28 @@ class Vectors:
     ----------
     rows, width : int
     rank, rank_with_mean : int
-        Numerical rank of the centred vectors, and of the vectors as given; blind to the units of columns.
+        Numerical rank of the centered vectors, and of the vectors as given; independent of the units of columns.
     exact_width : int
-        Coordinates that hold all dot products, to the rounding of float64 sums.
+        Number of coordinates that preserve all dot products, up to the rounding error of float64 sums.
     effective_dimension : float
-        Participation ratio (sum of l)^2 / sum of l^2 of the spectrum l: how many equal axes would spread as much.
+        Participation ratio (sum of l)^2 / sum of l^2 of the spectrum l: the equivalent number of equal axes.
     variance_dims : dict
-        Fewest principal axes that hold 50, 90, 95, 99 % of the variance.
+        Smallest number of principal axes that explain 50, 90, 95, 99 % of the variance.
     mean_cosine : float
         Mean cosine of all pairs of different rows, in closed form: (|sum of x/|x||^2 - n) / (n (n - 1)).
     mean_share : float
-        Norm of the mean over the mean norm: 0 for centred vectors, 1 when all are the same.
+        Norm of the mean over the mean norm: 0 for centered vectors, 1 if all are the same.
     norm_mean, norm_least, norm_most : float
     unit_norms : bool
     zero_rows : int
     copies : int
         Rows that repeat an earlier row in every coordinate, found by 64-bit hashes.
     contradictions : int
-        Different vectors that occur with more than one label.
+        Distinct vectors that occur with more than one label.
     constant_columns, offset_columns : tuple of int
         Columns that do not vary; columns whose mean is 100 standard deviations or more away from 0.
     largest_column_share : float
-        Share of the variance in the one column that has the most.
+        Share of the variance in the column with the most variance.
     """
 
     rows: int
@@ -131,11 +131,11 @@ class Vectors:
 
     @property
     def lossless(self) -> bool:
-        """Whether fewer coordinates hold the vectors, and not only because rows are few or units differ vastly."""
+        """Whether fewer coordinates represent the vectors, and not only because rows are few or units differ widely."""
         return self.rank_with_mean == self.exact_width < self.width < self.rows
 
     def sentences(self) -> list[str]:
-        """Return what is unusual about the vectors, in sentences."""
+        """Return the findings: what is unusual about the vectors."""
         found = [self._about_rank(), *self._about_norms(), *self._about_columns(), *self._about_copies()]
         found.append(
             f"The variance spreads as over {self.effective_dimension:.3g} equal directions (participation ratio); "
@@ -221,13 +221,13 @@ class Vectors:
 
 
 def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vectors:
-    """Put the facts together.
+    """Compute the facts about the vectors.
 
     Parameters
     ----------
     sums : RowSums
     axes : Spectrum
-        Of all rows, like everything here.
+        Spectrum of all rows.
     ranks : tuple of int
         `rank`, `rank_with_mean` and `exact_width`.
     """
@@ -264,7 +264,7 @@ def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vect
 
 
 def ranks_of(moments: Moments) -> tuple[int, int, int]:
-    """Return the rank of rows about their mean, about the origin, and how many coordinates hold all dot products."""
+    """Return `rank`, `rank_with_mean` and `exact_width` of :class:`Vectors`."""
     raw = moments.St + np.outer(moments.mean, moments.mean)
     values = np.linalg.eigvalsh(raw)
     exact = int(np.count_nonzero(values > rank_tolerance(len(raw), moments.eps) * values[-1]))
@@ -272,10 +272,10 @@ def ranks_of(moments: Moments) -> tuple[int, int, int]:
 
 
 def surely_full(axes: Spectrum, moments: Moments) -> bool:
-    """Tell whether the known spectrum alone shows that nothing is lost to rounding: no second eigenproblem needed.
+    """Return whether the known spectrum implies full rank, so that no second eigenvalue problem is needed.
 
-    Bringing columns to unit variance lowers no eigenvalue below the smallest one over the largest variance, and lifts
-    none above p.
+    After columns are scaled to unit variance, no eigenvalue is below the smallest one over the largest variance, and
+    none is above p.
     """
     if axes.rank < moments.p:
         return False
@@ -285,11 +285,11 @@ def surely_full(axes: Spectrum, moments: Moments) -> bool:
 
 
 def numerical_rank(S: np.ndarray, moments: Moments) -> int:
-    """Return the rank of a second moment, blind to the units of columns and to the rounding of the stored numbers.
+    """Return the rank of a second moment, independent of the units of columns and the rounding of stored numbers.
 
-    Columns are brought to unit second moment. A number stored with relative spacing eps is off by a variance of up to
-    eps^2 / 12 of its square; the largest eigenvalue of such errors in n >= p rows is at most four times that. What
-    does not exceed it, or the rounding of the products, is no direction.
+    Columns are scaled to unit second moment. A number stored with relative spacing eps has an error of variance up to
+    eps^2 / 12 of its square; the largest eigenvalue of such errors in n >= p rows is at most four times that.
+    Eigenvalues below it, or below the rounding error of the products, do not count.
     """
     varies = np.flatnonzero(np.diag(S) > 0)
     if len(varies) == 0:

@@ -1,6 +1,6 @@
-"""sentence-transformers: a loss over every prefix for its trainer, and fitted encoders in its stock modules.
+"""Integration with sentence-transformers: a loss over every prefix for its trainer, and encoders in its stock modules.
 
-Needs the extra "text". Losses without sentence-transformers live in `firstk.losses`.
+Needs the extra "text". Losses without sentence-transformers are in `firstk.losses`.
 """
 
 from firstk._base.checks import require

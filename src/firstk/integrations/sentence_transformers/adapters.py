@@ -1,7 +1,7 @@
-"""Adapters that sum losses of sentence-transformers over prefixes, by the settings of the loss that is given.
+"""Adapters that sum losses of sentence-transformers over prefixes, with the settings of the given loss.
 
-An adapter has two methods: the weighted sum over all prefixes, by a kernel of firstk where there is one, and the plain
-loss at a single prefix, by the given loss itself, for logs and tests.
+An adapter has two methods: the weighted sum over all prefixes, computed by firstk where possible, and the given loss at
+a single prefix, for logs and tests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Columns = list[Tensor]
 
 
 def shortened(embeddings: Columns, k: int) -> Columns:
-    """Cut each column at k and scale its rows to unit norm, as a search over prefixes does."""
+    """Truncate each column of texts to k coordinates and normalize the rows, as in a search over prefixes."""
     return [F.normalize(column[:, :k], dim=1) for column in embeddings]
 
 
@@ -41,7 +41,7 @@ class LossAdapter:
     Attributes
     ----------
     loss : nn.Module
-        The loss that was given; its settings are read at every call, so that they may change during training.
+        The given loss; its settings are read at every call, so that they may change during training.
     """
 
     loss: Any
@@ -58,7 +58,7 @@ class LossAdapter:
 
 
 class Contrastive(LossAdapter):
-    """In-batch negatives, and their cached form: InfoNCE, one way or both."""
+    """InfoNCE with in-batch negatives, plain or cached, in one or both directions."""
 
     @property
     def settings(self) -> Any:
@@ -66,7 +66,7 @@ class Contrastive(LossAdapter):
         return self.loss.loss if isinstance(self.loss, stock.CachedMultipleNegativesRankingLoss) else self.loss
 
     def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
-        """Return the full-prefix InfoNCE; documents are gathered from all devices where the loss says so."""
+        """Return the full-prefix InfoNCE; documents are gathered from all devices if the loss is set to."""
         if len(embeddings) < 2:
             raise InvalidInputError(
                 f"{type(self.loss).__name__} needs anchors and positives. Got {len(embeddings)} column."
@@ -88,7 +88,7 @@ class Contrastive(LossAdapter):
         )
 
     def at(self, embeddings: Columns, labels: Tensor | None, k: int) -> Tensor:
-        """Return the ranking loss at k; in blocks, where the given loss is computed in blocks."""
+        """Return the ranking loss at k; in blocks, if the given loss is computed in blocks."""
         short = shortened(embeddings, k)
         if self.settings.similarity_fct is dot_score:
             short = [column[:, :k] for column in embeddings]
@@ -98,7 +98,7 @@ class Contrastive(LossAdapter):
 
 
 class ScoredCosine(LossAdapter):
-    """Cosines against graded scores, by squared error."""
+    """Squared error of cosines against graded scores."""
 
     def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return sum_k omega_k mean (cos_k - score)^2."""
@@ -121,8 +121,8 @@ class Ranked(LossAdapter):
 class Classified(LossAdapter):
     """A softmax classifier of pairs: one shared head over the first k coordinates of u, v, |u - v| and u v.
 
-    logits_k = b + sum_{j<=k} (u_j a_j + v_j c_j + |u - v|_j e_j): laid out coordinate by coordinate this is a shared
-    head over m d features, m a coordinate, in which only every m-th prefix has weight.
+    logits_k = b + sum_{j<=k} (u_j a_j + v_j c_j + |u - v|_j e_j). With features ordered by coordinate, this is a shared
+    head over m d features, m per coordinate, in which only every m-th prefix has weight.
     """
 
     def _features(self, embeddings: Columns) -> Tensor:
@@ -139,7 +139,7 @@ class Classified(LossAdapter):
         labels = _given(labels, self.loss)
         if labels.is_floating_point():
             raise InvalidInputError(
-                "FullPrefixLoss takes one class an example for SoftmaxLoss. Got probabilities; use their argmax."
+                "FullPrefixLoss takes one class per example for SoftmaxLoss. Got probabilities; use their argmax."
             )
         n, m, d = features.shape
         spread = torch.zeros(d, m, dtype=torch.float64)
@@ -165,7 +165,7 @@ class Classified(LossAdapter):
 
 
 class Distilled(LossAdapter):
-    """A teacher's embeddings of the same width: mean squared error over the first k coordinates, not normalized."""
+    """Mean squared error to a teacher's embeddings of the same width, over the first k coordinates, not normalized."""
 
     estimators: ClassVar[tuple[str, ...]] = ("exact",)
 
@@ -174,7 +174,7 @@ class Distilled(LossAdapter):
         teacher, d = _given(labels, self.loss).detach(), embeddings[0].shape[1]
         if teacher.shape[-1] != d:
             raise InvalidInputError(
-                f"FullPrefixLoss cuts student and teacher alike, so both need {d} coordinates. "
+                f"FullPrefixLoss truncates student and teacher in the same way, so both need {d} coordinates. "
                 f"Got a teacher of {teacher.shape[-1]}; project its embeddings first."
             )
         columns = teacher.unbind(1) if teacher.ndim == 3 else [teacher] * len(embeddings)
@@ -195,7 +195,7 @@ class Distilled(LossAdapter):
 class Drawn(LossAdapter):
     """Any other loss of embeddings, at prefixes drawn with probability omega.
 
-    One prefix is drawn for the whole batch, so the estimate is unbiased whichever rows the loss compares.
+    One prefix is drawn for the whole batch, so the estimate is unbiased even if the loss compares rows.
     """
 
     estimators: ClassVar[tuple[str, ...]] = ("sampled",)
@@ -240,7 +240,7 @@ def _is_distillation(loss: nn.Module) -> bool:
     return loss.distance_metric == "mse" and loss.projection is None
 
 
-# The first row whose class and condition match decides. Subclasses come before their bases.
+# The first entry whose class and condition match is used. Subclasses come before their bases.
 _KNOWN: tuple[tuple[type, Callable[[Any], bool], type[LossAdapter]], ...] = (
     (stock.CachedMultipleNegativesRankingLoss, _is_info_nce, Contrastive),
     (stock.MultipleNegativesRankingLoss, _is_info_nce, Contrastive),
@@ -250,10 +250,10 @@ _KNOWN: tuple[tuple[type, Callable[[Any], bool], type[LossAdapter]], ...] = (
     (stock.EmbedDistillLoss, _is_distillation, Distilled),
 )
 _UNSUPPORTED: dict[type, str] = {
-    stock.AnglELoss: "it reads a prefix as halves of complex numbers, and the halves of a longer prefix are others",
-    stock.EmbedDistillLoss: "only the distance 'mse' without a projection cuts student and teacher alike",
-    stock.GISTEmbedLoss: "its guide model sees texts, not embeddings that can be cut",
-    stock.CachedGISTEmbedLoss: "its guide model sees texts, not embeddings that can be cut",
+    stock.AnglELoss: "it splits a prefix into real and imaginary halves, which differ for every prefix length",
+    stock.EmbedDistillLoss: "only the distance 'mse' without a projection can truncate student and teacher alike",
+    stock.GISTEmbedLoss: "its guide model takes texts, not embeddings that can be truncated",
+    stock.CachedGISTEmbedLoss: "its guide model takes texts, not embeddings that can be truncated",
     stock.MatryoshkaLoss: "it sums over prefixes itself",
 }
 _SUPPORTED = (
@@ -263,7 +263,7 @@ _SUPPORTED = (
 
 
 def adapter_of(loss: nn.Module) -> LossAdapter:
-    """Return the adapter of a loss; raise an error that names the supported losses where there is none."""
+    """Return the adapter of a loss; if there is none, raise an error that lists the supported losses."""
     for kind, fits, adapter in _KNOWN:
         if isinstance(loss, kind) and fits(loss):
             return adapter(loss)
@@ -275,6 +275,6 @@ def adapter_of(loss: nn.Module) -> LossAdapter:
         raise IllegalCombinationError(asked, "it cannot be computed from embeddings alone", _SUPPORTED)
     if getattr(loss, "gather_across_devices", False):
         raise IllegalCombinationError(
-            f"{asked} with gather_across_devices=True", "each device would draw a prefix of its own", _SUPPORTED
+            f"{asked} with gather_across_devices=True", "each device would draw a different prefix", _SUPPORTED
         )
     return Drawn(loss)

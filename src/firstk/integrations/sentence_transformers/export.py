@@ -1,7 +1,7 @@
-"""Fitted encoders at the end of a sentence-transformers model, in its stock modules, so that it loads anywhere.
+"""Export of fitted encoders to the end of a sentence-transformers model, in stock modules, so that it loads anywhere.
 
-B (x - mean) is a Dense layer with bias -B mean. Cut at k it is followed by Normalize. At full width nothing follows:
-`truncate_dim` cuts what the last module returns, and vectors cut after Normalize are short.
+B (x - mean) is a Dense layer with bias -B mean. If truncated at k, it is followed by Normalize. At full width it is
+not: `truncate_dim` truncates the output of the last module, and vectors truncated after Normalize lose their unit norm.
 """
 
 from __future__ import annotations
@@ -36,31 +36,32 @@ def append_encoder(
     normalize: bool = True,
     normalized_input: bool = False,
 ) -> SentenceTransformer:
-    """Return a model that ends in the encoder; it shares the modules of `model`, which is not changed.
+    """Return a model that ends in the encoder; it shares the modules of `model`, which is not modified.
 
-    Saved, it loads with sentence-transformers alone, without firstk and without trust_remote_code.
+    A saved model loads with sentence-transformers only, without firstk and without trust_remote_code.
 
     Parameters
     ----------
     model : SentenceTransformer
-        The model whose vectors the encoder was fitted on. A Normalize at its end is kept, before the encoder.
+        The model whose vectors the encoder was fitted on. A Normalize module at its end is kept before the encoder.
     encoder : PrefixEncoder or FittedEncoder
         Linear, or an MLP.
     k : int, optional
-        Cut at k: unit vectors of k coordinates out of the box. None: all d coordinates as they are, for
+        Truncate at k: the model returns unit vectors of k coordinates. None: all d coordinates, not normalized, for
         ``encode(texts, truncate_dim=k, normalize_embeddings=True)`` at any k.
     side : "both", "query" or "document"
-        Encoders of pairs subtract a mean for each side. "both": a Router sends ``encode_query`` and
-        ``encode_document`` to their own; plain ``encode`` is the document's. Equal means need no route.
+        Encoders of pairs subtract a separate mean for each side. "both": a Router selects the mean for
+        ``encode_query`` and ``encode_document``; plain ``encode`` uses that of documents. If both means are equal,
+        there is no Router.
     normalize : bool
-        With `k`: end in unit norm. False keeps the lengths, for codes that are decoded or predicted from.
+        With `k`: normalize the output. False keeps the norms, for codes used in decoding or prediction.
     normalized_input : bool
-        The encoder was fitted on vectors of unit norm, which the model does not return: normalize before it.
+        Normalize before the encoder, if it was fitted on unit vectors and the model does not return them.
 
     Returns
     -------
     SentenceTransformer
-        Its transformer's config says ``is_matryoshka`` and lists every length in ``matryoshka_dimensions``.
+        The config of its transformer sets ``is_matryoshka`` and lists every length in ``matryoshka_dimensions``.
     """
     if not isinstance(model, SentenceTransformer):
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
@@ -92,7 +93,7 @@ def _check_width(model: SentenceTransformer, fitted: FittedEncoder) -> None:
 
 
 def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[Module]:
-    """Return the modules from a vector to its code, routed by side where the sides differ."""
+    """Return the modules from a vector to its code, routed by side if the sides differ."""
     document, query = (_layers(fitted, mean, dtype) for mean in (fitted.mean, fitted.query_mean))
     if side == "query":
         return query
@@ -102,13 +103,13 @@ def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[
 
 
 def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list[Module]:
-    """Return Dense layers for z = B network(x - mean); the mean goes into the first bias."""
+    """Return Dense layers for z = B network(x - mean); the mean is part of the first bias."""
     if fitted.network is None:
         return [_dense(fitted.components, -fitted.components @ mean, None, dtype)]
     if not isinstance(fitted.network, TrainedMLP):
         raise IllegalCombinationError(
             f"{_OWNER} with a network of your own",
-            "stock modules hold linear encoders and multilayer perceptrons",
+            "stock modules can represent linear encoders and multilayer perceptrons only",
             "network='linear' or network='mlp'",
         )
     weights, biases = fitted.network.weights, list(fitted.network.biases)
@@ -131,7 +132,7 @@ def _dense(weight: np.ndarray, bias: np.ndarray, activation: nn.Module | None, d
 
 
 def _matryoshka(module: nn.Module, width: int) -> nn.Module:
-    """Return a copy of a transformer module whose config says that its vectors may be cut; weights are shared."""
+    """Return a copy of a transformer module whose config marks its vectors as truncatable; weights are shared."""
     inner = getattr(module, "auto_model", None)
     if not isinstance(inner, nn.Module) or not hasattr(inner, "config"):
         return module
@@ -146,7 +147,7 @@ def _matryoshka(module: nn.Module, width: int) -> nn.Module:
 
 
 def _shallow(module: AnyModule) -> AnyModule:
-    """Copy a module that shares its parameters and children with the original."""
+    """Return a copy of a module that shares parameters and children with the original."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     return twin

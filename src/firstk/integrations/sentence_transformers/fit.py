@@ -1,6 +1,6 @@
-"""Sentence-transformers models whose vectors can be cut: encode texts, fit an encoder, append it, evaluate it.
+"""Sentence-transformers models with truncatable vectors: encode texts, fit an encoder, append it, evaluate it.
 
-The curve is computed on texts that were held out.
+The curve is computed on held-out texts.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class FittedSentenceTransformer:
     model : SentenceTransformer
         The model with the encoder at its end, in stock modules.
     encoder : PrefixEncoder
-        The encoder by itself, for vectors that are already there.
+        The encoder alone, for vectors that are already computed.
     curve : PrefixCurve
-        Quality against k on the texts that were held out.
+        Score against k on the held-out texts.
     k : int or None
-        Where the model is cut; None: at full width.
+        Length at which the model is truncated; None: full width.
     """
 
     model: SentenceTransformer
@@ -75,7 +75,7 @@ def fit_sentence_transformer(
     random_state: int | np.random.RandomState | None = 0,
     verbose: bool = False,
 ) -> FittedSentenceTransformer:
-    """Make the vectors of a model cuttable, without training it: encode texts, fit an encoder, append and evaluate it.
+    """Make the vectors of a model truncatable without training it: encode texts, fit, append and evaluate an encoder.
 
     Parameters
     ----------
@@ -83,24 +83,24 @@ def fit_sentence_transformer(
         Not changed.
     texts : sequence of str
     partners : sequence of str, optional
-        Text i and partner i are alike: documents for queries, or two of a kind. Without `scores` the sides are encoded
-        by ``encode_query`` and ``encode_document``.
+        Partner i is similar to text i: documents for queries, or texts of the same kind. Without `scores` the sides are
+        encoded by ``encode_query`` and ``encode_document``.
     scores : array-like of shape (n,), optional
-        To what degree they are alike.
+        Similarity of each pair.
     labels : array-like, optional
-        Of texts without partners: classes, or numbers to be predicted.
+        Labels of texts without partners: classes, or numeric targets.
     encoder : PrefixEncoder, optional
-        What to fit. Default: objective "similarity", by pairs or by mined neighbors; "fisher" with classes and
+        Encoder to fit. Default: objective "similarity", by pairs or by mined neighbors; "fisher" with classes and
         "regression" with floating-point numbers.
     k : int, optional
-        Cut the model at k: unit vectors out of the box. Default: all coordinates, for ``truncate_dim``.
+        Truncate the model at k, with unit vectors. Default: all coordinates, for ``truncate_dim``.
     keep : float, optional
-        In place of `k`: the smallest that keeps this share of the encoder's own full score.
+        Instead of `k`: truncate at the smallest k that keeps this share of the encoder's score at full width.
     held_out : float in (0, 1)
-        Share of the texts that the curve is computed on; the encoder is not fitted on them. Pairs are held out with all
-        pairs of their partner.
+        Share of the texts used for the curve and not for fitting. All pairs with the same partner are held out
+        together.
     batch_size : int
-        Texts that are encoded at a time.
+        Number of texts encoded at a time.
     random_state : int
         Seed of the split.
     verbose : bool
@@ -113,7 +113,7 @@ def fit_sentence_transformer(
     if not isinstance(model, SentenceTransformer):
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
     if k is not None and keep is not None:
-        raise IllegalCombinationError(f"{_OWNER} with k and keep", "each of them says where to cut", "one of the two")
+        raise IllegalCombinationError(f"{_OWNER} with k and keep", "both determine the length", "one of the two")
     _check_texts(texts, partners, scores, labels)
     fit_rows, test_rows = _split(texts, partners, held_out, random_state)
     rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": verbose})
@@ -130,17 +130,15 @@ def _check_texts(
         if part is not None and (isinstance(part, str) or not all(isinstance(text, str) for text in part)):
             raise bad_parameter(name, _OWNER, "a sequence of strings", type(part).__name__)
     if len(texts) < 4:
-        raise InvalidInputError(
-            f"{_OWNER} needs at least four texts, to fit on and to evaluate with. Got {len(texts)}."
-        )
+        raise InvalidInputError(f"{_OWNER} needs at least four texts, for fitting and evaluation. Got {len(texts)}.")
     for name, beside in (("partners", partners), ("scores", scores), ("labels", labels)):
         if beside is not None:
             check_same_length(texts, np.asarray(beside), "texts", name, _OWNER)
     if scores is not None and partners is None:
-        raise InvalidInputError(f"The 'scores' of {_OWNER} belong to pairs. Got none: give 'partners' too.")
+        raise InvalidInputError(f"The 'scores' of {_OWNER} belong to pairs. Got no pairs: pass 'partners' too.")
     if labels is not None and partners is not None:
         raise IllegalCombinationError(
-            f"{_OWNER} with partners and labels", "an encoder learns from one", "two encoders"
+            f"{_OWNER} with partners and labels", "an encoder learns from one of them", "two encoders"
         )
 
 
@@ -150,14 +148,14 @@ def _split(
     held_out: float,
     random_state: int | np.random.RandomState | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows to fit on and held-out rows, which have no text (no partner) in common."""
+    """Return training and held-out rows, which have no text (or partner) in common."""
     if not is_real(held_out) or not 0 < held_out < 1:
         raise bad_parameter("held_out", _OWNER, "a number in (0, 1)", held_out)
     _, group = np.unique(np.asarray(texts if partners is None else partners, dtype=object), return_inverse=True)
     order = check_random_state(random_state).permutation(group.max() + 1)
     out = np.isin(group, order[: max(1, round(held_out * len(order)))])
     if out.all():
-        raise InvalidInputError(f"{_OWNER} cannot hold out texts: they are all the same. Give texts that differ.")
+        raise InvalidInputError(f"{_OWNER} cannot hold out texts: they are all the same. Pass texts that differ.")
     return np.flatnonzero(~out), np.flatnonzero(out)
 
 

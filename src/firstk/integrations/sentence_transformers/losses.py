@@ -1,4 +1,4 @@
-"""FullPrefixLoss: a loss for sentence-transformers' trainer, in place of MatryoshkaLoss.
+"""FullPrefixLoss: a loss for sentence-transformers' trainer, as a replacement for MatryoshkaLoss.
 
 It sums over every prefix length, so there is no list of dimensions to choose.
 """
@@ -20,26 +20,26 @@ from firstk.integrations.sentence_transformers.adapters import Columns, adapter_
 from firstk.losses.functional._inputs import weights_of
 from firstk.solvers.gradient.losses.base import PrefixSum
 
-# Prefixes whose losses are logged when none are named, beside the full width.
+# Default prefixes whose losses are logged, in addition to the full width.
 _LOGGED = (8, 32, 128)
 
 
 class LoggedLoss(dict[str, Tensor]):
-    """The loss, with losses at some prefixes that are only logged.
+    """The loss, together with losses at some prefixes that are only logged.
 
-    The trainer logs every item of a dictionary of losses and minimizes the sum of its `values`. Here `values` holds the
-    loss alone, so the items at single prefixes, which carry no gradient, reach the log and not the sum.
+    The trainer logs every item of a dictionary of losses and minimizes the sum of its `values`. Here `values` returns
+    the loss only, so the items at single prefixes, which have no gradient, are logged but not summed.
     """
 
     def __init__(self, total: Tensor, parts: Mapping[int, Tensor]):
         super().__init__({"full_prefix": total} | {f"loss_at_{k}": part for k, part in parts.items()})
 
     def values(self) -> list[Tensor]:  # type: ignore[override]
-        """Return the loss that is minimized, alone."""
+        """Return only the loss that is minimized."""
         return [self["full_prefix"]]
 
     def backward(self) -> None:
-        """Backpropagate the loss, for a training loop of your own."""
+        """Backpropagate the loss, for custom training loops."""
         self["full_prefix"].backward()
 
     def item(self) -> float:
@@ -48,28 +48,29 @@ class LoggedLoss(dict[str, Tensor]):
 
 
 class FullPrefixLoss(CachedLossMixin, nn.Module):
-    """sum_k omega_k loss_k over every prefix k of the embeddings, loss_k being the given loss on k coordinates.
+    """Weighted sum of a loss over all prefixes: sum_k omega_k loss_k, with loss_k the given loss on k coordinates.
 
-    Cosines and distances are taken after truncation to unit norm, as a search over prefixes takes them; a softmax
-    classifier and a teacher's squared error read prefixes as they are. The model is called as it is, once for each
-    column of texts; cached losses (GradCache) embed in mini-batches as they do by themselves.
+    Cosines and distances are computed after truncation and normalization, as in a search over prefixes; a softmax
+    classifier and a teacher's squared error use prefixes without normalization. The model is called once for each
+    column of texts; cached losses (GradCache) embed in mini-batches as usual.
 
     Parameters
     ----------
     model : SentenceTransformer
     loss : nn.Module
-        A loss of sentence-transformers over the same model. Summed exactly: MultipleNegativesRankingLoss (one way or
+        A loss of sentence-transformers for the same model. Summed exactly: MultipleNegativesRankingLoss (one way or
         symmetric, cosine or dot product) and its cached form, CoSENTLoss, CosineSimilarityLoss, SoftmaxLoss, MSELoss.
-        Others that are functions of embeddings (triplets, batch-hard triplets, contrastive, margins) at a drawn prefix.
+        Other functions of embeddings (triplets, batch-hard triplets, contrastive, margins) are computed at a drawn
+        prefix.
     omega : str, mapping or array-like
-        Weights of the prefixes: "harmonic" (every octave counts alike), "uniform", "reverse_harmonic", d numbers, or
-        {k: weight}; divided by their sum.
+        Weights of the prefixes: "harmonic" (equal weight for every octave), "uniform", "reverse_harmonic", d numbers,
+        or {k: weight}; normalized to sum to one.
     estimator : "auto", "exact" or "sampled"
-        "exact": all prefixes of all rows. "sampled": a prefix drawn with probability omega, one a row where the loss is
-        a sum over rows, one a batch otherwise. "auto": exact where it can be.
+        "exact": all prefixes of all rows. "sampled": prefixes drawn with probability omega, one per row if the loss is
+        a sum over rows, else one per batch. "auto": exact where possible.
     log_prefixes : "auto" or sequence of int
-        Prefixes whose losses are logged beside the sum, as ``loss_at_8``; "auto": 8, 32, 128 and the full width. With
-        () the loss is returned as a plain tensor.
+        Prefixes whose losses are logged in addition to the sum, as ``loss_at_8``; "auto": 8, 32, 128 and the full
+        width. With () the loss is returned as a plain tensor.
     generator : torch.Generator, optional
         Source of the draws.
 
@@ -114,8 +115,8 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
             return possible[0]
         if estimator not in possible:
             why = {
-                "exact": "the sum over all its prefixes is not known",
-                "sampled": "it is no sum over rows, and all its prefixes cost little more than one",
+                "exact": "there is no exact sum over prefixes for it",
+                "sampled": "it is not a sum over rows, and all its prefixes cost little more than one",
             }[estimator]
             asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{estimator}'"
             raise IllegalCombinationError(asked, why, f"estimator='{possible[0]}'")
@@ -124,7 +125,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
     ) -> Tensor | LoggedLoss:
-        """Return the weighted loss of a batch, with the losses to be logged."""
+        """Return the weighted loss of a batch, with the losses to log."""
         if self.uses_gradient_cache:
             total = self.forward_cached(sentence_features, labels)
         else:
@@ -147,7 +148,7 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
-        """Return the loss of embeddings that came in mini-batches, and their gradients if asked (GradCache)."""
+        """Return the loss of embeddings computed in mini-batches, and their gradients if requested (GradCache)."""
         total = self.compute_loss_from_embeddings([torch.cat(column) for column in reps], labels)
         if not with_backward:
             return total

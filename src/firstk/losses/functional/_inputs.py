@@ -1,7 +1,7 @@
-"""What every full-prefix loss does before its formula: precision, weights, choice of path.
+"""Input checks shared by the full-prefix losses: precision, prefix weights and choice of backend.
 
-Losses are computed in float32 or float64 whatever autocast says: a sum over thousands of exponentials in
-bfloat16 has no correct digit to spare. Gradients come back in the dtype of the inputs.
+Losses are computed in float32 or float64 even under autocast: a sum over thousands of exponentials in
+bfloat16 is too inaccurate. Gradients are returned in the dtype of the inputs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def untraced(function: Function) -> Function:
-    """Run a loss eagerly inside torch.compile: the network around it is compiled, with one graph break here.
+    """Run a loss eagerly under torch.compile: the surrounding network is compiled, with one graph break here.
 
-    A sweep over prefixes is a kernel of its own. Traced, it would unroll into thousands of nodes and run no
-    faster, and omega is resolved by numpy code that the tracer does not know.
+    A sweep over prefixes is already one kernel. Tracing would unroll it into thousands of nodes without making it
+    faster, and the numpy code that resolves omega cannot be traced.
     """
     return torch.compiler.disable(function)
 
@@ -50,7 +50,7 @@ def promoted(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def scaled(gradient: Tensor, upstream: Tensor) -> Tensor:
-    """Multiply a stored gradient by what arrives from above, in the layout of a parameter."""
+    """Multiply a stored gradient by the upstream gradient, in the memory layout of a parameter."""
     # A transposed result would be copied once more when it reaches .grad.
     out = torch.empty(gradient.shape, dtype=gradient.dtype, device=gradient.device)
     return torch.mul(gradient, upstream, out=out)
@@ -58,7 +58,7 @@ def scaled(gradient: Tensor, upstream: Tensor) -> Tensor:
 
 @contextlib.contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """Switch autocast off, so that matrix products keep the working dtype."""
+    """Disable autocast, so that matrix products keep the working dtype."""
     if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
         with torch.autocast(device.type, enabled=False):
             yield
@@ -105,18 +105,18 @@ def as_tensor(array: np.ndarray, like: Tensor) -> Tensor:
 
 
 def check_estimator(estimator: str, owner: str) -> bool:
-    """Tell whether the sampled estimator is asked for."""
+    """Check `estimator` and return whether it is "sampled"."""
     return check_choice(estimator, ESTIMATORS, "estimator", owner) == "sampled"
 
 
 def check_not_sampled(estimator: str, owner: str, why: str) -> None:
-    """Raise an error for estimator="sampled", for a loss that is not a sum over rows."""
+    """Raise an error for estimator="sampled" where the loss is not a sum over rows."""
     if check_estimator(estimator, owner):
         raise IllegalCombinationError(f"{owner} with estimator='sampled'", why, "estimator='exact'")
 
 
 def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
-    """Tell whether the compiled path serves this tensor; "auto" takes it where it can."""
+    """Return whether to use the compiled path for this tensor; "auto" uses it wherever possible."""
     check_choice(backend, BACKENDS, "backend", owner)
     if backend == "torch":
         return False
@@ -133,9 +133,9 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
 
 
 def few_prefixes(omega: Tensor, compiled: bool) -> bool:
-    """Tell whether so few prefixes have weight that one product per prefix beats a sweep over all d.
+    """Return whether so few prefixes have positive weight that one product per prefix is faster than a full sweep.
 
-    All weights zero asks for the separate loss of every prefix, which only the sweep gives.
+    If all weights are zero, the separate loss of every prefix is wanted, which only the full sweep computes.
     """
     listed = int(omega.count_nonzero())
     return 0 < listed * (8 if compiled else 2) <= len(omega)

@@ -1,7 +1,7 @@
-"""What the compiled kernels share: groups of rows, blocks of prefixes, and threads over rows.
+"""Shared parts of the compiled kernels: groups of rows, blocks of prefixes, and threads over rows.
 
-A group of `ROWS` rows shares every load of a weight vector w_j; a block of `DEPTH` prefixes is kept so
-that the suffix sums of docs/theory.md, 4.4 run backwards without recovering anything by subtraction.
+A group of `ROWS` rows shares every load of a weight vector w_j; a block of `DEPTH` prefixes is stored so
+that the suffix sums of docs/theory.md, 4.4 can run backwards without subtracting large numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ jit: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def padded(columns: int) -> int:
-    """Round a number of columns up to whole vectors."""
+    """Round a number of columns up to a multiple of the vector length."""
     return -(-columns // LANES) * LANES
 
 

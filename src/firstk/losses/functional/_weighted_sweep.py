@@ -1,6 +1,6 @@
-"""The weighted sum of prefix losses as one autograd function, whatever the loss.
+"""The weighted sum of prefix losses as one autograd function, for any loss.
 
-A sweep over the prefixes finds the gradients on its way, so that backward only scales them.
+A sweep over the prefixes also computes the gradients, so that backward only scales them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from torch.autograd.function import once_differentiable
 
 from firstk.losses.functional._inputs import scaled
 
-# From three differentiable inputs, the fixed ones and omega, with `grad`, to the loss of each prefix and the gradients
-# of the three.
+# Takes three differentiable inputs, the fixed inputs, omega and `grad`; returns the loss of each prefix and the
+# gradients of the three inputs.
 Sweep = Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
 DIFFERENTIABLE = 3
 
@@ -25,7 +25,7 @@ class WeightedSweep(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, sweep: Sweep, *inputs: Tensor | None) -> Tensor:
-        """Run the sweep and keep the gradients it has found."""
+        """Run the sweep and store the gradients."""
         wanted = any(ctx.needs_input_grad[1 : 1 + DIFFERENTIABLE])
         losses, *ctx.found = sweep(*inputs, grad=wanted)
         ctx.save_for_backward(*inputs)
@@ -35,9 +35,9 @@ class WeightedSweep(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients in place and give them away, so that no second copy is held.
+        """Scale the stored gradients in place and release them, so that no second copy is held.
 
-        A second backward through the same graph finds them gone, and computes them again from the saved inputs.
+        A second backward pass through the same graph computes them again from the saved inputs.
         """
         found = list(ctx.sweep(*ctx.saved_tensors, grad=True)[1:] if ctx.found is None else ctx.found)
         ctx.found = None

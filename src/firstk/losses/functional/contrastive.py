@@ -89,7 +89,7 @@ def _sides(
     symmetric: bool,
     owner: str,
 ) -> _Sides:
-    """Check the arguments and gather them in the working dtype."""
+    """Check the arguments and convert them to the working dtype."""
     check_codes(queries, owner, "queries")
     d = queries.shape[1]
     check_codes(positives, owner, "positives", width=d)
@@ -105,7 +105,7 @@ def _sides(
     elif symmetric:
         raise IllegalCombinationError(
             f"{owner} with symmetric=True and 'targets'",
-            "the reverse direction needs every query of every document and 'targets' may leave some out",
+            "the reverse direction needs a query for every document, and 'targets' may omit some documents",
             "call it once per direction",
         )
     else:
@@ -129,7 +129,7 @@ def _inverse(temperature: float | Tensor, like: Tensor, owner: str) -> Tensor:
 def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) -> Tensor:
     q, p, targets, scale = sides
     if not cosine:
-        # A dot product is linear in the query: this is a cross-entropy whose head is the documents.
+        # A dot product is linear in the query: this is a cross-entropy with the documents as the head's weights.
         return cross_entropy(q * scale, p, targets, omega=weights, backend=backend)
     row_weight = q.new_full((len(q),), 1 / len(q))
     om, compiled = as_tensor(weights.omega, q), use_compiled(backend, q, _OWNER)
@@ -139,13 +139,13 @@ def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) ->
 
 
 def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:
-    """Cut each query to its own prefix: one matrix product gives all its dot products on that prefix."""
+    """Truncate each query to its drawn prefix: one matrix product gives all dot products on that prefix."""
     q, p, targets, scale = sides
     k = draw_prefixes(weights, len(q), q.device, generator)
     if not cosine:
         return F.cross_entropy(cut(q * scale, k) @ p.t(), targets)
     q, p = bounded(q), bounded(p)
-    # The norm of a query at its own prefix is that of what is left of it; documents need theirs at every k.
+    # A truncated query has the norm of its prefix; documents need their norm at every drawn k.
     short = cut(q, k)
     rq = inverse_roots(short.square().sum(1, keepdim=True))  # (n, 1)
     return F.cross_entropy((short @ p.t()) * (rq * scale) * inverse_norms_at(p, k).t(), targets)
@@ -175,10 +175,10 @@ def info_nce(
     negatives : Tensor of shape (m, d) or (n, h, d), optional
         Extra documents, negatives of every query.
     temperature : float or Tensor
-        A tensor is differentiated through.
+        If a tensor, gradients flow through it.
     similarity : "cosine" or "dot"
-        "cosine" normalizes every prefix by its own norm and gives prefix 1 no weight, because a cosine of
-        one coordinate is +1 or -1. A prefix shorter than 1e-18 of its row's largest entry has cosine 0.
+        "cosine" normalizes every prefix by its own norm and sets the weight of prefix 1 to zero, because the cosine
+        of one coordinate is +1 or -1. A prefix with norm below 1e-18 of its row's largest entry has cosine 0.
     symmetric : bool
         Average with the loss from positives to queries.
     targets : Tensor of shape (n,), int64, optional
@@ -223,7 +223,7 @@ def info_nce_per_prefix(
     targets: Tensor | None = None,
     backend: str = "auto",
 ) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `info_nce`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `info_nce`."""
     owner = "info_nce_per_prefix"
     cosine = check_choice(similarity, SIMILARITIES, "similarity", owner) == "cosine"
     sides = _sides(queries, positives, negatives, temperature, targets, symmetric, owner)

@@ -1,7 +1,7 @@
 """Compiled sweep of the full-prefix InfoNCE with cosines on the CPU (docs/theory.md, 4.5).
 
-As the cross-entropy sweep, with two differences: the running sums are dot products, rescaled at every
-prefix by the inverse norms of both sides, and the gradient has a part through those norms.
+It differs from the cross-entropy sweep in two ways: the running sums are dot products, rescaled at every
+prefix by the inverse norms of both sides, and the gradient has a term through those norms.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _backward_block(
     S, pt, rpt, E, T, dpt, columns, q, rq, scale, y, weight, omega, j0, j1, width,
     s, mean, share, hs, norm, dq,
 ):  # fmt: skip
-    """Sweep the prefixes j1..j0 + 1 of a group backwards; `norm` carries the row term; return its total."""
+    """Sweep the prefixes j1..j0 + 1 of a group backwards; `norm` accumulates the row term; return its total."""
     total = 0.0
     for j in range(j1 - 1, j0 - 1, -1):
         jj = j - j0
@@ -202,8 +202,8 @@ def sweep(
     omega: Tensor,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the d losses and the gradients of their weighted sum; as `contrastive_torch.sweep`."""
-    # Threads have a gradient mode of their own, so nothing in here may ask for gradients.
+    """Return the d losses and the gradients of their weighted sum, as `contrastive_torch.sweep` does."""
+    # The gradient mode is per thread, so nothing in here may require gradients.
     q, p, rq, rp = q.detach(), p.detach(), rq.detach(), rp.detach()
     (n, d), m = q.shape, len(p)
     width = padded(m)

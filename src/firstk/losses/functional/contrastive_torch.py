@@ -1,7 +1,7 @@
 """Reference sweep of the full-prefix InfoNCE with cosines in plain torch, on any device (docs/theory.md, 4.5).
 
-The tiles of `cross_entropy_torch`, rescaled by cumulative norms. Those norms are kept, never recovered by
-subtraction, and the part of the gradient that passes through them is a suffix sum of its own.
+Uses the tiles of `cross_entropy_torch`, rescaled by cumulative norms. The norms are stored, never recomputed by
+subtraction, and the gradient through them is a separate suffix sum.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def sweep(
 
 
 def _through_norms(gradient: Tensor, x: Tensor, inverse_norms: Tensor, term: Tensor) -> None:
-    """Subtract from the gradient, in place, what passes through the cumulative norms: a suffix sum of its own."""
+    """Subtract, in place, the gradient through the cumulative norms, which is a suffix sum."""
     gradient -= x * suffix_sums(term * inverse_norms.square(), 1)
 
 
@@ -109,7 +109,7 @@ def sparse_sweep(
     omega: Tensor,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Do the work of `sweep` for an omega with few positive entries: one product between two of them."""
+    """Compute `sweep` for an omega with few positive entries: one product per interval between them."""
     (n, d), m = q.shape, len(p)
     ends = (omega.nonzero()[:, 0] + 1).tolist()
     pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]

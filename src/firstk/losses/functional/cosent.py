@@ -1,4 +1,4 @@
-"""CoSENT of every prefix: pairs with a higher score shall have a higher cosine, whatever the scale of the scores.
+"""CoSENT of every prefix: pairs with a higher score should have a higher cosine; only the order of scores matters.
 
 loss_k = log(1 + sum over (i, j) with s_i < s_j of exp(t (cos_k(i) - cos_k(j)))), t the inverse temperature (Huang et
 al. 2024). Sorted by score, the inner sums are suffix sums, so all prefixes cost O(n d) after one sort.
@@ -27,7 +27,7 @@ def _losses(left: Tensor, right: Tensor, scores: Tensor, scale: float, owner: st
         logits = prefix_cosines(left, right)[order] * scale  # (n, d)
         above = torch.logcumsumexp(-logits.flip(0), 0).flip(0)  # (n, d), over the pairs from each rank upwards
         nothing = logits.new_full((1, logits.shape[1]), -torch.inf)
-        # Ties are no order: the sum starts at the first strictly higher score.
+        # Ties are not ordered: the sum starts at the first strictly higher score.
         first_higher = torch.searchsorted(scores, scores, right=True)
         terms = logits + torch.cat([above, nothing])[first_higher]
         return torch.cat([torch.zeros_like(nothing), terms]).logsumexp(0)
@@ -39,17 +39,17 @@ def cosent(
 ) -> Tensor:
     """Return sum_k omega_k CoSENT_k, for pairs with graded scores.
 
-    There is no sampled form: the loss is not a sum over rows, and all prefixes cost little more than one.
+    There is no sampled estimator: the loss is not a sum over rows, and all prefixes cost little more than one.
 
     Parameters
     ----------
     left, right : Tensors of shape (n, d)
     scores : Tensor of shape (n,)
-        How alike the two are; only their order counts.
+        Similarity of each pair; only the order of the scores matters.
     scale : float
         Inverse temperature.
     omega : as in `cross_entropy`
-        Prefix 1 gets no weight: a cosine of one coordinate is +1 or -1.
+        The weight of prefix 1 is set to zero: the cosine of one coordinate is +1 or -1.
 
     Examples
     --------
@@ -65,5 +65,5 @@ def cosent(
 @untraced
 @torch.no_grad()
 def cosent_per_prefix(left: Tensor, right: Tensor, scores: Tensor, *, scale: float = 20.0) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `cosent`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `cosent`."""
     return _losses(left, right, scores, scale, "cosent_per_prefix")

@@ -1,4 +1,4 @@
-"""Cosines of every prefix, and the loss that fits them to graded scores.
+"""Cosine similarity of every prefix, and the loss that fits it to graded scores.
 
 cos_k(a, b) = sum_{j<=k} a_j b_j / (|a|_k |b|_k): three cumulative sums give it for all k in O(n d).
 """
@@ -23,14 +23,14 @@ from firstk.losses.functional._inputs import (
 from firstk.losses.functional.sampling import draw_prefixes
 
 _OWNER = "cosine_similarity"
-# A prefix below this fraction of its row's largest entry counts as zero; its square is still a float32.
+# A prefix norm below this fraction of its row's largest entry counts as zero; its square is still a float32.
 SHORTEST = 1e-18
 
 
 def bounded(x: Tensor) -> Tensor:
-    """Divide each row by its largest absolute entry, which no cosine notices.
+    """Divide each row by its largest absolute entry, which leaves every cosine unchanged.
 
-    The divisor is a constant to autograd: the loss does not change with it, so neither does the gradient.
+    The divisor is treated as a constant by autograd: the loss does not depend on it, so neither does the gradient.
     """
     top = x.detach().abs().amax(1, keepdim=True)
     return x / torch.where(top > 0, top, torch.ones_like(top))
@@ -59,7 +59,7 @@ def prefix_cosines(a: Tensor, b: Tensor) -> Tensor:
 
 
 def check_scored(left: Tensor, right: Tensor, scores: Tensor, owner: str) -> tuple[Tensor, ...]:
-    """Return both sides and their scores in the working dtype; raise an error for what does not fit together."""
+    """Return both sides and their scores in the working dtype; raise an error if their shapes do not match."""
     check_codes(left, owner, "left")
     check_codes(right, owner, "right", width=left.shape[1])
     check_rows(left, right, "left", "right", owner)
@@ -86,9 +86,9 @@ def cosine_similarity(
     ----------
     left, right : Tensors of shape (n, d)
     scores : Tensor of shape (n,)
-        Wanted cosines, in [-1, 1]; STS scores are divided by their largest value first.
+        Target cosines, in [-1, 1]; divide STS scores by their largest value first.
     omega, estimator, generator
-        As in `cross_entropy`. Prefix 1 gets no weight: a cosine of one coordinate is +1 or -1.
+        As in `cross_entropy`. The weight of prefix 1 is set to zero: the cosine of one coordinate is +1 or -1.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def cosine_similarity(
 @untraced
 @torch.no_grad()
 def cosine_similarity_per_prefix(left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `cosine_similarity`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `cosine_similarity`."""
     left, right, scores = check_scored(left, right, scores, "cosine_similarity_per_prefix")
     with full_precision(left.device):
         return (prefix_cosines(left, right) - scores[:, None]).square().mean(0)

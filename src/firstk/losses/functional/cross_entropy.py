@@ -2,7 +2,7 @@
 
 logits_k = b + sum_{j<=k} z_j w_j^T (Talukder et al. 2026 (32)); the weighted loss is
 sum_k omega_k CE(logits_k, labels).
-docs/theory.md, 4.4 derives the single sweep; docs/kernels.md tells it at length.
+docs/theory.md, 4.4 derives the single sweep; docs/kernels.md explains it in detail.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _sweep(
     counted = row_weight != 0
     if bool(counted.all()):
         return _path(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
-    # Rows that do not count are left out, not weighed by zero: they may hold NaN.
+    # Ignored rows are left out instead of weighted by zero: they may hold NaN.
     rows = (z[counted], weight, bias, labels[counted], row_weight[counted])
     losses, dz, dw, db = _path(omega, compiled)(*rows, omega, grad)
     return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
@@ -73,7 +73,7 @@ def _path(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, 
 
 
 class _Rows(NamedTuple):
-    """Codes, labels and weight of each row; the divisor; the smoothed part of the target."""
+    """Codes, labels and weight of each row; the divisor of the sum; the smoothed part of the target."""
 
     z: Tensor
     labels: Tensor
@@ -91,16 +91,16 @@ def _weighed_rows(
     ignore_index: int,
     reduction: str,
 ) -> _Rows:
-    """Fold class weights, smoothing, ignored rows and reduction into one factor per row.
+    """Combine class weights, smoothing, ignored rows and reduction into one factor per row.
 
     The smoothed target of a row is (1 - s) w_y onehot + (s/C) w. Its sum is the factor of log-sum-exp, and
-    `spread` = (s/C) w is what the target has beyond a multiple of the one-hot vector.
+    `spread` = (s/C) w is the part of the target that is not a multiple of the one-hot vector.
     """
     counted = labels != ignore_index
     labels = labels.where(counted, torch.zeros_like(labels))
     own = counted.to(z.dtype)
     if class_weight is not None:
-        # Labels out of range are reported by the sweep; until then they only must not break the gather.
+        # The sweep raises an error for labels out of range; the clamp only keeps this gather valid.
         own = own * class_weight[labels.clamp(0, C - 1)]
     total = own.sum() if reduction == "mean" else own.new_ones(())
     if not label_smoothing:
@@ -112,7 +112,7 @@ def _weighed_rows(
 
 
 def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return what smoothing adds to each prefix loss, (d,).
+    """Return the term that label smoothing adds to each prefix loss, (d,).
 
     sum_i spread_sum logits_ik,y - spread . logits_ik is linear in the logits, so one cumulative sum over
     coordinates gives it for every k, in O(n d).
@@ -167,7 +167,7 @@ def cross_entropy(
     labels : Tensor of shape (n,), integer
     bias : Tensor of shape (C,), optional
     omega : str, mapping, array-like or PrefixWeights
-        Weights of the prefixes, divided by their sum (`firstk._base.prefix_weights.resolve_omega`).
+        Weights of the prefixes, normalized to sum to one (`firstk._base.prefix_weights.resolve_omega`).
     class_weight, label_smoothing, ignore_index, reduction
         As in `torch.nn.functional.cross_entropy`; reduction is "mean" or "sum".
     estimator : "exact" or "sampled"
@@ -175,7 +175,7 @@ def cross_entropy(
     generator : torch.Generator, optional
         Source of the draws.
     backend : "auto", "compiled" or "torch"
-        The compiled path serves CPU tensors when numba is installed; "auto" takes it where it can.
+        The compiled path needs CPU tensors and numba; "auto" uses it wherever possible.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def cross_entropy(
         loss = WeightedSweep.apply(
             partial(_sweep, compiled=compiled), z, weight, bias, rows.labels, rows.row_weight, om
         )
-        # As torch: the mean over no rows is NaN.
+        # As in torch, the mean over zero rows is NaN.
         loss = loss + (rows.total - rows.total) / rows.total
         return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
 
@@ -232,7 +232,7 @@ def cross_entropy_per_prefix(
     reduction: str = "mean",
     backend: str = "auto",
 ) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `cross_entropy`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `cross_entropy`."""
     owner = "cross_entropy_per_prefix"
     _checked(z, weight, labels, bias, owner)
     smoothing = check_fraction(label_smoothing, "label_smoothing", owner)

@@ -1,8 +1,8 @@
 """Compiled sweep of the full-prefix cross-entropy on the CPU (docs/theory.md, 4.4).
 
-One exp per (row, prefix, class). Logits live in units of log 2, so that exp is 2^t; the softmax is shifted
-by the largest logit at the start of each block of prefixes, which is as good as the true one as long as the
-logits cannot have moved by more than `drift` binary orders since.
+One exp per (row, prefix, class). Logits are stored in units of log 2, so that exp is 2^t. The softmax is shifted
+by the largest logit at the start of each block of prefixes, which is as accurate as the true maximum while the
+logits have changed by at most `drift` binary orders since.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _shifts(L, wt, z, w_max, j0, j1, width, drift, shift, scratch):
             row += abs(z[r, j]) * w_max[j]
         moved = max(moved, row)
         shift[r, :] = largest(L, r * width, width)
-    # Written so that NaN takes the slow road, where it stays NaN.
+    # Written so that NaN takes the slow branch, where it stays NaN.
     if moved <= drift:
         return
     scratch[:] = L
@@ -150,7 +150,7 @@ def _backward_block(S, wt, E, dwt, z, y, weight, omega, j0, j1, width, s, share,
 
 @jit
 def _sweep(z_all, wt, bias, w_max, labels, weights, omega, drift, grad, dz_all, dwt, db, losses):
-    """Sweep all groups of rows; see the module for the shape of one group."""
+    """Sweep all groups of rows."""
     n, d = z_all.shape
     width, kind = len(bias), z_all.dtype
     blocks = (d + DEPTH - 1) // DEPTH
@@ -194,8 +194,8 @@ def sweep(
     omega: Tensor,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the d losses and the gradients of their weighted sum; as `cross_entropy_torch.sweep`."""
-    # Threads have a gradient mode of their own, so nothing in here may ask for gradients.
+    """Return the d losses and the gradients of their weighted sum, as `cross_entropy_torch.sweep` does."""
+    # The gradient mode is per thread, so nothing in here may require gradients.
     z, weight, row_weight = z.detach(), weight.detach(), row_weight.detach()
     (n, d), C = z.shape, len(weight)
     width = padded(C)

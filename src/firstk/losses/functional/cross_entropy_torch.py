@@ -2,8 +2,8 @@
 
 A block of B prefixes of R rows is one tile of R B rows: with A the codes masked to each prefix, the tile's
 logits are A W^T plus those at the start of the block, and the gradients are the same two products
-backwards. So three matrix products and one softmax serve B prefixes, and the suffix sums over later blocks
-are carried in an R x C array: nothing is recovered by subtraction.
+backwards. So three matrix products and one softmax compute B prefixes, and the suffix sums over later blocks
+are accumulated in an R x C array: nothing is recomputed by subtraction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 BLOCK = 16
 # Tiles of about this many numbers: the size of a second-level cache, and enough to fill a GPU.
 _TILE = {"cpu": 1 << 17, "cuda": 1 << 24}
-# A problem of this many numbers is not cut into blocks for the sake of memory.
+# Problems up to this many numbers are not split into blocks to save memory.
 SMALL = 1 << 20
 
 
@@ -58,7 +58,7 @@ def _tile(z: Tensor, weight: Tensor, start: Tensor, labels: Tensor) -> tuple[Ten
     index = labels[:, None, None].expand(R, B, 1)
     target, top = logits.gather(2, index)[..., 0], logits.amax(2)  # (R, B)
     P = logits.softmax(2)
-    # The largest probability is at least 1/C, so its logarithm gives log-sum-exp without a second exp.
+    # The largest probability is at least 1/C, so log-sum-exp follows from its logarithm without a second exp.
     return A, P, (top - target) - P.amax(2).log(), index
 
 
@@ -108,7 +108,7 @@ def sweep(
             if not grad:
                 continue
             share = a[:, None] * omega[js]  # (R, B)
-            # The shares go to the small factors of each product, and P - onehot stays as it is.
+            # The shares scale the smaller factor of each product, so that P - onehot is not copied.
             flat = P.scatter_add_(2, index, P.new_full((1, 1, 1), -1.0).expand_as(index)).flatten(0, 1)
             dA = (flat @ wb).view_as(A).tril_().mul_(share[..., None])
             torch.addmm(dA.sum(1), S, wb, out=dz[rows, js])
@@ -128,10 +128,10 @@ def sparse_sweep(
     omega: Tensor,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Do the work of `sweep` for an omega with few positive entries; the losses of other prefixes stay zero.
+    """Compute `sweep` for an omega with few positive entries; the losses of other prefixes stay zero.
 
-    Between two listed prefixes the logits grow by one matrix product, so the whole list costs the products of
-    one full-width head and one softmax per listed prefix.
+    One matrix product updates the logits from one prefix with weight to the next, so the total cost is that of one
+    full-width head plus one softmax per prefix with weight.
     """
     (n, d), C = z.shape, len(weight)
     ends = (omega.nonzero()[:, 0] + 1).tolist()

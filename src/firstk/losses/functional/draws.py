@@ -1,4 +1,4 @@
-"""Random draws for the rows of a batch: the same whether one process has all the rows or several share them."""
+"""Random draws for the rows of a batch, independent of how the rows are split over processes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Stratum:
-    """A source of draws for the rows of one rank: as if all rows of the batch had been drawn for, in their order.
+    """Source of the draws for the rows of one rank: those rows' part of the draws for the whole batch.
 
     Attributes
     ----------
     generator : torch.Generator
         In the same state on every rank.
     positions : Tensor of shape (n,), int64
-        Where in the batch the rows of this rank are.
+        Positions of this rank's rows in the batch.
     total : int
-        Rows of the batch.
+        Number of rows of the batch.
     """
 
     generator: torch.Generator
@@ -28,7 +28,7 @@ class Stratum:
 
 
 def drawing(generator: torch.Generator | Stratum | None, n: int) -> tuple[torch.Generator | None, int, Tensor | None]:
-    """Return the generator, for how many rows to draw, and which of the draws to take; None takes all."""
+    """Return the generator, the number of rows to draw for, and the positions of the draws to use (None: all)."""
     if isinstance(generator, Stratum):
         return generator.generator, generator.total, generator.positions
     return generator, n, None

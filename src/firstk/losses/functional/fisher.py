@@ -26,11 +26,11 @@ from firstk.losses.functional._inputs import (
     weights_of,
 )
 
-_WHY_NOT_SAMPLED = "the ratio trace is not a sum over rows, so a prefix per row estimates something else"
+_WHY_NOT_SAMPLED = "the ratio trace is not a sum over rows, so drawing a prefix per row would be biased"
 
 
 def _wide(x: Tensor) -> Tensor:
-    # d x d algebra costs nothing beside the products that led to it, and Sw can have condition number 1e8.
+    # float64: d x d algebra is cheap compared with the products before it, and Sw can have condition number 1e8.
     return x if x.device.type == "mps" else x.double()
 
 
@@ -40,7 +40,7 @@ def _whitened(A: Tensor, M: Tensor) -> tuple[Tensor, Tensor]:
     if int(info):
         raise InvalidInputError(
             "Fisher needs a positive definite within-class scatter of the code; it is singular at coordinate "
-            f"{int(info)} of {len(A)}. Regularise Sw with shrinkage=0.01, or use fewer coordinates."
+            f"{int(info)} of {len(A)}. Regularize Sw with shrinkage=0.01, or use fewer coordinates."
         )
     left = torch.linalg.solve_triangular(L, M, upper=False)
     return L, torch.linalg.solve_triangular(L, left.t(), upper=False)
@@ -75,7 +75,7 @@ def _pulled_back(L: Tensor, C: Tensor, cum: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _RatioTraceOfEncoder(torch.autograd.Function):
-    """The same as a function of the encoder B; B Sw and B Sb from forward serve backward."""
+    """The same as a function of the encoder B; backward reuses B Sw and B Sb from forward."""
 
     @staticmethod
     def forward(ctx: Any, B: Tensor, Sw: Tensor, Sb: Tensor, cum: Tensor, shrinkage: float, code_eps: float) -> Tensor:
@@ -96,7 +96,7 @@ class _RatioTraceOfEncoder(torch.autograd.Function):
 
 
 def _shrunk_product(B: Tensor, Sw: Tensor, shrinkage: float) -> Tensor:
-    """Return B ((1 - a) Sw + a tr(Sw)/p I) without forming the regularised matrix."""
+    """Return B ((1 - a) Sw + a tr(Sw)/p I) without forming the regularized matrix."""
     BW = B @ Sw
     return BW if shrinkage == 0 else BW.mul_(1 - shrinkage).add_(B * (Sw.trace() * (shrinkage / len(Sw))))
 
@@ -137,10 +137,10 @@ def fisher(
         Within- and between-class scatter, divided by n (Talukder et al. 2026 (26), (27)).
     omega : as in `cross_entropy`
     shrinkage : float in [0, 1], optional
-        Replaces Sw by (1 - a) Sw + a tr(Sw)/p I, in input space, where it leaves every invariance intact.
+        Replaces Sw by (1 - a) Sw + a tr(Sw)/p I. Applied in input space, where it preserves every invariance.
     code_eps : float
-        eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproduction only: scaling B up removes
-        it, so the loss has no minimiser.
+        eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproduction only: its effect vanishes
+        as B is scaled up, so the loss has no minimizer.
     estimator : "exact"
         "sampled" raises an error: the ratio trace is not a sum over rows.
     """
@@ -159,7 +159,7 @@ def fisher(
 def fisher_per_prefix(
     components: Tensor, Sw: Tensor, Sb: Tensor, *, shrinkage: float | None = None, code_eps: float = 0.0
 ) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `fisher`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `fisher`."""
     owner = "fisher_per_prefix"
     B, Sw, Sb = _checked(components, Sw, Sb, owner)
     a = 0.0 if shrinkage is None else check_fraction(shrinkage, "shrinkage", owner)
@@ -199,20 +199,20 @@ def fisher_from_codes(
     estimator: str = "exact",
     against: str = "within",
 ) -> Tensor:
-    """Return the same loss for the codes of any network, from the scatters of the batch.
+    """Return the loss of `fisher` for the codes of any network, from the scatters of the batch.
 
     Parameters
     ----------
     z : Tensor of shape (n, d)
-        More rows than coordinates plus classes, or the within scatter is singular.
+        Needs more rows than coordinates plus classes; otherwise the within-class scatter is singular.
     labels : Tensor of shape (n,), integer
     omega, code_eps, estimator
-        As in `fisher`. Here there is no input space to regularise in: without `code_eps` the loss is
-        invariant, with it it is Talukder et al. 2026 (29).
+        As in `fisher`. There is no input space to regularize in: with `code_eps=0` the loss is invariant to scale,
+        otherwise it is Talukder et al. 2026 (29).
     against : {"within", "total"}
-        The scatter that the one between classes is measured against. A network that is not linear can make the one
-        within the classes of a batch as small as it likes, and the loss has no bound; against the total scatter,
-        Sw + Sb, prefix k is at least -k. For linear codes both have the same axes.
+        Scatter in the denominator of the ratio. A nonlinear network can make the within-class scatter of a batch
+        arbitrarily small, so that the loss is unbounded; with the total scatter, Sw + Sb, the loss of prefix k is at
+        least -k. For linear codes both choices have the same optimal axes.
     """
     owner = "fisher_from_codes"
     check_not_sampled(estimator, owner, _WHY_NOT_SAMPLED)
@@ -227,7 +227,7 @@ def fisher_from_codes(
 @untraced
 @torch.no_grad()
 def fisher_from_codes_per_prefix(z: Tensor, labels: Tensor, *, code_eps: float = 0.0) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `fisher_from_codes`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `fisher_from_codes`."""
     with full_precision(z.device):
         A, M = _code_scatters(z, labels, code_eps, "fisher_from_codes_per_prefix")
         return -_whitened(A, M)[1].diagonal().cumsum(0).to(promoted(z)[0].dtype)

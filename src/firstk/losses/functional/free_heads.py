@@ -1,7 +1,6 @@
-"""Cross-entropy with one separate head per prefix: MRL as published, not its shared-head form MRL-E.
+"""Cross-entropy with one separate head per prefix: MRL as published, not its shared-head variant MRL-E.
 
-Nothing is shared between the heads, so nothing is saved: the cost is that of the list. What a prefix loses then depends
-on its span alone.
+The heads share no weights, so the cost is the sum of their costs. The loss of a prefix depends on its span only.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _OWNER = "cross_entropy_free_heads"
 
 
 def check_heads(heads: Mapping[int, nn.Linear] | Iterable[nn.Linear], d: int, owner: str) -> dict[int, nn.Linear]:
-    """Return separate heads as {k: Linear(k, C)}, checked against the width of the code."""
+    """Return the heads as {k: Linear(k, C)}, checked against the width of the code."""
     pairs = heads.items() if isinstance(heads, Mapping) else ((head.in_features, head) for head in heads)
     found = {int(k): head for k, head in pairs}
     for k, head in found.items():
@@ -52,13 +51,13 @@ def cross_entropy_free_heads(
         Each head's `in_features` is its prefix length.
     labels : Tensor of shape (n,), integer
     omega : as in `cross_entropy`
-        Restricted to the prefixes that have a head, and divided by its sum there.
+        Restricted to the prefixes that have a head, and normalized to sum to one there.
     estimator : "exact"
-        "sampled" raises an error: a row trains only the head of the prefix it drew.
+        "sampled" raises an error: a row would train only the head of the prefix drawn for it.
     **options
         Passed to `torch.nn.functional.cross_entropy`.
     """
-    why = "heads share nothing, so one pass would train only the heads that were drawn, each on few rows"
+    why = "heads share no weights, so one pass would train only the heads that were drawn, each on few rows"
     check_not_sampled(estimator, _OWNER, why)
     check_codes(z, _OWNER)
     found = check_heads(heads, z.shape[1], _OWNER)

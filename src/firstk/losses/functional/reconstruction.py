@@ -34,15 +34,15 @@ from firstk.losses.functional._inputs import (
 from firstk.losses.functional.sampling import cut, draw_prefixes
 
 _OWNER = "reconstruction"
-# Below this share of |x|^2 left at full width, expanding around zero would lose more than five digits' worth.
+# If a smaller share of |x|^2 than this is left at full width, expanding around zero would lose over five digits.
 _CANCELS = 0.02
 
 
 class _Tables(NamedTuple):
     """Weights of coordinates and of pairs of coordinates, as tensors.
 
-    `cum[j]` weighs the prefixes that hold j, `late[j]` those that do not; `both` is cum at max(i, j),
-    `neither` is late at min(i, j), and `only[i, j]` weighs the prefixes that hold j and not i.
+    `cum[j]` is the total weight of the prefixes that contain j, `late[j]` of those that do not; `both` is cum at
+    max(i, j), `neither` is late at min(i, j), and `only[i, j]` is the weight of the prefixes with j and without i.
     """
 
     cum: Tensor
@@ -54,7 +54,7 @@ class _Tables(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _tables(weights: PrefixWeights, dtype: torch.dtype, device: torch.device) -> _Tables:
-    # late as a prefix sum, not as 1 - cum, which would round where omega is small.
+    # late is a prefix sum instead of 1 - cum, which loses digits where omega is small.
     cum, late = weights.cum, np.cumsum(np.r_[0.0, weights.omega[:-1]])
     arrays = (
         cum,
@@ -81,18 +81,18 @@ class _Step(NamedTuple):
 
 
 def _around_zero(x: Tensor, z: Tensor, A: Tensor, tables: _Tables, needed: Sequence[bool]) -> _Step | None:
-    """Expand |x - xhat_k|^2 around zero: two products with x, one less than the plain loss.
+    """Expand |x - xhat_k|^2 around zero: two products with x, one fewer than the plain loss.
 
     Talukder et al. 2026 appendix B.
 
-    n loss = |x|^2 - 2 sum_j cum_j (x A . z)_j + sum_ij both_ij GA_ij GZ_ij. None where that cancels.
+    n loss = |x|^2 - 2 sum_j cum_j (x A . z)_j + sum_ij both_ij GA_ij GZ_ij. Returns None if digits cancel.
     """
     cum, _, both, _, _ = tables
     scale, flat = 2 / len(x), x.reshape(-1)
     XA, GA, GZ = x @ A, A.t() @ A, z.t() @ z
     total, H, shared = flat @ flat, (XA * z).sum(0), GA * GZ
     loss = total - 2 * (H @ cum) + (both * shared).sum()
-    # Written so that NaN, from x = 0, counts as cancelling.
+    # Written so that NaN, from x = 0, counts as cancellation.
     if not 1 - (2 * H.sum() - shared.sum()) / total > _CANCELS:
         return None
     dx = dz = dA = None
@@ -106,10 +106,10 @@ def _around_zero(x: Tensor, z: Tensor, A: Tensor, tables: _Tables, needed: Seque
 
 
 def _around_residual(x: Tensor, z: Tensor, A: Tensor, tables: _Tables, needed: Sequence[bool]) -> _Step:
-    """Expand around the residual R at full width, to which prefix k adds its tail sum_{j>k} z_j a_j^T.
+    """Expand around the residual R at full width; that of prefix k is R plus the tail sum_{j>k} z_j a_j^T.
 
     n loss = |R|^2 + 2 sum_j late_j (R A . z)_j + sum_ij neither_ij GA_ij GZ_ij: nothing of the size of |x|^2
-    is subtracted, so a code that leaves little is measured as exactly as any other.
+    is subtracted, so the loss stays accurate when the residual is small.
     """
     cum, late, _, neither, only = tables
     R = _residual(x, z, A)
@@ -127,13 +127,13 @@ def _around_residual(x: Tensor, z: Tensor, A: Tensor, tables: _Tables, needed: S
 
 
 class _WeightedLoss(torch.autograd.Function):
-    """The weighted loss; forward finds the gradients while its large arrays are at hand."""
+    """The weighted loss; forward also computes the gradients, while its large arrays are in memory."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, z: Tensor, decoder: Tensor, tables: _Tables) -> Tensor:
         step = None
         if x.device.type == "cpu":
-            # Elsewhere the test for cancellation would wait for the device.
+            # On other devices the test for cancellation would force a synchronization.
             step = _around_zero(x, z, decoder, tables, ctx.needs_input_grad)
         if step is None:
             step = _around_residual(x, z, decoder, tables, ctx.needs_input_grad)
@@ -147,7 +147,7 @@ class _WeightedLoss(torch.autograd.Function):
 
 
 def _checked(x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None, owner: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Check the shapes, bring everything to the working dtype and take the offset from x."""
+    """Check the shapes, convert to the working dtype and subtract the offset from x."""
     check_codes(x, owner, "x")
     check_codes(z, owner)
     check_rows(x, z, "x", "z", owner)
@@ -204,14 +204,14 @@ def reconstruction(
 
 
 def _after(gains: Tensor) -> Tensor:
-    """Return the sums past each position."""
+    """Return the sum of the entries after each position."""
     return torch.cat([gains.flip(0).cumsum(0).flip(0)[1:], gains.new_zeros(1)])
 
 
 @untraced
 @torch.no_grad()
 def reconstruction_per_prefix(x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None = None) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `reconstruction`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `reconstruction`."""
     x, z, decoder = _checked(x, z, decoder, offset, "reconstruction_per_prefix")
     with full_precision(z.device):
         R = _residual(x, z, decoder)
@@ -242,7 +242,7 @@ def reconstruction_from_moments(
     omega: OmegaLike | Tensor = "uniform",
     estimator: str = "exact",
 ) -> Tensor:
-    """Return the same loss for a linear encoder from the scatter alone: O(p^2 d) a step, whatever n is.
+    """Return the same loss for a linear encoder from the scatter alone, in O(p^2 d) independent of n.
 
     cum_1 tr St - 2 sum_i cum_i H_ii + sum_ij cum_max(i,j) GA_ij GZ_ij, with H = A^T St B^T, GA = A^T A,
     GZ = B St B^T (Talukder et al. 2026 appendix B, docs/theory.md, 4.1).
@@ -250,7 +250,7 @@ def reconstruction_from_moments(
     Parameters
     ----------
     St : Tensor of shape (p, p)
-        Total scatter divided by n, of centred data.
+        Total scatter divided by n, of centered data.
     components : Tensor of shape (d, p)
         Encoder B.
     decoder : Tensor of shape (p, d)

@@ -1,7 +1,7 @@
 """Squared error of every prefix in predicting targets: one shared head, or the best head of each prefix.
 
-The shared head is `reconstruction` with the targets in place of the data. The free head needs no head at all:
-one QR factorisation of the codes gives the error of the best linear probe of every prefix (docs/theory.md, 4.3).
+The shared head is `reconstruction` with the targets in place of the data. The best head is never computed: one QR
+factorization of the codes gives the error of the best linear probe of every prefix (docs/theory.md, 4.3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from firstk.losses.functional._inputs import (
 )
 from firstk.losses.functional.reconstruction import reconstruction, reconstruction_per_prefix
 
-# Added to the squared singular values, relative to the mean squared column: dependent codes stay finite.
+# Ridge relative to the mean squared column norm, so that dependent codes give finite gradients.
 _RANK_GUARD = 1e-12
 _WHY_NOT_SAMPLED = "the best head of a prefix depends on all rows at once, so rows cannot differ in k"
 
@@ -61,15 +61,15 @@ def regression(
 
 
 def regression_per_prefix(z: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return the d separate losses, (d,), for logging: no gradient. Parameters as in `regression`."""
+    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `regression`."""
     return reconstruction_per_prefix(_columns(targets), z, weight, bias)
 
 
 def _orthogonalised(z: Tensor) -> tuple[Tensor, Tensor]:
     """Return Q and R with z = Q R and R^T R = z^T z + guard I.
 
-    Guard rows under z make R invertible: a coordinate that depends on earlier ones then gains nothing,
-    instead of a random direction.
+    Guard rows appended to z make R invertible: a coordinate that depends linearly on earlier ones then contributes
+    nothing instead of a random direction.
     """
     d = z.shape[1]
     size = z.square().mean().detach() * len(z)
@@ -119,7 +119,7 @@ def regression_free_head(
 ) -> Tensor:
     """Return sum_k omega_k min_{W, b} mean_i |y_i - b - W z_{i,1..k}|^2: the best probe of every prefix.
 
-    Z and Y centred, Z = Q R: SSE_k = |Y|^2 - sum_{j<=k} |q_j^T Y|^2. With one-hot targets this is a
+    Z and Y centered, Z = Q R: SSE_k = |Y|^2 - sum_{j<=k} |q_j^T Y|^2. With one-hot targets this is a
     classification loss that needs no head. Computed in float64.
 
     Parameters

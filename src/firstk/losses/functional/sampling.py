@@ -1,9 +1,9 @@
-"""Sampled full prefix: one prefix per row, drawn with probability omega (Bao et al. 2020, section 5).
+"""Sampled full-prefix losses: one prefix per row, drawn with probability omega (Bao et al. 2020, section 5).
 
-For a loss that is a sum over rows the expectation over the draws is the exact weighted loss, and so is
-that of the gradient, at the cost of one ordinary pass. The draws are stratified: the n rows of a batch use
-one point in each of n equal slices of the unit interval, in random order, so that every prefix is covered
-as evenly as the batch allows while each row by itself still draws k with probability omega_k.
+For a loss that is a sum over rows, loss and gradient are unbiased estimates of the exact weighted ones, at the
+cost of one ordinary pass. The draws are stratified: the n rows of a batch use one point in each of n equal slices
+of the unit interval, in random order, so that every prefix is covered as evenly as the batch allows, while each row
+still draws k with probability omega_k.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def draw_prefixes(
 
 
 def _masked(x: Tensor, k: Tensor) -> Tensor:
-    # A clamped difference, not a comparison: boolean masks cost ten times as much as float ones on the CPU.
+    # A clamped difference instead of a comparison: boolean masks are ten times slower than float masks on the CPU.
     at = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
     return (k.to(x.dtype)[:, None] - at).clamp_(0, 1).mul_(x)
 
 
 class _Cut(torch.autograd.Function):
-    """Masks are made twice rather than kept: at this size a fresh array costs more than filling it."""
+    """Truncation by a mask that backward computes again: allocating memory to keep it would cost more."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, k: Tensor) -> Tensor:

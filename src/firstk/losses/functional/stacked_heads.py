@@ -1,7 +1,7 @@
-"""Cross-entropy of the first K prefixes, each under a head of its own, with all heads in one array.
+"""Cross-entropy of the first K prefixes, each with a separate head, with all heads in one array.
 
-A head reads its first k columns of an array (K, C, K), so that one product gives the logits of all of them. Rows go
-tile by tile, and gradients are found on the way: memory does not grow with the rows.
+Head k uses the first k columns of its slice of an array (K, C, K), so that one product gives all logits. Rows are
+processed in tiles together with their gradients: memory does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from torch import Tensor
 
 from firstk.losses.functional._weighted_sweep import WeightedSweep
 
-# Logits that are held at a time.
+# Number of logits held at a time.
 _TILE = 1 << 20
 
 
 @lru_cache(maxsize=8)
 def _below(K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return which columns each head reads, (K, 1, K)."""
+    """Return the mask of the columns that each head uses, (K, 1, K)."""
     return torch.ones(K, K, dtype=dtype, device=device).tril_()[:, None]
 
 
 def _tile(z: Tensor, own: Tensor, offset: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log-probabilities (rows, K, C), the place of each label in them, and the summed loss of each head."""
+    """Return log-probabilities (rows, K, C), the index of each label in them, and the summed loss of each head."""
     K, C, _ = own.shape
     log_p = torch.addmm(offset.flatten(), z, own.flatten(0, 1).t()).view(-1, K, C).log_softmax(2)
     index = labels[:, None, None].expand(-1, K, 1)
@@ -39,7 +39,7 @@ def _sweep(
     n, (K, C, _) = len(z), weight.shape
     below = _below(K, weight.dtype, weight.device)
     own, share = weight * below, (omega / n)[:, None, None]
-    shared = (own * share).flatten(0, 1)  # weights go to small factors, and probabilities stay as they are
+    shared = (own * share).flatten(0, 1)  # scales the smaller factor, so that probabilities are not copied
     losses = z.new_zeros(K)
     dz, dw, db = (part.new_zeros(part.shape) if grad else part[:0] for part in (z, weight, offset))
     for start in range(0, n, rows := max(1, _TILE // (K * C))):
@@ -64,11 +64,11 @@ def stacked_heads(
     ----------
     z : Tensor of shape (n, d)
     weight : Tensor of shape (K, C, K)
-        Head k - 1 reads its first k columns; the others are never looked at.
+        Entry k - 1 is the head of prefix k and uses its first k columns; the others are ignored.
     offset : Tensor of shape (K, C)
     labels : Tensor of shape (n,), integer
     omega : Tensor of shape (K,)
-        Weights as they are, not divided by their sum.
+        Prefix weights, used without normalization.
     label_smoothing : float
         As in `torch.nn.functional.cross_entropy`.
     """
@@ -77,5 +77,5 @@ def stacked_heads(
 
 @torch.no_grad()
 def stacked_heads_per_prefix(z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor) -> Tensor:
-    """Return the K separate losses, (K,), for logging: no gradient. Parameters as in `stacked_heads`."""
+    """Return the K separate losses, (K,), for logging, without gradient. Parameters as in `stacked_heads`."""
     return _sweep(z, weight, offset, labels, z.new_zeros(len(weight)), smoothing=0.0, grad=False)[0]

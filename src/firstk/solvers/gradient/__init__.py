@@ -1,4 +1,4 @@
-"""Training by gradient: from a request to a trained network in canonical form.
+"""Gradient training: from a request to a trained network in canonical form.
 
-What an objective minimizes lives in `losses` of this package; losses of prefixes live in `firstk.losses`.
+The training losses of the objectives are in `losses` of this package; the prefix losses are in `firstk.losses`.
 """

@@ -1,4 +1,4 @@
-"""From a request to a training task: coordinates of training, initial weights, model, loss and rows."""
+"""Construction of a training task from a request: training coordinates, initial weights, model, loss and rows."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from firstk.solvers.gradient.settings import Gradient
 from firstk.solvers.gradient.task import Task
 from firstk.solvers.gradient.validation import held_out, validation_share
 
-# Classes times coordinates up to which all prefixes at once cost no more than a few drawn ones.
+# Classes times coordinates up to which the exact loss of all prefixes is as cheap as a sampled one.
 _EXACT_LOGITS = 16384
 
 
 def with_axes(request: FitRequest) -> FitRequest:
-    """Return the request with the axes of its pencil, from which training starts and to which it is compared."""
+    """Add the axes of the pencil to the request, as initial weights and as the reference for the result."""
     return replace(request, axes=pencil_axes(request))
 
 
 def build(request: FitRequest, settings: Gradient) -> Task:
-    """Return the task that trains what is requested; the request holds the axes of its pencil."""
+    """Return the training task for a request that holds the axes of its pencil."""
     device = resolve_device(request.device)
     kind = training_loss_of(request.objective).for_statistics(request.statistics)
     on_moments = _on_moments(request, settings, kind)
@@ -92,7 +92,7 @@ Watched = Callable[[Model], dict[str, float]]
 
 
 def _watched(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLoss]) -> list[Watched]:
-    """Return what is computed of a model for the trace: distances to the closed form, and what the user watches."""
+    """Return the functions that compute trace entries: distances to the closed form, and the user's `watch`."""
     return [part for part in (_distances(request, kind), _watch(request, settings)) if part is not None]
 
 
@@ -101,8 +101,8 @@ def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
     if watch is not None and not request.linear:
         raise IllegalCombinationError(
             "Gradient(watch=...) with a nonlinear network",
-            "what is watched are the matrices of encoder and decoder",
-            "network='linear', or the entries that every trace has",
+            "the function takes the matrices of encoder and decoder",
+            "network='linear', or watch=None",
         )
 
     def entry(model: Model) -> dict[str, float]:
@@ -112,7 +112,7 @@ def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
         if not isinstance(found, Mapping) or not all(isinstance(value, SupportsFloat) for value in found.values()):
             raise InvalidInputError(
                 f"The function given as Gradient(watch=...) must return {{name: number}}. Got {found!r}: "
-                'return {"loss": value}, say.'
+                'return {"loss": value}, for example.'
             )
         return {str(name): float(value) for name, value in found.items()}
 
@@ -120,7 +120,7 @@ def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
 
 
 def _distances(request: FitRequest, kind: type[BaseTrainingLoss]) -> Watched | None:
-    """Return what compares a model with the closed form, for the trace (Bao et al. 2020 definitions 7.1, 7.2)."""
+    """Return the function that compares a model with the closed form (Bao et al. 2020 definitions 7.1, 7.2)."""
     if not request.linear or not request.objective.exact or not kind.solves_pencil:
         return None
     axes = request.start.components
@@ -135,7 +135,7 @@ def _distances(request: FitRequest, kind: type[BaseTrainingLoss]) -> Watched | N
 
 
 def resolve_device(device: object) -> str:
-    """Return the device that "auto" stands for: a GPU if there is one."""
+    """Return the device to use; "auto" is a GPU if there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -151,14 +151,14 @@ def resolve_device(device: object) -> str:
 
 
 def _on_moments(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLoss]) -> bool:
-    """Tell whether losses come from moments; raise an error where a fit needs rows and has none."""
+    """Return whether losses are computed from moments; raise an error if rows are needed and missing."""
     name, ordering = request.objective.name, request.ordering
     if request.rows is None:
         check_streamable(settings, request.objective, ordering, request.network, "partial_fit")
     if ordering.estimator == "sampled" and not kind.row_sums:
         raise IllegalCombinationError(
             f"objective '{name}' with prefixes drawn row by row (ordering '{ordering.name}')",
-            "its loss is no sum over rows, so a prefix per row estimates something else",
+            "its loss is not a sum over rows, so drawing a prefix per row would be biased",
             "an exact ordering: FullPrefix(estimator='exact') or NestedDropout(expected=True)",
         )
     if kind.from_moments and not kind.row_sums and request.linear and _in_batches(settings):
@@ -172,7 +172,7 @@ def _on_moments(request: FitRequest, settings: Gradient, kind: type[BaseTraining
 
 
 def check_streamable(settings: Gradient, objective: Objective, ordering: Ordering, network: object, what: str) -> None:
-    """Raise an error where training needs the rows, and `what` keeps moments only."""
+    """Raise an error if training needs the rows, because `what` keeps moments only."""
     if _moments_suffice(settings, objective, ordering, network) and not ordering.acts_on_codes:
         return
     raise IllegalCombinationError(
@@ -184,7 +184,7 @@ def check_streamable(settings: Gradient, objective: Objective, ordering: Orderin
 
 
 def _moments_suffice(settings: Gradient, objective: Objective, ordering: Ordering, network: object) -> bool:
-    """Tell whether the loss can be computed from moments alone."""
+    """Return whether the loss can be computed from moments alone."""
     linear = isinstance(network, str) and network == "linear"
     exact = ordering.estimator != "sampled" and not _in_batches(settings)
     return training_loss_of(objective).from_moments and linear and exact
@@ -200,11 +200,11 @@ def _dtype(settings: Gradient, on_moments: bool) -> torch.dtype:
 
 
 def _whitener(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLoss]) -> np.ndarray | None:
-    """Return R with R^T N R = I where training is to run in those coordinates, turned at random where that helps.
+    """Return R with R^T N R = I for training in whitened coordinates, with a random rotation where it helps.
 
-    Adam divides the gradient of every coordinate by its size. In principal axes, which the whitener gives, that makes
-    steps along quiet directions as long as along loud ones, and what few rows say there is mostly noise. Coordinates
-    that mix all directions have no such preference (figures in docs/decisions.md, "Coordinates turned").
+    Adam divides the gradient of every coordinate by its size. In principal axes, which the whitener gives, steps along
+    low-variance directions, which are mostly noise when rows are few, become as long as along high-variance ones.
+    Randomly rotated coordinates avoid this (figures in docs/decisions.md, "Coordinates turned").
     """
     if not request.linear or settings.whiten is False:
         return None
@@ -212,7 +212,7 @@ def _whitener(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLo
         if settings.whiten is True:
             raise IllegalCombinationError(
                 f"whiten=True with ordering '{request.ordering.name}'",
-                "it looks at the encoder's weights, which whitening replaces by others",
+                "it acts on the encoder's weights in the coordinates of the data, which whitening changes",
                 "whiten='auto'",
             )
         return None
@@ -221,12 +221,12 @@ def _whitener(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLo
 
 
 def _turn(r: int, seed: int) -> np.ndarray:
-    """Return a random orthogonal matrix, by draws that no start uses."""
+    """Return a random orthogonal matrix, from a random stream separate from that of the initial weights."""
     return np.linalg.qr(np.random.default_rng([seed, r]).normal(size=(r, r)))[0]
 
 
 def _length(St: np.ndarray, R: np.ndarray | None) -> float:
-    """Return the root mean square norm of the rows, in the coordinates of training."""
+    """Return the root mean square norm of the rows, in training coordinates."""
     return float(np.sqrt(np.trace(St if R is None else R.T @ St @ R)))
 
 
@@ -239,11 +239,11 @@ def _encoder(
         with global_seed(request.seed):
             return build_mlp(request.network, request.statistics.n_features, d).to(tensor(0.0).dtype)
     assert isinstance(request.network, nn.Module)
-    return copy.deepcopy(request.network).to(tensor(0.0).dtype)  # the user's own stays as it was given
+    return copy.deepcopy(request.network).to(tensor(0.0).dtype)  # the user's module is not modified
 
 
 def _estimator(request: FitRequest, kind: type[BaseTrainingLoss], weights: PrefixWeights) -> str:
-    """Settle "auto": exact where it is cheap, sampled where the loss is a sum over rows and costs much."""
+    """Resolve "auto": exact where it is cheap, sampled where the loss is a sum over rows and expensive."""
     wanted = request.ordering.estimator
     if wanted != "auto":
         return str(wanted)
@@ -256,7 +256,7 @@ def _estimator(request: FitRequest, kind: type[BaseTrainingLoss], weights: Prefi
 def _tensors(
     request: FitRequest, kind: type[BaseTrainingLoss], R: np.ndarray | None, tensor: ToTensor, on_moments: bool
 ) -> dict[str, Tensor]:
-    """Return rows as tensors: inputs centred and in the coordinates of training, with the targets of the loss."""
+    """Return rows as tensors: centered inputs in training coordinates, with the targets of the loss."""
     rows = request.rows
     assert rows is not None
     if on_moments and not request.ordering.acts_on_codes:

@@ -1,7 +1,7 @@
-"""Canonical forms: one representative among the codes that a pair of objective and ordering cannot tell apart.
+"""Canonical forms: one representative of all codes that are equivalent under an objective and an ordering.
 
-Which transformations leave every prefix loss unchanged is the residual symmetry (docs/theory.md, section 2); here each
-is used up by a convention, so that two fits that found the same thing look the same.
+The transformations that leave every prefix loss unchanged are the residual symmetry (docs/theory.md, section 2). A
+convention fixes each of them here, so that two fits that found equivalent codes return the same numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firstk._base.linalg import ordered_eigh, signed, symmetrised
 
 @dataclass(frozen=True)
 class Code:
-    """A code's axes, the weights that all prefixes share, and what is known of their second moments.
+    """Axes of a code, the weights shared by all prefixes, and the scatters of the data.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Code:
     N : ndarray of shape (p, p)
         Metric of the rows.
     M : ndarray of shape (p, p) or None
-        What the objective wants much of, for ratio traces.
+        Matrix that the objective maximizes, for ratio traces.
     own : ndarray of shape (K, q, K) or None
-        Heads of the first K prefixes that share theirs with none; number k - 1 has k columns.
+        Separate heads of the first K prefixes; entry k - 1 has k columns.
     """
 
     components: np.ndarray
@@ -39,16 +39,16 @@ class Code:
     own: np.ndarray | None = None
 
     def mixed(self, T: np.ndarray) -> Code:
-        """Return the code T B with shared weights A T^-1, which leaves the whole code's loss as it is.
+        """Return the code T B with shared weights A T^-1, which leaves the loss of the full code unchanged.
 
-        Heads of the first prefixes follow where T keeps their spans, being lower triangular there.
+        Separate heads are transformed too; this needs T to be lower triangular on their prefixes.
         """
         shared = None if self.shared is None else np.linalg.solve(T.T, self.shared.T).T
         own = None if self.own is None else self.own @ np.linalg.inv(T[: len(self.own), : len(self.own)])
         return replace(self, components=T @ self.components, shared=shared, own=own)
 
     def scaled(self, factor: np.ndarray) -> Code:
-        """Return the code with axis k times factor k, and shared column k divided by it."""
+        """Multiply axis k by factor k, and divide shared column k by it."""
         safe = np.where(factor == 0, 1.0, factor)
         shared = None if self.shared is None else self.shared / safe
         own = None if self.own is None else self.own / safe[: len(self.own)]
@@ -61,9 +61,9 @@ class Code:
 
 
 def flag_form(code: Code, residual: str, blocks: tuple[int, ...]) -> Code:
-    """Rows orthonormal in N in their order: B <- L^-1 B with B N B^T = L L^T; inside blocks, M diagonal as well.
+    """Orthonormalize rows in N, in order: B <- L^-1 B with B N B^T = L L^T; inside blocks, diagonalize M as well.
 
-    For objectives that see the nested spans alone. Orthonormalizing in order keeps every span.
+    For objectives that depend on the nested spans only. Orthonormalizing in order keeps every span.
     """
     G = code.gram
     L = _cholesky(G)
@@ -83,9 +83,9 @@ def _cholesky(G: np.ndarray) -> np.ndarray:
 
 
 def shared_form(code: Code, residual: str, blocks: tuple[int, ...], scaling: str) -> Code:
-    """Use up reciprocal scales (and invertible blocks) of an encoder with a shared decoder.
+    """Fix the reciprocal scales (and invertible blocks) of an encoder with a shared decoder.
 
-    "orthonormal" puts unit norm on the decoder's columns, "metric" unit N-norm on the encoder's rows.
+    "orthonormal" gives the decoder's columns unit norm, "metric" gives the encoder's rows unit N-norm.
     """
     if residual not in ("axes", "blocks"):
         return code
@@ -103,18 +103,18 @@ def _rows_of_one_length(code: Code) -> Code:
 
 
 def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
-    """Use up what a classifier's heads leave free in their encoder; the mean squared norm of the code is 1.
+    """Fix the scales that a classifier's heads leave free; the mean squared norm of the code is 1.
 
     Parameters
     ----------
     code : Code
         N is the within-class scatter.
     scale : {"noise", "head", "learned"}
-        "noise" gives every axis the same N-norm, so the same noise inside classes, and makes axes whose prefixes have
-        heads of their own orthonormal in N; "head" gives the head's columns,
-        centred over classes, one length, so that the scale is the code's; "learned" keeps the ratios.
+        "noise" gives every axis the same N-norm, that is the same within-class noise, and makes axes whose prefixes
+        have separate heads orthonormal in N; "head" gives the head's columns, centered over classes, equal length, so
+        that the scale is in the code; "learned" keeps the learned ratios.
     second_moment : ndarray of shape (p, p)
-        E[x x^T] of what the encoder sees.
+        E[x x^T] of the encoder's input.
     """
     shared = code.shared
     assert shared is not None
@@ -128,7 +128,7 @@ def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
 
 
 def _own_axes_orthonormal(code: Code) -> Code:
-    """Make the axes whose prefixes have heads of their own orthonormal in N, in their order: every span is kept."""
+    """Make the axes whose prefixes have separate heads orthonormal in N, in order, which keeps every span."""
     if code.own is None:
         return code
     K, T = len(code.own), np.eye(len(code.components))
@@ -137,7 +137,7 @@ def _own_axes_orthonormal(code: Code) -> Code:
 
 
 def _diagonal_blocks(code: Code, blocks: tuple[int, ...]) -> Code:
-    """Inside each block: rows orthonormal in N, shared columns orthogonal and longest first."""
+    """Make rows orthonormal in N and shared columns orthogonal, longest first, inside each block."""
     assert code.shared is not None
     G, T = code.gram, np.eye(len(code.components))
     for part in _parts(blocks, blocks[-1]):
@@ -154,7 +154,7 @@ def _parts(blocks: tuple[int, ...], d: int) -> list[slice]:
 
 
 def sorted_form(code: Code) -> Code:
-    """Order axes by what they carry, |a_k|^2 b_k N b_k^T, largest first: for orderings that fix axes up to order."""
+    """Sort axes by |a_k|^2 b_k N b_k^T, largest first, for orderings that determine axes up to order."""
     carried = np.diag(code.gram) * (1.0 if code.shared is None else np.square(code.shared).sum(axis=0))
     order = np.argsort(-carried, kind="stable")
     shared = None if code.shared is None else code.shared[:, order]
@@ -162,5 +162,5 @@ def sorted_form(code: Code) -> Code:
 
 
 def with_signs(code: Code) -> Code:
-    """Make the largest entry of each axis positive; flips reach the shared weights."""
+    """Make the largest entry of each axis positive, and flip the shared weights accordingly."""
     return code.scaled(signed(code.components))

@@ -1,7 +1,7 @@
-"""Checkpoints: one file that holds everything a run needs to go on as if it had never stopped.
+"""Checkpoints: one file with everything needed to continue a run as if it had never stopped.
 
-Tensors become arrays, everything else facts as JSON, and both are stored as moments are: nothing is pickled, the write
-is atomic, and a checksum over all of it is checked before anything is used.
+Tensors are stored as arrays and everything else as JSON, in the file format of moments: without pickle, with an
+atomic write and a checksum that is verified on reading.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firstk.exceptions import CorruptModelError
 from firstk.moments.checkpoint import Checkpoint
 
 FILE = "checkpoint.safetensors"
-# Types that numpy has too; tensors of others are stored as bytes.
+# Dtypes that numpy has too; tensors of other dtypes are stored as bytes.
 _SHARED = (torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
            torch.bool)  # fmt: skip
 
@@ -42,7 +42,7 @@ def flattened(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
 def unflattened(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Undo `flattened`."""
     if "tensor" in tree:
-        part = torch.from_numpy(np.array(arrays[tree["tensor"]]))  # a copy: what was read cannot be written to
+        part = torch.from_numpy(np.array(arrays[tree["tensor"]]))  # a copy: the array read is read-only
         return part.view(getattr(torch, tree["dtype"])).reshape(tree["shape"]) if "dtype" in tree else part
     if "dict" in tree:
         return {key: unflattened(value, arrays) for key, value in tree["dict"]}
@@ -52,7 +52,7 @@ def unflattened(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def fingerprint(plan: Any, seed: int, tensors: dict[str, Tensor]) -> str:
-    """Hash what a run depends on: settings, seed, data and start."""
+    """Hash everything a run depends on: settings, seed, data and initial weights."""
     digest = hashlib.sha256(f"{plan} {seed}".encode())
     for name, part in sorted(tensors.items()):
         digest.update(f"{name} {tuple(part.shape)} {part.dtype}".encode())
@@ -61,19 +61,19 @@ def fingerprint(plan: Any, seed: int, tensors: dict[str, Tensor]) -> str:
 
 
 def job(mark: str) -> dict[str, str]:
-    """Return what a checkpoint says of its run, from `fingerprint`."""
+    """Return the description of the run that a checkpoint records, from `fingerprint`."""
     return {"data, settings, seed and start": mark}
 
 
 def write(folder: str | Path, state: dict[str, Any], mark: str) -> None:
-    """Write a checkpoint in one atomic step."""
+    """Write a checkpoint atomically."""
     arrays: dict[str, np.ndarray] = {}
     tree = flattened(state, "state", arrays)
     Checkpoint(Path(folder) / FILE, job(mark)).write(arrays, tree)
 
 
 def read(folder: str | Path, mark: str) -> dict[str, Any] | None:
-    """Read the checkpoint in a folder; None when there is none. One of another run is refused."""
+    """Read the checkpoint in a folder, or None if there is none; raise an error if it is of another run."""
     found = Checkpoint(Path(folder) / FILE, job(mark), resume=True).read()
     if found is None:
         return None
@@ -88,6 +88,6 @@ def read(folder: str | Path, mark: str) -> dict[str, Any] | None:
 
 
 def misfit(folder: str | Path, error: Exception) -> CorruptModelError:
-    """Build the error for a checkpoint whose content is no state of the run."""
+    """Build the error for a checkpoint whose content is not a state of the run."""
     why = str(error).partition("\n")[0][:200]
     return CorruptModelError(f"'{Path(folder) / FILE}' does not fit this run ({why}). Remove it to start again.")

@@ -1,4 +1,4 @@
-"""What "auto" stands for in a gradient fit, by the kind of task: the defaults can be read in one place."""
+"""Values of "auto" in a gradient fit, by the kind of task: all defaults in one place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firstk.solvers.gradient.task import Task
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a run with nothing left open; `batch_size` None is a full batch."""
+    """Settings of a run with every "auto" resolved; `batch_size` None is a full batch."""
 
     optimizer: str
     learning_rate: float
@@ -29,12 +29,12 @@ class Plan:
     tolerance: float
 
     def deterministic(self, task: Task) -> bool:
-        """Tell whether every step sees the same loss."""
+        """Return whether every step has the same loss function."""
         return self.batch_size is None and task.prefix_sum.estimator == "exact" and task.weight is None
 
 
 def settled(task: Task, settings: Gradient) -> Plan:
-    """Settle every "auto" of the solver for this task, and raise an error for what cannot be."""
+    """Resolve every "auto" of the solver for this task, and raise an error for invalid combinations."""
     plain = task.ordering.needs_plain_gradient
     full = task.moments or settings.batch_size == "full"
     can_precondition = task.moments and task.free_coordinates and settings.optimizer in ("auto", "sgd")
@@ -47,7 +47,7 @@ def settled(task: Task, settings: Gradient) -> Plan:
         optimizer = "sgd" if plain or precondition else "lbfgs" if smooth else "adamw" if decay else "adam"
     _check_legal(task, optimizer, precondition, can_precondition, full)
     defaults: dict[str, Any] = {
-        # Only when it is asked for: it may cost an eigenvalue problem.
+        # Only when it is needed: it may solve an eigenvalue problem.
         "learning_rate": _learning_rate(task, optimizer, precondition) if settings.learning_rate == "auto" else None,
         "weight_decay": decay if optimizer == "adamw" else 0.0,
         "momentum": 0.98 if precondition else 0.9,
@@ -72,9 +72,9 @@ def settled(task: Task, settings: Gradient) -> Plan:
 
 
 def _epochs(task: Task, optimizer: str, precondition: bool, batch_size: int | None) -> int:
-    """Return passes over the rows, more of them where rows are few: a run needs some number of steps whatever n is."""
+    """Return the number of passes over the rows: more if rows are few, to reach a minimum number of steps."""
     if batch_size is None:
-        return 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # a step of L-BFGS is twenty
+        return 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # 1 L-BFGS step: 20 iterations
     fewest = -(-task.training_loss.steps // max(1, task.n // batch_size))
     return max(task.training_loss.epochs if task.model.linear else 20, fewest)
 
@@ -84,7 +84,7 @@ def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool,
     if task.ordering.needs_plain_gradient and optimizer != "sgd":
         raise IllegalCombinationError(
             f"ordering '{name}' with optimizer '{optimizer}'",
-            "its update is the gradient of no loss, so rescaling it or fitting curvature to it means nothing",
+            "its update is not the gradient of a loss, so it cannot be rescaled or given a curvature estimate",
             "optimizer='sgd', with or without momentum",
         )
     if precondition and not possible:
@@ -102,7 +102,7 @@ def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool,
 
 
 def _learning_rate(task: Task, optimizer: str, precondition: bool) -> float:
-    """Half a Newton step; or a share of what the largest eigenvalue allows; or Adam's usual size."""
+    """Return half a Newton step, or a share of the limit set by the largest eigenvalue, or Adam's usual rate."""
     if precondition:
         return 0.5
     if optimizer == "lbfgs":
@@ -110,6 +110,6 @@ def _learning_rate(task: Task, optimizer: str, precondition: bool) -> float:
     if optimizer == "sgd":
         if task.gram is None:
             return 0.05
-        # A loss at 1/n has curvature near 4 sigma_1^2; a fifth of what that allows leaves room for momentum.
+        # A loss averaged over rows has curvature near 4 sigma_1^2; a fifth of the stable step allows for momentum.
         return 0.05 / float(torch.linalg.eigvalsh(task.gram)[-1])
     return task.training_loss.learning_rate if task.model.linear else 1e-3

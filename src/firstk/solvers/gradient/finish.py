@@ -1,4 +1,4 @@
-"""From a trained model to a fitted encoder: canonical form, spectrum, readouts, and the distance to the optimum."""
+"""Construction of the fitted encoder from a trained model: canonical form, spectrum, readouts, optimality gap."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from firstk.solvers.gradient.networks import LinearEncoder, Model, exported
 from firstk.solvers.gradient.settings import Gradient
 from firstk.solvers.gradient.task import Task
 
-# Share of the largest weight below which an axis has none to speak of.
+# An axis with less than this share of the largest weight counts as vanished.
 _VANISHED = 1e-3
 
 
 def fitted(request: FitRequest, settings: Gradient, task: Task, config: dict[str, Any]) -> FittedEncoder:
-    """Return the encoder that a trained task holds."""
+    """Return the fitted encoder of a trained task."""
     finish = _linear if request.linear else _of_network
     return finish(request, settings, task, config)
 
@@ -51,9 +51,9 @@ def _linear(request: FitRequest, settings: Gradient, task: Task, config: dict[st
 
 
 def _warn_of_vanished(request: FitRequest, code: Code) -> None:
-    """Name the axes that a penalty on weights has left without any; a canonical form would scale them up again.
+    """Warn of axes that a penalty has reduced to zero, because the canonical form would scale them up again.
 
-    Where the code rebuilds what was encoded, it is known beforehand which they are, and the ordering has warned.
+    For reconstruction these axes are known before training, and the ordering has already warned.
     """
     rebuilds = code.shared is None or len(code.shared) == code.components.shape[1]
     if rebuilds or not request.ordering.acts_on_weights:
@@ -62,8 +62,8 @@ def _warn_of_vanished(request: FitRequest, code: Code) -> None:
     gone = np.flatnonzero(carried <= _VANISHED * carried.max()) + 1
     if len(gone):
         warnings.warn(
-            f"Axes {gone.tolist()[:10]} came out with no weight to speak of: the penalties of ordering "
-            f"'{request.ordering.name}' outweigh what they are worth to objective '{request.objective.name}'. "
+            f"Axes {gone.tolist()[:10]} have nearly zero weights after training: the penalties of ordering "
+            f"'{request.ordering.name}' outweigh their contribution to objective '{request.objective.name}'. "
             "Use smaller penalties (lam), or fewer components.",
             RankWarning,
             stacklevel=2,
@@ -73,7 +73,7 @@ def _warn_of_vanished(request: FitRequest, code: Code) -> None:
 def _readouts(request: FitRequest, settings: Gradient, task: Task, code: Code) -> tuple[np.ndarray | None, Head | None]:
     objective, statistics, bias = request.objective, request.statistics, optional(task.model.bias)
     if code.shared is None and not settings.canonical:
-        return None, None  # readouts that come with the axes are those of the canonical form
+        return None, None  # trained readouts belong to the canonical form
     if code.shared is None:
         return objective.decoder(statistics, code.components), objective.head(statistics, code.components)
     decoder, head = objective.readouts(statistics, code.shared, np.zeros(len(code.shared)) if bias is None else bias)
@@ -84,7 +84,7 @@ def _readouts(request: FitRequest, settings: Gradient, task: Task, code: Code) -
 
 
 def _with_own(head: Head, weight: np.ndarray, offset: np.ndarray, trained: np.ndarray) -> Head:
-    """Add heads of short prefixes. A length that was not trained reads with the head of the next longer that was."""
+    """Add the heads of short prefixes; a length without a trained head gets that of the next longer trained one."""
     K = len(weight)
     weight, offset = weight - weight.mean(axis=1, keepdims=True), offset - offset.mean(axis=1, keepdims=True)
     own = [(head.weight[:, :K], head.offset)]
@@ -95,9 +95,9 @@ def _with_own(head: Head, weight: np.ndarray, offset: np.ndarray, trained: np.nd
 
 
 def _optimality_gap(request: FitRequest, task: Task, code: Code) -> float | None:
-    """Return how much of the possible decrease of the loss is missing, against the closed form; None without one.
+    """Return the share of the possible decrease of the loss that is missing; None without a closed form.
 
-    0 is the optimum, 1 no better than no code at all; the loss is the objective's, without an ordering's penalty.
+    0 is the optimum, 1 no better than an empty code; the loss is that of the objective, without the ordering's penalty.
     """
     loss = task.training_loss
     if not request.objective.exact or not loss.solves_pencil:
@@ -118,11 +118,11 @@ def _loss(request: FitRequest, task: Task, code: Code) -> float:
     return float(loss.moment_loss(model, PrefixSum(task.prefix_sum.weights)))
 
 
-# -- networks that are not linear ----------------------------------------------------------------------------------
+# -- nonlinear networks --------------------------------------------------------------------------------------------
 
 
 def _of_network(request: FitRequest, settings: Gradient, task: Task, config: dict[str, Any]) -> FittedEncoder:
-    """Put the network in front of a d x d matrix that holds the canonical form."""
+    """Append a d x d matrix that brings the network's codes into canonical form."""
     loss, model = task.training_loss, task.model
     z, batch = _codes(task)
     gram = z.T @ z / len(z)

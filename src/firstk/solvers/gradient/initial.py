@@ -1,4 +1,4 @@
-"""Where training of a linear encoder starts: the axes of the pencil, a random code as in the papers, or an array."""
+"""Initial weights of a linear encoder: the axes of the pencil, a random code as in the papers, or an array."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firstk.solvers.gradient.losses import BaseTrainingLoss, Initial
 
 
 def choose(loss: type[BaseTrainingLoss], request: FitRequest, R: np.ndarray | None) -> Initial:
-    """Return the initial weights that `init` names, for a linear encoder; a network starts with weights of its own."""
+    """Return the initial weights for the request's `init`; a network keeps its own initial weights."""
     if not request.linear:
         return Initial()
     init, axes = request.init, request.start.components
@@ -32,7 +32,7 @@ def choose(loss: type[BaseTrainingLoss], request: FitRequest, R: np.ndarray | No
 
 
 def _check_independent(B: np.ndarray) -> None:
-    """Raise an error where coordinates start at zero, or as copies of others: gradients may never part them."""
+    """Raise an error if rows are zero or linearly dependent: gradient steps may never separate them."""
     rank = np.linalg.matrix_rank(unit_rows(B))
     if rank < len(B):
         zeros = int(np.sum(~B.any(axis=1)))

@@ -1,4 +1,4 @@
-"""The one training loop. It calls an ordering's hooks in a fixed order and never asks which ordering it has.
+"""The training loop. It calls the ordering's hooks in a fixed order, without a special case for any ordering.
 
 A step: encode; perturb; losses of the prefixes, weighted; penalty; backward; correct; clip; update; retract.
 """
@@ -25,16 +25,16 @@ from firstk.solvers.gradient.networks import LinearEncoder, global_seed
 from firstk.solvers.gradient.settings import Gradient
 from firstk.solvers.gradient.task import Task
 
-# A loss this many times its first size has left for good.
+# A loss this many times its initial value counts as diverged.
 _DIVERGED = 1e6
 _WINDOW = 50
-# What checkpoints and saved models record where there is no reason to stop but that all epochs are done.
+# Recorded in checkpoints and saved models when a run ended because all epochs were done.
 _COMPLETED = "done"
 
 
 @dataclass
 class Outcome:
-    """What happened: the trace, the number of epochs (steps, for full batches) and why the run ended."""
+    """Result of a run: the trace, the number of epochs (steps, for full batches) and the reason why it stopped."""
 
     trace: list[dict[str, float]]
     epochs: int
@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass
 class _Progress:
-    """What changes during a run beside the model and the optimizer; all of it is in a checkpoint."""
+    """State of a run besides the model and the optimizer; all of it is stored in checkpoints."""
 
     epoch: int = 0
     step: int = 0
@@ -58,7 +58,7 @@ class _Progress:
 
 
 def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Outcome:
-    """Train `task.model` in place and return what happened."""
+    """Train `task.model` in place and return the outcome."""
     plan = settled(task, settings)
     seeded = global_seed(seed + task.processes.rank) if _draws_globally(task) else nullcontext()
     with seeded, interruptible() as interrupted, task.processes.normalizing(task.model):
@@ -83,7 +83,7 @@ class _Run:
             self._restore()
 
     def go(self, progress: bool) -> Outcome:
-        """Run to the end, and leave the best state in the model."""
+        """Run to the end, and load the best state into the model."""
         self.task.model.train()
         with _bar(progress, self.plan, self.at.epoch) as bar:
             while self.at.epoch < self.plan.epochs and self.at.stop_reason is None:
@@ -127,7 +127,7 @@ class _Run:
             yield None if self.task.weight is None or not n else self._order(n)
             return
         order = self._order(n)
-        # What is left over is less than a batch; another epoch's order puts those rows elsewhere.
+        # An incomplete last batch is dropped; every epoch has another order of the rows.
         for start in range(0, n - size + 1, size):
             yield order[start : start + size]
 
@@ -155,7 +155,7 @@ class _Run:
             self._shape_gradients()
             return self.task.processes.sum(loss.detach())
 
-        # torch types step for closures that return floats.
+        # torch annotates `step` with closures that return floats.
         loss = float(self.optimizer.step(closure))  # type: ignore[arg-type]
         self.task.ordering.retract(self.task.view(None))
         if self.plan.precondition:
@@ -189,7 +189,7 @@ class _Run:
             self.at.waiting += 1
 
     def _stop_reason(self, loss: float) -> str | None:
-        """Return why the run stops after this epoch; None to go on."""
+        """Return the reason to stop after this epoch, or None to continue."""
         if self.task.processes.any(self.interrupted.is_set()):
             return "interrupted"
         if self.plan.patience is not None and self.at.waiting >= self.plan.patience:
@@ -227,7 +227,7 @@ class _Run:
     # -- checkpoints -------------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Write a checkpoint where one is due: after the trace and the stop reason of an epoch, which belong to it."""
+        """Write a checkpoint if one is due, after the trace and the stop reason of an epoch, which it includes."""
         every = self.settings.checkpoint_every if self.plan.batch_size is None else 1
         if self.settings.checkpoint is not None and self.at.epoch % every == 0:
             self._save()
@@ -263,18 +263,18 @@ class _Run:
         self.task.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
-        # A state of another number of processes is of no use: dropout then goes on with other draws.
+        # A generator state of another number of processes cannot be used: dropout then continues with other draws.
         if _draws_globally(self.task) and len(state["global"]) == processes.size:
             torch.set_rng_state(state["global"][processes.rank])
 
 
 def _draws_globally(task: Task) -> bool:
-    """Tell whether the model may draw from torch's global generator, as dropout does; a linear encoder does not."""
+    """Return whether the model may draw from torch's global generator, as dropout does; a linear encoder does not."""
     return not isinstance(task.model.encoder, LinearEncoder)
 
 
 def _mark(task: Task, plan: Plan, seed: int) -> str:
-    """Return what tells this run from others; where several processes share it, whatever their number."""
+    """Return the fingerprint of this run, which does not depend on the number of processes."""
     settings = (plan, task.ordering, task.training_loss.__class__.__name__)
     if task.processes.size > 1 or task.data:
         return _checkpoint.fingerprint((*settings, task.data, task.n), seed, {})
@@ -298,7 +298,7 @@ def _optimizer(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
         momentum = plan.momentum
         return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)
     if plan.optimizer == "adamw":
-        # One pass over each parameter: the plain loop of small operations takes a sixth of a step.
+        # Fused: the default loop of small operations takes a sixth of a step.
         return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
     return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
 

@@ -1,4 +1,4 @@
-"""Trainable networks: linear in any coordinates, MLP, or any module; with the decoder or head that goes with them."""
+"""Trainable networks: linear in any coordinates, MLP, or any module, with a decoder or head."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _GLOBAL_GENERATOR = threading.RLock()
 
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
-    """Seed torch's global generator, from which modules draw first weights and dropout, and give it back afterwards.
+    """Seed torch's global generator, used for initial weights and dropout, and restore its state afterwards.
 
-    There is one for all threads, so fits of networks in several threads take turns: each then draws what its own
-    random_state says.
+    All threads share this generator, so a lock serializes network fits in several threads: each result then depends
+    only on its own random_state.
     """
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -38,16 +38,16 @@ class LinearEncoder(nn.Module):
     ----------
     C : Tensor of shape (d, r)
     R : Tensor of shape (p, r), optional
-        A whitener; None trains B itself.
+        Whitening matrix; None trains B itself.
     constant : float, optional
-        l: one more coordinate of every row, whose weights b are trained from 0; as long as rows are, so that one
-        learning rate suits all weights. None: no offset.
+        l: an additional constant coordinate of every row, whose weights b are initialized at 0. It has the typical
+        length of a row, so that one learning rate suits all weights. None: no offset.
     """
 
     def __init__(self, C: Tensor, R: Tensor | None = None, constant: float | None = None):
         super().__init__()
         self.C = nn.Parameter(C.clone(memory_format=torch.contiguous_format))
-        self.R = R  # no buffer: it belongs to the data, not to the state of training
+        self.R = R  # not a buffer: it belongs to the data, not to the training state
         self.constant = 0.0 if constant is None else constant
         self.b = None if constant is None else nn.Parameter(C.new_zeros(len(C)))
 
@@ -57,13 +57,13 @@ class LinearEncoder(nn.Module):
         return self.C if self.R is None else self.C @ self.R.t()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Encode rows that are written in the coordinates of R."""
+        """Encode rows given in the coordinates of R."""
         z = x @ self.C.t()
         return z if self.b is None or self.constant is None else z + self.constant * self.b
 
     @torch.no_grad()
     def centre(self) -> np.ndarray:
-        """Return the least point that is encoded as 0, (p,): what training adds to the mean of the rows.
+        """Return the minimum-norm point c that is encoded as 0, (p,), to be added to the mean of the rows.
 
         ``B (x - c) = B x + l b`` for every x where the rows of B are independent.
         """
@@ -74,7 +74,7 @@ class LinearEncoder(nn.Module):
 
 
 class UnitNorm(nn.Module):
-    """Bring rows to unit norm (Talukder et al. 2026 (31))."""
+    """Normalization of rows to unit norm (Talukder et al. 2026 (31))."""
 
     def forward(self, z: Tensor) -> Tensor:
         """Divide each row by its norm."""
@@ -93,7 +93,7 @@ def build_mlp(spec: MLP, p: int, d: int) -> nn.Sequential:
 
 
 class Model(nn.Module):
-    """Encoder, the weights that all prefixes share (decoder or head), and what an ordering trains for itself."""
+    """Encoder, the weights shared by all prefixes (decoder or head), and the ordering's trainable parameters."""
 
     def __init__(
         self,
@@ -147,12 +147,12 @@ def _folded(net: nn.Sequential) -> TrainedMLP:
 
 
 def check_width(encoder: nn.Module, x: Tensor, d: int | None) -> int:
-    """Return the width of a module's code; raise an error where the code is not (n, d)."""
+    """Return the width of a module's code; raise an error if the code is not of shape (n, d)."""
     was, _ = encoder.training, encoder.eval()
     try:
         with torch.no_grad():
             z = encoder(x[:2])
-    except RuntimeError as error:  # shapes that do not fit, as a rule; what torch says about it is kept
+    except RuntimeError as error:  # usually a shape mismatch; torch's message is kept
         raise InvalidInputError(
             f"The network must take rows of {x.shape[1]} columns, and it failed on 2 of them: "
             f"{str(error).strip().splitlines()[0].rstrip('.')}. Check the width of its first layer."

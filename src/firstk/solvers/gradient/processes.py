@@ -1,8 +1,8 @@
-"""The interface of training by several processes, each with rows of its own, as a single process has it.
+"""The interface of training in several processes, each with its own rows, implemented for a single process.
 
-Rows have numbers over all processes, and a batch is a list of such numbers, the same in every process: each takes the
-rows it has. What a process contributes to the loss is its share, and the shares add up to the loss of the batch.
-Several processes are in `firstk.integrations.distributed`.
+Rows are numbered over all processes. A batch is a list of such numbers, the same in every process, and each process
+handles those rows it holds. The contributions of the processes add up to the loss of the batch.
+`firstk.integrations.distributed` implements the interface for several processes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ T = TypeVar("T")
 
 
 class SingleProcess:
-    """One process that has all the rows."""
+    """A single process that holds all rows."""
 
     rank: int = 0
     size: int = 1
 
     def all_gather_rows(self, part: Tensor) -> Tensor:
-        """Return the rows of all processes, one after the other; gradients go back to where each row came from."""
+        """Concatenate the rows of all processes; gradients flow back to the process of each row."""
         return part
 
     def before(self, rows: int) -> int:
-        """Return how many rows the processes before this one have in a batch."""
+        """Return the number of rows of a batch that are held by processes of lower rank."""
         return 0
 
     def sum(self, value: Tensor) -> Tensor:
@@ -39,18 +39,18 @@ class SingleProcess:
         """Add up the gradients over processes, in place."""
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is up in any process."""
+        """Return whether the flag is set in any process."""
         return flag
 
     def all_gather(self, part: Tensor) -> list[Tensor]:
-        """Return a tensor of each process, of any length, without gradient."""
+        """Gather one tensor, of any length, from each process, without gradient."""
         return [part]
 
     def broadcast_parameters(self, model: nn.Module) -> None:
-        """Give every process the parameters of the first."""
+        """Copy the parameters of the first process to all."""
 
     def broadcast_object(self, thing: T) -> T:
-        """Return what the first process has."""
+        """Return the object of the first process."""
         return thing
 
     def merged(self, statistics: Statistics) -> Statistics:
@@ -58,5 +58,5 @@ class SingleProcess:
         return statistics
 
     def normalizing(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Let batch normalization see the rows of all processes while training."""
+        """Make batch normalization use the rows of all processes during training."""
         return nullcontext()

@@ -1,4 +1,4 @@
-"""The gradient solver: settings of the one training loop. The loop itself, and torch, are loaded when it runs."""
+"""The gradient solver: settings of the training loop, which is imported together with torch only when it runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ OPTIMIZERS = ("adam", "adamw", "lbfgs", "sgd")
 
 @dataclass(frozen=True)
 class Gradient:
-    """Train by gradient: any objective, any ordering, any network. What is "auto" is settled by the kind of problem.
+    """Gradient training for any objective, ordering and network. Values "auto" depend on the kind of problem.
 
     On moments (full batch, linear encoder, squared errors and ratio traces) the default is SGD with Nesterov momentum
-    on gradients divided by the curvature of each coordinate; where an ordering forbids that, Adam; on rows, Adam.
+    on gradients divided by the curvature of each coordinate; Adam where an ordering does not allow that, and on rows.
 
     Parameters
     ----------
@@ -39,40 +39,40 @@ class Gradient:
         "full" with a linear encoder trains on moments where the objective allows it.
     momentum : float in [0, 1) or "auto"
     weight_decay : float or "auto"
-        "auto": none, but for classification with a linear encoder, where it is decoupled (AdamW) and matters.
+        "auto": zero, except for classification with a linear encoder, where it is decoupled (AdamW).
     schedule : {"auto", "constant", "cosine"}
-        "cosine" brings the learning rate to zero over the run.
+        "cosine" decreases the learning rate to zero over the run.
     clip : float, optional
-        Largest norm of a gradient.
+        Maximum norm of the gradient.
     patience : int, "auto" or None
-        Stop after this many epochs without a better validation loss, and keep the best state. "auto": 5 with a network
-        that is not linear, else none. None: run to the end.
+        Stop after this many epochs without a better validation loss, and keep the best state. "auto": 5 with a
+        nonlinear network, else None. None: run all epochs.
     validation : float in [0, 1) or "auto"
-        Share of the rows held out for it; "auto": a tenth when there is patience, else none.
+        Share of the rows held out for validation; "auto": 0.1 if `patience` is set, else 0.
     whiten : bool or "auto"
-        Train in coordinates in which the objective's metric N is the identity: the same optimum, reached sooner.
-        "auto": wherever it changes nothing else.
+        Train in coordinates in which the objective's metric N is the identity: same optimum, faster convergence.
+        "auto": wherever the result is otherwise the same.
     precondition : bool or "auto"
-        Divide gradients by the curvature of each coordinate; "auto": wherever training runs on moments under "sgd".
+        Divide gradients by the curvature of each coordinate; "auto": when training on moments with "sgd".
     dtype : {"auto", "float32", "float64"}
         "auto": float64 on moments, float32 on rows.
     tolerance : float
-        A full-batch run stops when the loss has moved by less than this share over fifty steps; a negative one: never.
+        A full-batch run stops when the relative change of the loss over fifty steps is below this; negative: never.
     trace_every : int or "auto"
         Steps (epochs, with batches) between entries of ``trace_``; "auto": 10 steps, with batches every epoch.
     watch : callable, optional
         Called for every entry of ``trace_`` with the encoder B (d, p) and the decoder or head (q, d) or None, copies in
         float64; returns {name: number} to add to the entry. For linear encoders.
     canonical : bool
-        Bring what was learned into the canonical form (docs/theory.md, section 2). False keeps axes, decoder and head
-        as training left them, up to signs: for studies of training itself.
+        Transform the result into the canonical form (docs/theory.md, section 2). False keeps axes, decoder and head
+        as trained, up to signs, for studies of training itself.
     checkpoint : path, optional
         Folder for a checkpoint, replaced by an atomic write.
     checkpoint_every : int
         Steps (epochs, with batches) between checkpoints.
     resume : bool
-        Continue from the checkpoint if there is one: the result has the bytes of a run that was never stopped. Needs a
-        ``random_state``, the same in both runs.
+        Continue from the checkpoint if there is one: the result is identical to that of an uninterrupted run. Needs
+        the same ``random_state`` in both runs.
     """
 
     optimizer: str = "auto"
@@ -102,7 +102,7 @@ class Gradient:
 
     @property
     def shows_coordinates(self) -> bool:
-        """Whether weights are watched, in the coordinates of the data."""
+        """Whether `watch` is given, which takes weights in data coordinates."""
         return self.watch is not None
 
     def check(self) -> None:
@@ -142,7 +142,7 @@ class Gradient:
         if is_int(self.patience) and self.validation == 0:
             raise IllegalCombinationError(
                 f"Gradient(patience={self.patience}, validation=0)",
-                "patience waits for a better loss of rows held out, and none are held out",
+                "patience needs a validation loss, and no rows are held out",
                 "validation='auto' or a share such as 0.1, or patience=None",
             )
         if self.optimizer == "lbfgs" and is_int(self.batch_size):
@@ -153,34 +153,34 @@ class Gradient:
             )
 
     def check_combination(self, objective: Objective, ordering: Ordering, network: object) -> None:
-        """Raise an error where the ordering's hooks are not defined for the objective or the network."""
+        """Raise an error if the ordering's hooks are not defined for the objective or the network."""
         pair = f"objective '{objective.name}' with ordering '{ordering.name}'"
         if ordering.needs_linear_encoder and network != "linear":
             raise IllegalCombinationError(
                 f"ordering '{ordering.name}' with a nonlinear network",
-                "it acts on the rows of an encoder that is a matrix",
+                "it acts on the rows of an encoder matrix",
                 "network='linear', or ordering='full_prefix'",
             )
         if ordering.needs_decoder and objective.conventions.scaling != "orthonormal":
             raise IllegalCombinationError(
-                pair, "it is defined for a decoder that rebuilds the vectors", "objective='reconstruction'"
+                pair, "it is defined for a decoder that reconstructs the input", "objective='reconstruction'"
             )
         if ordering.penalizes_scale and objective.scale_free:
             raise IllegalCombinationError(
                 pair,
-                "the objective is blind to the scale of the code, so the penalty is lowered by shrinking it to nothing",
+                "the objective does not depend on the scale of the code, so the penalty would shrink the code to zero",
                 "ordering='full_prefix'; for the baselines of full-prefix learning, Fisher(code_eps=1e-4)",
             )
 
     def check_streamable(self, objective: Objective, ordering: Ordering, network: object, what: str) -> None:
-        """Raise an error where training needs the rows themselves."""
+        """Raise an error if training needs the rows themselves."""
         require("torch", "torch", "Training by gradient")
         from firstk.solvers.gradient.build import check_streamable
 
         check_streamable(self, objective, ordering, network, what)
 
     def solve(self, request: FitRequest) -> FittedEncoder:
-        """Train from the axes of the request's pencil, or from where `init` says."""
+        """Train from the axes of the request's pencil, or from the initial weights given by `init`."""
         require("torch", "torch", "Training by gradient")
         from firstk.solvers.gradient.build import build, with_axes
         from firstk.solvers.gradient.finish import fitted
@@ -198,7 +198,7 @@ class Gradient:
         return fitted(request, self, task, config)
 
     def train(self, task: Task, seed: int, progress: bool = False) -> Outcome:
-        """Train what a task describes, and return what happened; see `firstk.solvers.gradient.loop`."""
+        """Train a task and return the outcome; see `firstk.solvers.gradient.loop`."""
         from firstk.solvers.gradient.loop import run
 
         return run(task, self, seed, progress)

@@ -1,4 +1,4 @@
-"""One training problem as the loop sees it: a model, a loss, an ordering, and rows or moments."""
+"""Training task for the loop: a model, a loss, an ordering, and rows or moments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from firstk.solvers.gradient.processes import SingleProcess
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of a batch that this process has, and how the sum over prefixes is computed for them."""
+    """The rows of a batch that this process holds, and the sum over prefixes for them."""
 
     rows: dict[str, Tensor]
     prefix_sum: PrefixSum
@@ -31,26 +31,26 @@ class Task:
     Attributes
     ----------
     model, training_loss, ordering, prefix_sum
-        Network with shared weights; what is lowered; hooks; weights of the prefixes.
+        Network with shared weights; loss to minimize; ordering with its hooks; weights of the prefixes.
     rows, held : dict of Tensors
-        Training and validation rows, by name; empty when moments suffice.
+        Training and validation rows, by name; empty if training uses moments only.
     gram : Tensor of shape (p, p), optional
         E[x x^T], when the encoder is linear.
     moments : bool
-        Whether losses come from moments.
+        Whether losses are computed from moments.
     weight : Tensor of shape (n,), optional
-        Sample weights: rows are drawn in proportion.
+        Sample weights: rows are drawn in proportion to them.
     free_coordinates : bool
         Whether the ordering fixes axes or blocks and nothing else, so that gradients may be
         divided by curvature and the residual symmetry used between steps.
     watched : list of callables
-        From the model to numbers for the trace.
+        Functions from the model to named numbers for the trace.
     numbers, held_numbers : Tensor of int64, optional
-        Numbers of the rows at hand among those of all processes, ascending; None where all rows are here.
+        Global numbers of the rows of this process, ascending; None if it holds all rows.
     counts : tuple of int
-        Training and validation rows of all processes, where `numbers` says which of them are here.
+        Numbers of training and validation rows over all processes; used with `numbers`.
     data : str
-        Fingerprint of the rows of all processes, for checkpoints of runs that several share.
+        Fingerprint of the rows of all processes, for checkpoints of distributed runs.
     """
 
     model: Model
@@ -72,18 +72,18 @@ class Task:
 
     @property
     def processes(self) -> SingleProcess:
-        """The processes that train this."""
+        """The processes that share the training."""
         return self.prefix_sum.processes
 
     @property
     def n(self) -> int:
-        """Number of training rows, of all processes; 0 on moments."""
+        """Number of training rows over all processes; 0 on moments."""
         if self.numbers is not None:
             return self.counts[0]
         return len(next(iter(self.rows.values()))) if self.rows else 0
 
     def part(self, index: Tensor | None) -> Part:
-        """Return the rows of a batch that are here; None takes all."""
+        """Return the rows of a batch that this process holds; None takes all rows."""
         if self.numbers is None:
             rows = self.rows if index is None else {name: part[index] for name, part in self.rows.items()}
             return Part(rows, self.prefix_sum)
@@ -95,7 +95,7 @@ class Task:
         return Part({name: part[at[mine]] for name, part in self.rows.items()}, self._shared(mine, len(index)))
 
     def first(self, count: int) -> dict[str, Tensor]:
-        """Return the first training rows of all processes, on each of them."""
+        """Return the first `count` training rows over all processes, in every process."""
         if self.numbers is None:
             return {name: part[:count] for name, part in self.rows.items()}
         here = int(torch.searchsorted(self.numbers, count))
@@ -103,18 +103,18 @@ class Task:
         return {name: torch.cat(self.processes.all_gather(part[:here]))[order] for name, part in self.rows.items()}
 
     def _shared(self, positions: Tensor, total: int) -> PrefixSum:
-        """Return the prefix sum of a batch of which the rows at these positions are here."""
+        """Return the prefix sum of a batch of which this process holds the rows at these positions."""
         source = Stratum(self.prefix_sum.generator, positions, total)
         return replace(self.prefix_sum, generator=source, share=len(positions) / total)
 
     def encode(self, batch: dict[str, Tensor]) -> Any:
-        """Return the codes of a batch, of both sides where rows are pairs; None where there are no rows."""
+        """Return the codes of a batch, of both sides if rows are pairs; None if there are no rows."""
         if "left" in batch:
             return self.model.encoder(batch["left"]), self.model.encoder(batch["right"])
         return self.model.encoder(batch["input"]) if "input" in batch else None
 
     def view(self, code: Any, prefix_sum: PrefixSum | None = None) -> View:
-        """Return what hooks see."""
+        """Return the arguments of the ordering's hooks."""
         prefix_sum = self.prefix_sum if prefix_sum is None else prefix_sum
         view = View(self.model, code, self.gram, prefix_sum.generator, self.memory)
         if prefix_sum.share < 1:
@@ -122,23 +122,23 @@ class Task:
         return view
 
     def loss(self, code: Any, part: Part) -> Tensor:
-        """Return what the rows at hand add to the weighted loss of the prefixes; from moments where possible."""
+        """Return this process's contribution to the weighted prefix loss; from moments where possible."""
         if self.moments:
             value = self.training_loss.moment_loss(self.model, part.prefix_sum)
         elif part.prefix_sum.share or not self.training_loss.row_sums:
             value = self.training_loss.loss(self.model, code, part.rows, part.prefix_sum)
-        else:  # no row of this batch is here, but gradients of the others' rows may pass
+        else:  # no row of this batch is in this process, but gradients of the other processes' rows may flow
             value = code.sum() + sum(parameter.sum() for parameter in self.model.parameters())
         return value if part.prefix_sum.share == 1 else part.prefix_sum.share * value
 
     def penalty(self, view: View, part: Part) -> Tensor | float:
-        """Return what the ordering adds to it."""
+        """Return the penalty that the ordering adds to the loss."""
         share = part.prefix_sum.share
         return share * self.ordering.penalty(view) if share else 0.0
 
     @torch.no_grad()
     def held_loss(self) -> float:
-        """Return the loss of the rows held out, every prefix counted exactly."""
+        """Return the loss of the held-out rows, with the exact sum over prefixes."""
         self.model.eval()
         prefix_sum = self.prefix_sum if self.held_numbers is None else self._shared(self.held_numbers, self.counts[1])
         part = Part(self.held, replace(prefix_sum, estimator="exact"))

@@ -1,4 +1,4 @@
-"""Training and validation rows: the part held out, with weights and where several processes share rows."""
+"""Split into training and validation rows, with sample weights and for several processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firstk.solvers.gradient.settings import Gradient
 
 
 def validation_share(settings: Gradient, linear: bool) -> float:
-    """Return the share of the rows to hold out: "auto" is a tenth when there is patience, else none."""
+    """Return the share of the rows to hold out: "auto" is 0.1 if `patience` is set, else 0."""
     patience = settings.patience
     if settings.validation != "auto":
         return float(settings.validation)
@@ -25,8 +25,8 @@ def held_out(
 ) -> dict[str, Any]:
     """Return the rows, weights and numbers of a `Task`, with a share of the rows split off for validation.
 
-    `weight` is that of the rows of all processes. In training rows are drawn by weight, and so are those held out,
-    once.
+    `weight` holds the sample weights of the rows of all processes. Training rows are drawn by weight in every epoch,
+    held-out rows once.
     """
     here = len(next(iter(rows.values()))) if rows else 0
     first, n = processes.before(here), int(processes.sum(torch.tensor(here)))
@@ -61,7 +61,7 @@ def held_out(
 
 
 def _by_weight(held: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Draw as many of these rows again, evenly in proportion to their weights: their plain loss is the weighted one."""
+    """Resample these rows in proportion to their weights, so that their plain loss estimates the weighted one."""
     among, weighty = (int(part.count_nonzero()) for part in (weight[held], weight))
     if not 1 <= among < weighty:
         raise InvalidInputError(

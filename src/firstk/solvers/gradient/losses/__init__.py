@@ -1,8 +1,8 @@
-"""Training losses: what training by gradient lowers, for codes of rows or from moments alone.
+"""Training losses: the functions that gradient training minimizes, for codes of rows or from moments alone.
 
-An objective names its loss, or is given a class of the user's own. A loss knows no ordering and no optimizer: it is
-given weights of prefixes, and returns a number; all that differs from loss to loss before and after training is in its
-class too, so that nothing else asks which loss it has.
+An objective gives the name of its loss, or a class defined by the user. A loss is independent of ordering and
+optimizer: it takes prefix weights and returns a number. Everything that differs between losses before and after
+training is in its class too, so that no other code needs to know which loss is used.
 """
 
 from __future__ import annotations
@@ -37,6 +37,6 @@ __all__ = [
 
 
 def training_loss_of(objective: Objective) -> type[BaseTrainingLoss]:
-    """Return the class of the objective's training loss: the one it names, or the one it is."""
+    """Return the class of the objective's training loss, which is given by name or as a class."""
     loss = objective.training_loss
     return TRAINING_LOSSES[loss] if isinstance(loss, str) else loss  # type: ignore[return-value]

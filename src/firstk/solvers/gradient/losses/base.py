@@ -1,4 +1,4 @@
-"""Defaults of a training loss: what it can do, where training starts, and how what was learned is read off."""
+"""Base class of training losses: capabilities, initial weights, and how the result of training is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ToTensor = Callable[[Any], Tensor]
 
 @dataclass(frozen=True)
 class PrefixSum:
-    """Weights of the prefixes and how their sum is computed; which share of the batch is here, and who has the rest."""
+    """Prefix weights, the estimator of the weighted sum, and how the batch is shared among processes."""
 
     weights: PrefixWeights
     estimator: str = "exact"
@@ -39,13 +39,13 @@ class PrefixSum:
     share: float = 1.0
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments that the functional losses take."""
+        """Return the keyword arguments of the functional losses."""
         return {"omega": self.weights, "estimator": self.estimator, "generator": self.generator}
 
 
 @dataclass(frozen=True)
 class Initial:
-    """Encoder in the coordinates of training, shared weights (q, d) and bias (q,); None where there are none."""
+    """Initial encoder in training coordinates, shared weights (q, d) and bias (q,); None where there are none."""
 
     encoder: np.ndarray | None = None
     shared: np.ndarray | None = None
@@ -54,28 +54,28 @@ class Initial:
 
 @dataclass
 class BaseTrainingLoss:
-    """Defaults of a training loss without a decoder or head of its own.
+    """Base class: the defaults of a training loss without decoder or head.
 
     Attributes
     ----------
     settings : dict
-        Numbers and tensors that the loss needs beside the rows.
+        Numbers and tensors that the loss needs in addition to the rows.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
 
-    # Whether the loss is a sum over rows, so that a prefix may be drawn for each.
+    # Whether the loss is a sum over rows, so that one prefix per row may be drawn.
     row_sums: ClassVar[bool] = True
     # Whether a linear encoder can be trained from moments alone.
     from_moments: ClassVar[bool] = False
-    # Whether its optimum under a linear encoder are the axes of the pencil, where the objective is exact.
+    # Whether the optimal linear encoder has the axes of the pencil, where the objective is exact.
     solves_pencil: ClassVar[bool] = False
     sampled_by_default: ClassVar[bool] = False
-    # Whether a linear encoder is trained with an offset: where cosines are measured from is part of what is learnt.
+    # Whether a linear encoder is trained with an offset, because the origin of the cosines is learned.
     offset: ClassVar[bool] = False
-    # Whether white coordinates are turned at random before training, so that none is a quiet direction alone.
+    # Whether whitened coordinates are rotated at random before training, so that they mix low and high variance.
     turned: ClassVar[bool] = False
-    # Adam's step in whitened coordinates, rows of a batch, and the passes and steps a linear encoder needs on batches.
+    # For a linear encoder on batches: Adam's learning rate in whitened coordinates, batch size, epochs and steps.
     learning_rate: ClassVar[float] = 5e-3
     weight_decay: ClassVar[float] = 0.0
     batch_size: ClassVar[int] = 256
@@ -86,35 +86,35 @@ class BaseTrainingLoss:
 
     @classmethod
     def for_statistics(cls, statistics: Statistics) -> type[BaseTrainingLoss]:
-        """Return the class that trains on such data: this one, unless it is a family."""
+        """Return the class to use for such data: this one, unless it is a family of losses."""
         return cls
 
     @classmethod
     def from_request(cls, request: FitRequest, R: np.ndarray | None, tensor: ToTensor) -> Self:
-        """Return the loss, with what it needs in the coordinates of training: rows times R, where there is one."""
+        """Build the loss in training coordinates: rows times R, where there is one."""
         return cls(dict(request.objective.loss_settings))
 
     @classmethod
     def metric(cls, request: FitRequest) -> np.ndarray:
-        """Return N, in which training is whitened and the length of rows of the encoder is measured."""
+        """Return N, the metric used to whiten the data and to scale the rows of the encoder."""
         N = request.pencil.N
         return np.eye(len(request.statistics.moments.St)) if N is None else N
 
     @classmethod
     def second_moment(cls, request: FitRequest) -> np.ndarray:
-        """Return E[x x^T] of what the encoder sees."""
+        """Return E[x x^T] of the encoder's input."""
         return request.statistics.moments.St
 
     @classmethod
     def initial(cls, request: FitRequest, R: np.ndarray | None, axes: np.ndarray) -> Initial:
-        """Return a linear encoder with these axes (d, p), and the best shared weights that moments give for it."""
+        """Return a linear encoder with these axes (d, p), and the best shared weights for it given the moments."""
         return Initial(cls.in_training_coordinates(request, R, axes))
 
     @classmethod
     def random_initial(
         cls, request: FitRequest, R: np.ndarray | None, rng: np.random.Generator, small: bool
     ) -> Initial:
-        """Return a random linear encoder, orthonormal in the coordinates of training, or with small entries."""
+        """Return a random linear encoder, orthonormal in training coordinates, or with small entries."""
         d, p = request.start.components.shape
         if small:
             return cls.initial(request, R, rng.normal(0, _SMALL, (d, p)))
@@ -125,7 +125,7 @@ class BaseTrainingLoss:
 
     @classmethod
     def network_initial(cls, request: FitRequest, d: int) -> Initial:
-        """Return random shared weights for a network of width d, which has its own first weights."""
+        """Return random shared weights for a network of width d, which has its own initial weights."""
         return Initial()
 
     @classmethod
@@ -135,22 +135,21 @@ class BaseTrainingLoss:
 
     @classmethod
     def targets(cls, request: FitRequest, tensor: ToTensor) -> dict[str, Tensor]:
-        """Return what the loss compares the codes of rows with, row by row, by name."""
+        """Return the targets of the rows as named tensors."""
         return {}
 
     def own_heads(
         self, request: FitRequest, initial: Initial, weights: PrefixWeights
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return initial weights (K, q, K) and offsets (K, q) of heads that the first K prefixes share with none."""
+        """Return initial weights (K, q, K) and offsets (K, q) of the separate heads of the first K prefixes."""
         return None
 
     # -- in training -------------------------------------------------------------------------------------------
 
     def loss(self, model: Model, code: Any, batch: dict[str, Tensor], prefix_sum: PrefixSum) -> Tensor:
-        """Return the weighted loss of a batch; where rows are compared with one another, with those of all processes.
+        """Return the weighted loss of a batch; losses that compare rows with one another use the rows of all processes.
 
-        The shares of all processes times what they return add up to the loss of the whole batch, and gradients
-        likewise.
+        The loss of the whole batch is the sum over processes of share times returned value; gradients likewise.
         """
         raise NotImplementedError
 
@@ -163,7 +162,7 @@ class BaseTrainingLoss:
         raise NotImplementedError
 
     def regauge(self, model: Model) -> None:
-        """Move along the residual symmetry to where the next step is best conditioned; the loss does not change."""
+        """Apply the transformation that leaves the loss unchanged and conditions the next step best."""
 
     # -- after training ----------------------------------------------------------------------------------------
 
@@ -176,40 +175,40 @@ class BaseTrainingLoss:
     def canonical(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
         """Return the canonical form of a code under the request's ordering (docs/theory.md, section 2).
 
-        `second_moment` is that of what the code's matrix is applied to.
+        `second_moment` is E[x x^T] of the input of the code's matrix.
         """
         if request.ordering.residual == "permutation":
             return sorted_form(code)
         return self.representative(request, code, second_moment)
 
     def representative(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
-        """Return the canonical form where axes have an order: one scale for all, unless a loss leaves more free."""
+        """Return the canonical form for ordered axes: one common scale, unless the loss leaves more free."""
         size = np.sqrt(np.trace(code.gram) / len(code.components))
         return code.scaled(np.full(len(code.components), 1 / size))
 
     def spectrum(self, request: FitRequest, task: Task, code: Code) -> np.ndarray:
-        """Return what each axis of a linear encoder is worth, (d,): the quotient of the pencil."""
+        """Return the value of each axis of a linear encoder, (d,): its Rayleigh quotient in the pencil."""
         B, N = code.components, request.pencil.N
         size = np.square(B).sum(axis=1) if N is None else ((B @ N) * B).sum(axis=1)
         value = ((B @ request.pencil.formed()) * B).sum(axis=1)
         return np.divide(value, size, out=np.zeros_like(value), where=size > 0)
 
     def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
-        """Return what each coordinate of a network's code is worth, (d,): its second moment."""
+        """Return the value of each coordinate of a network's code, (d,): its second moment."""
         return np.diag(codes.T @ codes) / len(codes)
 
     def network_metric(self, codes: np.ndarray, batch: dict[str, Tensor], gram: np.ndarray) -> np.ndarray:
-        """Return the metric in which axes of a network's codes are scaled: their second moment."""
+        """Return the metric that scales the axes of a network's codes: their second moment."""
         return gram
 
     def network_form(
         self, request: FitRequest, codes: np.ndarray, batch: dict[str, Tensor]
     ) -> tuple[Code, Head, np.ndarray] | None:
-        """Return canonical code, head and spectrum that follow from a network's codes alone; None where they do not."""
+        """Return canonical code, head and spectrum if a network's codes alone determine them, else None."""
         return None
 
     def optimum(self, request: FitRequest) -> tuple[Code, float]:
-        """Return the code of the pencil with its shared weights, and the loss of no code at all."""
+        """Return the code of the pencil with its shared weights, and the loss of an empty code."""
         return Code(request.start.components, None, self.metric(request)), 0.0
 
 
@@ -219,28 +218,28 @@ def orthonormal_columns(rng: np.random.Generator, rows: int, columns: int) -> np
 
 
 def prefix_gains(losses: Tensor, empty: Tensor) -> np.ndarray:
-    """Return what each coordinate takes off the loss, from the losses of all prefixes and that of no code."""
+    """Return the decrease of the loss by each coordinate, from the losses of all prefixes and of an empty code."""
     return -np.diff(numbers(losses), prepend=float(empty))
 
 
 def numbers(tensor: Tensor) -> np.ndarray:
-    """Return a tensor as an array of float64."""
+    """Convert a tensor to a float64 array."""
     found: np.ndarray = tensor.detach().cpu().double().numpy()
     return found
 
 
 def optional(tensor: Tensor | None) -> np.ndarray | None:
-    """Return a tensor as an array of float64, or None."""
+    """Convert a tensor to a float64 array; None stays None."""
     return None if tensor is None else numbers(tensor)
 
 
 def labels_of(batch: dict[str, Tensor]) -> np.ndarray:
-    """Return the labels of a batch as whole numbers."""
+    """Return the labels of a batch as integers."""
     return numbers(batch["label"]).astype(int)
 
 
 def label_tensor(request: FitRequest, like: torch.device) -> Tensor:
-    """Return the labels of the request's rows as numbers of classes."""
+    """Return the labels of the request's rows as class indices."""
     assert request.rows is not None
     classes = request.statistics.moments.group_labels  # type: ignore[union-attr]
     return torch.as_tensor(np.searchsorted(classes, request.rows["y"]), device=like)

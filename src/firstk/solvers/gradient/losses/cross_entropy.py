@@ -1,4 +1,4 @@
-"""Cross-entropy of every prefix: under heads of their own for short ones, under one shared head for the others."""
+"""Cross-entropy of every prefix: short prefixes have separate heads, the others share one."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from firstk.solvers.gradient.networks import Model
     from firstk.solvers.gradient.task import Task
 
-# Numbers of rows times prefixes times classes, of which torch takes 2^27 in half a second.
+# Rows times prefixes times classes; torch computes 2^27 of them in half a second.
 _WORTH_LOADING = 1 << 27
-# Norm of a code at which the softmax of its products with class means is neither flat nor saturated.
+# Norm of a code at which the softmax of its dot products with class means is neither flat nor saturated.
 _CODE_NORM = 4.0
 
 
 class Classifier(Protocol):
-    """What this loss asks of its objective beside the contract; see :class:`firstk.objectives.Classification`."""
+    """Methods that this loss needs from its objective; see :class:`firstk.objectives.Classification`."""
 
     def own_heads_of(self, most: int, classes: int) -> int:
-        """Return up to which length prefixes have heads of their own, where `most` could."""
+        """Return the length up to which prefixes have separate heads, at most `most`."""
 
     def scale_of(self, linear: bool) -> str:
         """Return the scale of the axes: "noise", "head" or "learned"."""
@@ -48,8 +48,8 @@ class Classifier(Protocol):
 class CrossEntropy(BaseTrainingLoss):
     """``CE(b + sum_{j<=k} z_j w_j)`` (Talukder et al. 2026 (32)); settings: label_smoothing.
 
-    The heads of short prefixes are few and small, and are always summed exactly: where prefixes are drawn, they are
-    drawn among those that share a head.
+    The losses of separate heads, which are few and small, are always summed exactly; prefixes are sampled only among
+    those that share a head.
     """
 
     sampled_by_default: ClassVar[bool] = True
@@ -70,7 +70,7 @@ class CrossEntropy(BaseTrainingLoss):
 
     @classmethod
     def network_initial(cls, request: FitRequest, d: int) -> Initial:
-        """Return a random head that tells unit codes apart."""
+        """Return a random head, scaled so that unit codes give distinct logits."""
         moments = request.statistics.moments
         assert isinstance(moments, Moments)
         q = len(moments.group_labels)
@@ -85,9 +85,9 @@ class CrossEntropy(BaseTrainingLoss):
     def own_heads(
         self, request: FitRequest, initial: Initial, weights: PrefixWeights
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return heads of short prefixes that start at the shared one; None where no short prefix has weight.
+        """Return separate heads of short prefixes, initialized from the shared one; None if no short prefix has weight.
 
-        The longest that has weight reads with the shared head, alone if it must, so that there always is one.
+        The longest prefix with weight always uses the shared head, so that there is one.
         """
         shared, bias = initial.shared, initial.bias
         assert shared is not None
@@ -112,7 +112,7 @@ class CrossEntropy(BaseTrainingLoss):
 
     def per_prefix(self, model: Model, code: Tensor, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of every prefix, (d,), without gradient."""
-        # It is computed once a fit: below this size, loading the compiled kernel takes longer than doing without it.
+        # Computed once per fit: below this size, loading the compiled kernel takes longer than the torch path.
         shared = _head(model)
         backend = "auto" if code.numel() * len(shared) > _WORTH_LOADING else "torch"
         losses = cross_entropy_per_prefix(code, shared, batch["label"], model.bias, backend=backend)
@@ -123,16 +123,16 @@ class CrossEntropy(BaseTrainingLoss):
         return losses
 
     def representative(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
-        """Use up the scale of each axis as the objective says."""
+        """Fix the scale of each axis as the objective specifies."""
         return head_form(code, cast(Classifier, request.objective).scale_of(request.linear), second_moment)
 
     def spectrum(self, request: FitRequest, task: Task, code: Code) -> np.ndarray:
-        """Return what each coordinate takes off the cross-entropy."""
+        """Return the decrease of the cross-entropy by each coordinate."""
         return self._gains(task)
 
     @torch.no_grad()
     def _gains(self, task: Task) -> np.ndarray:
-        """Return what each coordinate takes off the cross-entropy; the first, off that of the best constant."""
+        """Return the decrease of the cross-entropy by each coordinate, starting from that of the best constant."""
         batch = task.first(GAIN_ROWS)
         task.model.eval()
         z = task.encode(batch)
@@ -140,7 +140,7 @@ class CrossEntropy(BaseTrainingLoss):
         return prefix_gains(self.per_prefix(task.model, z, batch), torch.special.entr(shares).sum())
 
     def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
-        """Return what each coordinate takes off the cross-entropy."""
+        """Return the decrease of the cross-entropy by each coordinate."""
         return self._gains(task)
 
     def network_metric(self, codes: np.ndarray, batch: dict[str, Tensor], gram: np.ndarray) -> np.ndarray:

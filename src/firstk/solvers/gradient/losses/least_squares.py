@@ -1,4 +1,4 @@
-"""Squared errors of every prefix under one shared decoder or head, from rows or from three moments (docs/theory.md)."""
+"""Squared error of every prefix under one shared decoder or head, from rows or from three moments (docs/theory.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from firstk.solvers.gradient.networks import Model
     from firstk.solvers.gradient.task import Task
 
-# Relative ridge of the curvature: coordinates that no prefix weighs have none.
+# Relative ridge of the curvature, which is zero for coordinates that are in no prefix with weight.
 _RIDGE = 1e-10
 
 
@@ -42,10 +42,10 @@ class LeastSquares(BaseTrainingLoss):
 
     @classmethod
     def from_request(cls, request: FitRequest, R: np.ndarray | None, tensor: ToTensor) -> Self:
-        """Take the moments of the squared error, and the whitened cross moment."""
+        """Build the loss from the moments of the squared error and the whitened cross moment."""
         q = request.quadratic
         cross = tensor(q.cross)
-        # One matrix where there is one: a step then takes one product with it instead of two.
+        # If both are the same matrix, store it once: a step then takes one product instead of two.
         settings: dict[str, Any] = {
             "total": q.total,
             "cross": cross,
@@ -57,7 +57,7 @@ class LeastSquares(BaseTrainingLoss):
 
     @classmethod
     def metric(cls, request: FitRequest) -> np.ndarray:
-        """Return E[x x^T]: the code is scaled and whitened by what it sees."""
+        """Return E[x x^T] of the encoder's input."""
         return request.quadratic.gram
 
     @classmethod
@@ -67,7 +67,7 @@ class LeastSquares(BaseTrainingLoss):
 
     @classmethod
     def initial(cls, request: FitRequest, R: np.ndarray | None, axes: np.ndarray) -> Initial:
-        """Return the axes with the decoder that is best for them, or tied to them where the ordering asks for it."""
+        """Return the axes with their least-squares decoder, or a tied one where the ordering requires it."""
         encoder = cls.in_training_coordinates(request, R, axes)
         if request.ordering.starts_tied:
             return Initial(encoder, axes.T)
@@ -77,7 +77,7 @@ class LeastSquares(BaseTrainingLoss):
     def random_initial(
         cls, request: FitRequest, R: np.ndarray | None, rng: np.random.Generator, small: bool
     ) -> Initial:
-        """Return encoder and decoder with small entries, or orthonormal and tied where the targets are the vectors."""
+        """Return encoder and decoder with small entries, or orthonormal and tied if the targets are the inputs."""
         (d, p), q = request.start.components.shape, request.quadratic.cross.shape[1]
         if small:
             B = rng.normal(0, _SMALL, (d, p))
@@ -90,14 +90,14 @@ class LeastSquares(BaseTrainingLoss):
 
     @classmethod
     def network_initial(cls, request: FitRequest, d: int) -> Initial:
-        """Return a random decoder of the size of the targets."""
+        """Return a random decoder at the scale of the targets."""
         q = request.quadratic.cross.shape[1]
         size = np.sqrt(request.quadratic.total / q) / np.sqrt(d)
         return Initial(None, np.random.default_rng(request.seed).uniform(-1, 1, (q, d)) * size, np.zeros(q))
 
     @classmethod
     def targets(cls, request: FitRequest, tensor: ToTensor) -> dict[str, Tensor]:
-        """Return the centred targets of the rows."""
+        """Return the centered targets of the rows."""
         assert request.rows is not None
         try:
             return {"target": tensor(request.objective.targets(request.rows, request.statistics))}
@@ -133,8 +133,8 @@ class LeastSquares(BaseTrainingLoss):
     def precondition(self, model: Model, prefix_sum: PrefixSum) -> None:
         """Divide by the Hessian of each block: 2 cum_max (A^T A) for C, 2 cum_max (C gram C^T) for A.
 
-        In whitened coordinates this makes a step of the encoder its exact minimiser for the decoder as it is, and the
-        reverse, so that the rate depends on relative gaps of the spectrum, not on its range.
+        In whitened coordinates a full step is the exact minimizer over the encoder for a fixed decoder, and vice versa,
+        so that the rate of convergence depends on relative gaps of the spectrum, not on its range.
         """
         A = _decoder(model)
         _, both = _tables(prefix_sum, A)
@@ -144,12 +144,12 @@ class LeastSquares(BaseTrainingLoss):
         A.grad = _divided(both * GZ, A.grad.t()).t().contiguous()
 
     def representative(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
-        """Use up reciprocal scales, and invertible blocks, of encoder and decoder."""
+        """Fix the reciprocal scales, and invertible blocks, of encoder and decoder."""
         blocks = request.ordering.blocks(len(code.components))
         return shared_form(code, request.ordering.residual, blocks, request.objective.conventions.scaling)
 
     def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
-        """Return what each coordinate takes off the squared error."""
+        """Return the decrease of the squared error by each coordinate."""
         target, bias = batch["target"], task.model.bias
         assert bias is not None
         losses = reconstruction_per_prefix(target, task.encode(batch), _decoder(task.model), bias)

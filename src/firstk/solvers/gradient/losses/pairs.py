@@ -1,4 +1,4 @@
-"""Pairs: CoSENT of every prefix where scores are graded, InfoNCE where all pairs are positives."""
+"""Training losses of pairs: CoSENT of every prefix for graded scores, InfoNCE if all pairs are positives."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ Codes = tuple[Tensor, Tensor]  # of the left and of the right sides
 
 
 class PairObjective(Protocol):
-    """What scored pairs ask of their objective beside the contract; see :class:`firstk.objectives.Pairs`."""
+    """Methods this loss needs from its objective besides the contract; see :class:`firstk.objectives.Pairs`."""
 
     def mixed_scores(self, rows: Rows, over_all: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the scores to train on; `over_all` gives the column of all processes."""
+        """Return the scores to train on; `over_all` gathers a column from all processes."""
 
 
 class Pairs(BaseTrainingLoss):
-    """What both kinds share: cosines after truncation, prefix 1 without weight, and pairs compared with pairs.
+    """Base of both losses of pairs: cosines after truncation; the weight of prefix 1 is zero.
 
-    A batch is therefore no sum over rows, and prefixes are never drawn. Settings: temperature.
+    Pairs are compared with pairs, so the loss is not a sum over rows and prefixes are never sampled. Settings:
+    temperature.
     """
 
     row_sums: ClassVar[bool] = False
@@ -42,7 +43,7 @@ class Pairs(BaseTrainingLoss):
 
     @classmethod
     def for_statistics(cls, statistics: Statistics) -> type[BaseTrainingLoss]:
-        """Return the loss of scored pairs where scores differ, else that of positives."""
+        """Return `ScoredPairs` if scores differ, else `Positives`."""
         moments = statistics.moments
         return ScoredPairs if isinstance(moments, PairMoments) and moments.scored else Positives
 
@@ -50,7 +51,7 @@ class Pairs(BaseTrainingLoss):
 class Positives(Pairs):
     """InfoNCE among the pairs of a batch."""
 
-    # Pairs are few and training on them overfits soon: a short run from the pencil (figures in docs/decisions.md).
+    # Pairs are few and overfit early: a short run from the axes of the pencil (figures in docs/decisions.md).
     epochs: ClassVar[int] = 5
     steps: ClassVar[int] = 100
 
@@ -60,7 +61,7 @@ class Positives(Pairs):
 
 
 def _info_nce(queries: Tensor, positives: Tensor, prefix_sum: PrefixSum, temperature: float) -> Tensor:
-    """Compare the queries at hand with the documents of all processes."""
+    """Compare this process's queries with the documents of all processes."""
     documents = prefix_sum.processes.all_gather_rows(positives)
     first = prefix_sum.processes.before(len(queries))
     if not len(queries):
@@ -70,21 +71,21 @@ def _info_nce(queries: Tensor, positives: Tensor, prefix_sum: PrefixSum, tempera
 
 
 class ScoredPairs(Pairs):
-    """CoSENT: of two pairs the one with the higher score shall have the higher cosine.
+    """CoSENT: the pair with the higher score should have the higher cosine.
 
-    It asks for nothing but the order of the scores: their range, zero and spacing are the annotators'.
+    It uses only the order of the scores, because their range, zero and spacing depend on the annotators.
     """
 
     offset: ClassVar[bool] = True
     turned: ClassVar[bool] = True
-    # Small batches carry over better to texts of another kind (figures in docs/decisions.md).
+    # Small batches generalize better to texts of another kind (figures in docs/decisions.md).
     batch_size: ClassVar[int] = 16
     epochs: ClassVar[int] = 10
     steps: ClassVar[int] = 600
 
     @classmethod
     def targets(cls, request: FitRequest, tensor: ToTensor) -> dict[str, Tensor]:
-        """Return the scores of the pairs, standardised over all processes."""
+        """Return the scores of the pairs, standardized over all processes."""
         processes = cast(SingleProcess, request.processes or SingleProcess())
 
         def over_all(column: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The ratio trace of every prefix of a linear encoder, for any pencil; or Fisher's, for the codes of any network."""
+"""Ratio trace of every prefix: of any pencil for a linear encoder, of class scatters for the codes of a network."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class RatioTrace(BaseTrainingLoss):
     """``-tr((B_k N B_k^T)^-1 B_k M B_k^T)``; settings: M and N (p, p), code_eps, and both whitened.
 
-    It depends on the nested spans alone, so any lower-triangular change of the encoder is free: `regauge` takes the
-    one that makes rows orthonormal in N.
+    It depends on the nested spans only, so it is invariant to lower-triangular changes of the encoder: `regauge`
+    applies the one that makes rows orthonormal in N.
     """
 
     row_sums: ClassVar[bool] = False
@@ -35,7 +35,7 @@ class RatioTrace(BaseTrainingLoss):
 
     @classmethod
     def from_request(cls, request: FitRequest, R: np.ndarray | None, tensor: ToTensor) -> Self:
-        """Take the pencil, and the pencil in whitened coordinates."""
+        """Build the loss from the pencil, in data coordinates and whitened."""
         settings: dict[str, Any] = {"code_eps": 0.0, **request.objective.loss_settings}
         M = request.pencil.formed()
         if request.linear:
@@ -46,7 +46,7 @@ class RatioTrace(BaseTrainingLoss):
 
     @classmethod
     def targets(cls, request: FitRequest, tensor: ToTensor) -> dict[str, Tensor]:
-        """Return the labels of the rows; without labels the loss is defined by moments alone."""
+        """Return the labels of the rows; without labels the loss is defined by moments only."""
         if request.objective.supervision != "labels":
             raise IllegalCombinationError(
                 f"objective '{request.objective.name}' with a nonlinear network",
@@ -56,10 +56,10 @@ class RatioTrace(BaseTrainingLoss):
         return {"label": label_tensor(request, tensor(0.0).device)}
 
     def loss(self, model: Model, code: Tensor, batch: dict[str, Tensor], prefix_sum: PrefixSum) -> Tensor:
-        """Return the loss of the batch's codes and labels, for networks that moments do not serve.
+        """Return the loss of the batch's codes and labels, for networks, which cannot be trained from moments.
 
-        Against the total scatter, so that it has a bound; with eps on the code, which is Talukder et al. 2026's bound,
-        as Talukder et al. 2026 has it.
+        The denominator is the total scatter, which bounds the loss; with `code_eps` it is the within-class scatter plus
+        eps, as in Talukder et al. 2026.
         """
         eps, gathered = self.settings["code_eps"], prefix_sum.processes.all_gather_rows
         return fisher_from_codes(
@@ -81,7 +81,7 @@ class RatioTrace(BaseTrainingLoss):
 
     @torch.no_grad()
     def precondition(self, model: Model, prefix_sum: PrefixSum) -> None:
-        """Divide row k by 2 cum_k gamma_k, gamma_k its own quotient: steps then have the size of relative gaps."""
+        """Divide row k by 2 cum_k gamma_k, with gamma_k its quotient, so that steps scale with relative gaps."""
         C, (N, M) = model.encoder.C, self._scatters(model)
         size = ((C @ N) * C).sum(1)
         gamma = ((C @ M) * C).sum(1) / size
@@ -91,7 +91,7 @@ class RatioTrace(BaseTrainingLoss):
 
     @torch.no_grad()
     def regauge(self, model: Model) -> None:
-        """B <- L^-1 B with B N B^T = L L^T: the flag, and so the loss, stays as it is."""
+        """Replace B by L^-1 B with B N B^T = L L^T, which leaves the nested spans and so the loss unchanged."""
         if self.settings["code_eps"]:
             return
         C, (N, _) = model.encoder.C, self._scatters(model)
@@ -104,14 +104,14 @@ class RatioTrace(BaseTrainingLoss):
         return replace(super().learned(request, model), M=request.pencil.formed())
 
     def canonical(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
-        """Return rows orthonormal in N in their order, whatever the ordering: the nested spans are all there is."""
+        """Return rows orthonormal in N, in order; the loss depends on the nested spans only, for any ordering."""
         ordering = request.ordering
         return flag_form(code, ordering.residual, ordering.blocks(len(code.components)))
 
     def network_form(
         self, request: FitRequest, codes: np.ndarray, batch: dict[str, Tensor]
     ) -> tuple[Code, Head, np.ndarray]:
-        """Return the flag form of codes in their own within-class scatter, Fisher's rule on them, and its quotients."""
+        """Return the flag form of the codes in their within-class scatter, Fisher's classifier and its quotients."""
         moments, d = Moments().update(codes, labels_of(batch)), codes.shape[1]
         N = moments.Sw + self.settings["code_eps"] * np.eye(d)
         code = flag_form(Code(np.eye(d), None, N, moments.Sb), "axes", ())
