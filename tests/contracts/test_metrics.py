@@ -176,11 +176,11 @@ def test_nothing_is_written_into(name, case):
     assert encoder.config == config
 
 
-def test_an_estimator_in_place_of_its_encoder_is_told_the_way():
-    estimator, data = PrefixEncoder(2).fit(X), CASES["explained_variance"][1]
-    for call in (prefix_curve, precision_table, lambda *_: transform_files(estimator, "in.npy", "out.npy")):
-        with pytest.raises(InvalidInputError, match=r"a FittedEncoder, such as PrefixEncoder\.encoder_"):
-            call(estimator, data)
+def test_what_is_no_encoder_is_named():
+    data = CASES["explained_variance"][1]
+    for call in (prefix_curve, precision_table, lambda *_: transform_files("pca", "in.npy", "out.npy")):
+        with pytest.raises(InvalidInputError, match="a FittedEncoder or a fitted PrefixEncoder"):
+            call("pca", data)
 
 
 # -- precisions ------------------------------------------------------------------------------------------------

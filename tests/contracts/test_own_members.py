@@ -191,6 +191,13 @@ def test_the_encoder_is_saved_without_the_class(tmp_path, alone):
         left_out = back.encoder_.config["parameters"]["left_out"]
         assert set(left_out) == {"objective", "ordering"}
         assert all("class of your own" in reason for reason in left_out.values())
+    for lost in (back, clone(back)):
+        with pytest.raises(InvalidInputError, match=r"was a \S+Weighted, a class of your own.*set_params\(objective"):
+            lost.fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        twice = PrefixEncoder.load(back.save(tmp_path / "again")).encoder_.config["parameters"]
+    assert set(twice["left_out"]) == {"objective", "ordering"}
     again = back.set_params(objective=Weighted(3.0), ordering=Last())
     assert again.objective_ == Weighted(3.0)
     np.testing.assert_array_equal(again.fit(X).components_, enc.components_)

@@ -285,7 +285,7 @@ def test_a_curve_is_cut_with_its_intervals_and_supported_lengths():
         (0.5, 0.8, 0.95),
     )
     assert (short.supported, short.confidence, short.metric) == ((2,), 0.95, "accuracy")
-    assert made.cut(1).supported is None  # nothing is left to restrict
+    assert made.cut(1).supported == (1,)  # cut before the first of the list
     assert curve(k=[2, 4, 6, 8]).cut(1) is None
     assert made.cut(8) == made
 

@@ -5,7 +5,7 @@ import pytest
 
 from firstk import Fisher, PrefixEncoder, Similarity
 from firstk.data import load_digits
-from firstk.estimator.fit_files import MOST_HELD, MOST_REFERENCE, draw, fit_stream
+from firstk.estimator.fit_files import MOST_HELD, MOST_REFERENCE, draw, fit_files, fit_stream
 from firstk.exceptions import InvalidInputError
 
 
@@ -133,3 +133,13 @@ def test_what_is_trained_sees_all_rows_and_an_interruption_is_no_result(digits, 
     monkeypatch.setattr(_loop, "interruptible", already_interrupted)
     with pytest.warns(UserWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
         fit_stream(make(), batches(X, y), draw(len(X), 0.2))
+
+
+def test_fit_files_takes_an_estimator_that_has_not_been_fitted(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    np.save(tmp_path / "rows.npy", X)
+    with pytest.raises(InvalidInputError, match="'encoder' parameter of fit_files must be a PrefixEncoder"):
+        fit_files("fisher", tmp_path / "rows.npy")
+    fitted = fit_files(PrefixEncoder(2), tmp_path / "rows.npy")
+    with pytest.raises(InvalidInputError, match=r"has not been fitted, and this one has.*clone"):
+        fit_files(fitted, tmp_path / "rows.npy")

@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError
+from firstk.metrics import EvaluationData, prefix_curve
 from slow_reference import classes_of, correlated, residual
 
 N, P = 120, 6
@@ -242,3 +243,14 @@ def test_judged_documents_are_named_when_missing(data):
     enc = PrefixEncoder(2).fit(data["X"])
     with pytest.raises(InvalidInputError, match="'ndcg@10' needs judged documents: use curve_search"):
         enc.curve(data["X"], metric="ndcg@10")
+
+
+def test_an_estimator_serves_as_its_encoder_and_an_array_is_no_evaluation_data():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    enc = PrefixEncoder(3).fit(X)
+    data = EvaluationData(X=X)
+    assert prefix_curve(enc, data, "explained_variance") == prefix_curve(enc.encoder_, data, "explained_variance")
+    with pytest.raises(InvalidInputError, match=r"'data' parameter of prefix_curve must be an EvaluationData.*ndarray"):
+        prefix_curve(enc, X)
+    with pytest.raises(InvalidInputError, match="'encoder' parameter of prefix_curve must be a FittedEncoder or"):
+        prefix_curve("fisher", data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +44,9 @@ def export(
     check_choice(to, TARGETS, "--to", "firstk export")
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
-    encoder = PrefixEncoder.load(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes of one's own, which an export does not need
+        encoder = PrefixEncoder.load(model)
     if to == "onnx":
         if documents is not None:
             raise InvalidInputError("An ONNX file holds the encoder alone. Leave --documents out, or export to faiss.")

@@ -207,14 +207,14 @@ class PrefixCurve:
     def cut(self, d: int) -> PrefixCurve | None:
         """Return the curve up to prefix length `d`: that of an encoder that was cut there; None if it begins later.
 
-        A code that is cut before its first supported length has none, and keeps no restriction.
+        Of a code that is cut before its first supported length, only the full width is supported.
         """
         n = sum(k <= d for k in self.k)
         if not n:
             return None
         parts = {"k": self.k, "score": self.score, "low": self.low, "high": self.high}
         kept = {name: None if part is None else part[:n] for name, part in parts.items()}
-        supported = None if self.supported is None else tuple(k for k in self.supported if k <= d) or None
+        supported = None if self.supported is None else tuple(k for k in self.supported if k <= d) or (d,)
         return replace(self, **kept, supported=supported)  # type: ignore[arg-type]
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
@@ -329,7 +329,7 @@ def supported_lengths(config: Mapping[str, Any], d: int) -> tuple[int, ...] | No
     listed = config.get("supported", config.get("ordering_settings", {}).get("prefixes"))
     if listed is None:
         return None
-    return tuple(sorted(int(k) for k in listed if int(k) <= d)) or None  # None: cut before the first of them
+    return tuple(sorted(int(k) for k in listed if int(k) <= d)) or (d,)
 
 
 def full_name(curve: PrefixCurve) -> str:

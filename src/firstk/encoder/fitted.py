@@ -336,10 +336,11 @@ class FittedEncoder:
 
 
 def check_fitted(encoder: object, owner: str) -> FittedEncoder:
-    """Return `encoder` if it is a FittedEncoder; an estimator has one."""
-    if not isinstance(encoder, FittedEncoder):
-        raise bad_parameter("encoder", owner, "a FittedEncoder, such as PrefixEncoder.encoder_", encoder)
-    return encoder
+    """Return `encoder` if it is a FittedEncoder, or the one of a fitted estimator."""
+    found = getattr(encoder, "encoder_", encoder)
+    if not isinstance(found, FittedEncoder):
+        raise bad_parameter("encoder", owner, "a FittedEncoder or a fitted PrefixEncoder", encoder)
+    return found
 
 
 def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model: str | None) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def draw(n: int, share: float, seed: int = 0) -> HoldOut:
     held = min(round(share * n), MOST_HELD)
     if share and not held:
         raise InvalidInputError(
-            f"A share of {share:g} of {n} rows is no row at all. Hold out more, or none: --held-out 0."
+            f"A share of {share:g} of {n} rows is no row at all. Hold out more, or none at all (0)."
         )
     rows = np.random.default_rng(seed).choice(n, size=held + min(n - held, MOST_REFERENCE), replace=False)
     return HoldOut(np.sort(rows[:held]), np.sort(rows[held:]))
@@ -260,6 +260,13 @@ def fit_files(
     >>> bool(np.allclose(encoder.components_, PrefixEncoder(3).fit(X).components_))
     True
     """
+    if not isinstance(encoder, PrefixEncoder):
+        raise bad_parameter("encoder", "fit_files", "a PrefixEncoder, such as PrefixEncoder(64)", encoder)
+    if encoder.__sklearn_is_fitted__():
+        raise InvalidInputError(
+            "fit_files takes an encoder that has not been fitted, and this one has. Pass sklearn.base.clone(encoder); "
+            "to add rows to a fitted one, use partial_fit."
+        )
     names = () if label is None else (label,)
     table = open_vectors(path, vectors, beside=names, nan=nan)
     target = None if label is None else (lambda batch: np.asarray(batch.columns[label]))

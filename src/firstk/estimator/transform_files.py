@@ -157,7 +157,7 @@ def transform_files(
     (100, 2, 8)
     """
     start = time.perf_counter()
-    check_fitted(encoder, "transform_files")
+    encoder = check_fitted(encoder, "transform_files")
     check_choice(side, SIDES, "side", "transform")
     k = check_prefix(k, encoder.d, "transform")
     table = open_vectors(source, vectors, nan=nan)

@@ -20,7 +20,7 @@ from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.metrics._sweep import largest
-from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_scores, settled_metric
+from firstk.metrics.curve import METRICS, EvaluationData, check_data, check_metric, prefix_scores, settled_metric
 from firstk.metrics.scorers import n_rows
 from firstk.metrics.subspace import unit_rows
 
@@ -95,7 +95,8 @@ def precision_table(
     >>> chosen.k, chosen.precision, chosen.bytes
     (16, 'int8', 16)
     """
-    check_fitted(encoder, "precision_table")
+    encoder = check_fitted(encoder, "precision_table")
+    check_data(data, "precision_table")
     name = settled_metric(encoder, data) if metric == "auto" else check_metric(metric, data)
     lengths = sorted(
         {check_prefix(k, encoder.d, "precision_table") for k in (default_lengths(encoder) if ks is None else ks)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import check_choice, check_prefix
+from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
@@ -102,7 +102,8 @@ def prefix_curve(
     >>> curve.smallest(keep=0.9)
     8
     """
-    check_fitted(encoder, "prefix_curve")
+    encoder = check_fitted(encoder, "prefix_curve")
+    check_data(data, "prefix_curve")
     if confidence is not None:
         confidence = check_confidence(confidence, "curve")
     name = settled_metric(encoder, data) if metric == "auto" else metric
@@ -125,6 +126,13 @@ def prefix_curve(
         confidence=confidence,
         supported=supported_lengths(encoder.config, encoder.d),
     )
+
+
+def check_data(data: object, owner: str) -> None:
+    """Raise InvalidInputError unless `data` is an EvaluationData, as an array alone does not say what its rows are."""
+    if not isinstance(data, EvaluationData):
+        allowed = "an EvaluationData, such as EvaluationData(X=X, y=y, X_ref=X_train, y_ref=y_train)"
+        raise bad_parameter("data", owner, allowed, type(data).__name__)
 
 
 def settled_metric(encoder: FittedEncoder, data: EvaluationData) -> str:
