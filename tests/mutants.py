@@ -47,7 +47,7 @@ _COSINES = (
     "tests/losses/functional/test_sampling.py",
 )
 _LONG = ("killed_process", "favour_no_direction", "lbfgs", "cost_of_a_step", "threads", "mlp", "stream")
-_HALVES = "tests/losses/functional/test_halves.py"
+_HALVES = "tests/losses/functional/test_training_losses.py"
 _TRAINING = ("tests/solvers/test_gradient.py", "-k", " and ".join(f"not {name}" for name in _LONG))
 _BACK = "tests/moments/test_stream.py::test_moments_come_back_from_bytes_and_go_on"
 _SPOILT = "tests/moments/test_stream.py::test_spoilt_state_raises_an_error"

@@ -1,7 +1,7 @@
 """Atomic writes: a file or folder is written under a temporary name beside its own, then renamed.
 
-Everything that firstk writes goes through here. What a killed process left behind is removed by the next one that
-writes the same file or folder, which is why temporary names hold the machine and the process.
+Every file and model folder that firstk writes goes through here. What a killed process left behind is removed by the
+next one that writes the same file or folder, which is why temporary names hold the machine and the process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quality of a code against the number of coordinates kept, as a record that reads and writes JSON.
 
 A curve that was computed once can be plotted, compared and searched anywhere, without the encoder, the data, torch or
-scikit-learn. The rule by which a prefix length is recommended is here and nowhere else: `PrefixCurve.smallest`.
+scikit-learn. The rule by which a prefix length is recommended is here: `PrefixCurve.smallest` and `keeps`.
 """
 
 from __future__ import annotations
@@ -164,12 +164,7 @@ class PrefixCurve:
                 f"{owner} keeps a share of a positive score. The {relative_to} {self.metric} is {whole:g}, "
                 "of which a share means nothing; read the scores off the curve instead: list(curve)."
             )
-        target = keep * whole if self.higher_is_better else whole / keep
-        reached = (
-            k
-            for k, score in self
-            if (score >= target - slack(target) if self.higher_is_better else score <= target + slack(target))
-        )
+        reached = (k for k, score in self if keeps(score, keep, whole, self.higher_is_better))
         allowed = set(self.recommendable)
         for k in reached:
             if k in allowed:
@@ -318,6 +313,16 @@ def _check_intervals(
         )
     if not 0 < confidence < 1:
         raise bad_parameter("confidence", "PrefixCurve", "a number between 0 and 1", confidence)
+
+
+def keeps(score: float, keep: float, whole: float, higher_is_better: bool) -> bool:
+    """Return whether a score keeps the share `keep` of `whole`: of a loss, whether it is at most ``whole / keep``.
+
+    Scores that differ by rounding are equal (`slack`).
+    """
+    if higher_is_better:
+        return score >= keep * whole - slack(keep * whole)
+    return score <= whole / keep + slack(whole / keep)
 
 
 def supported_lengths(config: Mapping[str, Any], d: int) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_real
 from firstk._base.json_records import Count, Name, NonNegative, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.curve import PrefixCurve, slack
+from firstk.encoder.curve import PrefixCurve, keeps, slack
 from firstk.exceptions import InvalidInputError
 
 FORMAT = "firstk.PrecisionTable/1"
@@ -184,9 +184,7 @@ class PrecisionTable:
             return min((o for o in left if self._merit(o) >= most - slack(most)), key=lambda o: (o.bytes, o.k))
         keep = check_fraction(keep, "keep", owner, open_left=True)
         whole = self._whole(check_choice(relative_to, ("full", "input"), "relative_to", owner))
-        target = keep * whole if self.higher_is_better else whole / keep
-        goal = target if self.higher_is_better else -target
-        good = [o for o in left if self._merit(o) >= goal - slack(goal)]
+        good = [o for o in left if keeps(o.score, keep, whole, self.higher_is_better)]
         if not good:
             best = max(left, key=self._merit)
             raise InvalidInputError(

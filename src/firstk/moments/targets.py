@@ -1,6 +1,7 @@
 """Labels and targets, checked for whoever learns from them: an objective, a diagnosis, a command.
 
-All of them are checked here, so that the same `y` is accepted everywhere, and the same mistake reads the same.
+What a fit, a diagnosis or a command learns from is checked here, so that the same `y` is accepted by each of them;
+labels that a metric compares are checked in `_base.checks`.
 """
 
 from __future__ import annotations
