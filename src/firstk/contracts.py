@@ -120,7 +120,7 @@ class Objective(Protocol):
     """What makes a prefix good. A frozen dataclass whose fields are its settings.
 
     :class:`firstk.objectives.ClosedFormObjective` has defaults for everything but `name`, `supervision`,
-    `conventions`, `training_loss` and `pencil`.
+    `conventions` and `pencil`.
     """
 
     name: ClassVar[str]

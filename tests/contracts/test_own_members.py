@@ -209,3 +209,23 @@ def test_a_member_of_ones_own_is_cloned_cut_and_merged():
     parts = [clone(enc).partial_fit(part) for part in (X[:50], X[50:])]
     np.testing.assert_allclose(parts[0].merge(parts[1]).components_, enc.fit(X).components_, atol=1e-9)
     assert enc[:2].objective_ == Weighted(2.0)
+
+
+@pytest.mark.parametrize(
+    ("pencil", "message"),
+    [
+        (np.eye(4), "'result' parameter of Wrong.pencil must be a Pencil with M or with factor. Got 'ndarray'"),
+        (Pencil(), "must be a Pencil with M or with factor"),
+        (Pencil(M=np.eye(3)), r"'M' parameter of Wrong.pencil must be finite numbers of shape \(\d+, \d+\)"),
+        (Pencil(M=np.full((X.shape[1],) * 2, np.nan)), "numbers that are not finite"),
+        (Pencil(M=np.triu(np.ones((X.shape[1],) * 2))), "must be a symmetric matrix"),
+        (Pencil(factor=np.ones((X.shape[1] + 1, 2))), "'factor' parameter of Wrong.pencil"),
+    ],
+)
+def test_a_pencil_that_does_not_fit_the_data_is_named(pencil, message):
+    class Wrong(Weighted):
+        def pencil(self, statistics):
+            return pencil
+
+    with pytest.raises(InvalidInputError, match=message):
+        PrefixEncoder(2, objective=Wrong()).fit(X)

@@ -17,7 +17,7 @@ from firstk._base.checks import bad_parameter, check_matrix, class_path
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.rows import as_dense, projected
-from firstk.contracts import FitRequest, Objective, Ordering, Processes, Rows, Solver
+from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
@@ -166,6 +166,8 @@ class Problem:
         if statistics.moments.rows < 2:
             raise InvalidInputError(f"Fitting needs at least two rows. Got n_samples = {statistics.moments.rows}.")
         pencil = objective.pencil(statistics)
+        if not objectives.registered(objective):
+            _check_pencil(pencil, objective, statistics.moments.p)
         mean, query_mean = _means(objective, statistics.moments)
         return FitRequest(
             objective,
@@ -247,6 +249,23 @@ def pose(
     chosen = solvers.resolve("gradient" if auto and not closed else solver)
     chosen.check_combination(goal, order, net)
     return Problem(goal, order, chosen, n_components, network=net)
+
+
+def _check_pencil(pencil: object, objective: Objective, p: int) -> None:
+    """Raise an error for a pencil of a user's own objective that is none, or that does not fit the data."""
+    owner = f"{type(objective).__name__}.pencil"
+    if not isinstance(pencil, Pencil) or (pencil.M is None) == (pencil.factor is None):
+        raise bad_parameter("result", owner, "a Pencil with M or with factor", type(pencil).__name__)
+    for name in ("M", "N", "factor"):
+        part = getattr(pencil, name)
+        if part is None:
+            continue
+        wanted = (p, p) if name != "factor" else (p, np.shape(part)[-1] if np.ndim(part) else 0)
+        if np.shape(part) != wanted or not np.isfinite(part).all():
+            allowed = f"finite numbers of shape {wanted if name != 'factor' else (p, 'r')} (the columns of the data)"
+            raise bad_parameter(name, owner, allowed, f"shape {np.shape(part)}, or numbers that are not finite")
+        if name != "factor" and not np.allclose(part, np.transpose(part), rtol=1e-6, atol=1e-9 * np.abs(part).max()):
+            raise bad_parameter(name, owner, "a symmetric matrix", "one that is not: return (M + M.T) / 2")
 
 
 def _resolved_network(network: object) -> str | MLP | nn.Module:

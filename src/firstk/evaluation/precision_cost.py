@@ -85,8 +85,9 @@ def precision_table(
 
     Examples
     --------
-    >>> from firstk import PrefixEncoder
+    >>> from firstk import PrefixEncoder, precision_table
     >>> from firstk.data import load_digits
+    >>> from firstk.metrics import EvaluationData
     >>> digits = load_digits()
     >>> encoder = PrefixEncoder(16).fit(digits.X_train).encoder_
     >>> data = EvaluationData(X=digits.X_test, y=digits.y_test, X_ref=digits.X_train, y_ref=digits.y_train)

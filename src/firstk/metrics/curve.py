@@ -93,8 +93,9 @@ def prefix_curve(
 
     Examples
     --------
-    >>> from firstk import PrefixEncoder
+    >>> from firstk import PrefixEncoder, prefix_curve
     >>> from firstk.data import load_digits
+    >>> from firstk.metrics import EvaluationData
     >>> digits = load_digits()
     >>> encoder = PrefixEncoder(16).fit(digits.X_train).encoder_
     >>> data = EvaluationData(X=digits.X_test, y=digits.y_test, X_ref=digits.X_train, y_ref=digits.y_train)

@@ -75,3 +75,10 @@ def test_colours_have_the_contrast_of_text_in_both_schemes(pair: tuple[str, str]
     for color, paper in zip(pair, ("#fdfdfb", "#14181f"), strict=True):
         light, dark = sorted((_luminance(color), _luminance(paper)), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("scores", [[5e-324], [0.0, 5e-324], [-5e-324, 5e-324], [0.0]])
+def test_scores_that_differ_by_nothing_have_an_axis(scores):
+    axis = Values.covering(scores)
+    assert axis.ticks[0] <= min(scores) <= max(scores) <= axis.ticks[-1]
+    assert 2 <= len(axis.ticks) <= 8

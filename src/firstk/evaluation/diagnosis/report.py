@@ -150,6 +150,7 @@ def diagnose(
 
     Examples
     --------
+    >>> from firstk import diagnose
     >>> from firstk.data import load_digits
     >>> digits = load_digits()
     >>> found = diagnose(digits.X, digits.y, image_shape=digits.image_shape)

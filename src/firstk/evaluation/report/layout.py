@@ -70,6 +70,10 @@ class Octaves:
         return [self.low, *inner, self.high]
 
 
+# Differences below it are none: their steps would have no logarithm.
+_LEAST = 1e-300
+
+
 @dataclass(frozen=True)
 class Values:
     """The vertical axis: from one round number to another, with round steps between."""
@@ -82,7 +86,8 @@ class Values:
         scores = list(scores)
         low, high = min(scores), max(scores)
         size = max(abs(low), abs(high))
-        if high - low <= 1e-6 * size or high == low:
+        size = size if size > _LEAST else 0.0
+        if high - low <= max(1e-6 * size, _LEAST):
             # A flat curve gets an axis around it, not one that magnifies rounding.
             low, high = low - 0.05 * (size or 1), high + 0.05 * (size or 1)
         step = _round_step((high - low) / about)
