@@ -229,3 +229,15 @@ def test_a_pencil_that_does_not_fit_the_data_is_named(pencil, message):
 
     with pytest.raises(InvalidInputError, match=message):
         PrefixEncoder(2, objective=Wrong()).fit(X)
+
+
+def test_an_objective_without_a_pencil_is_told_so():
+    class Bare(ClosedFormObjective):
+        name = "bare"
+        supervision = "rows"
+        conventions = Weighted.conventions
+
+    with pytest.raises(InvalidInputError, match=r"Bare defines no 'pencil'.*docs/extending.md"):
+        PrefixEncoder(2, objective=Bare()).fit(X)
+    with pytest.raises(InvalidInputError, match="Bare is trained by its squared error and defines no 'quadratic'"):
+        Bare().quadratic(None)

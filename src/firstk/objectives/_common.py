@@ -76,7 +76,10 @@ class ClosedFormObjective:
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return the pencil of these statistics."""
-        raise NotImplementedError
+        raise InvalidInputError(
+            f"{type(self).__name__} defines no 'pencil', which every objective needs: the solution in closed form, "
+            "and the start of training. Define pencil(self, statistics) (docs/extending.md)."
+        )
 
     def decoder(self, statistics: Statistics, components: np.ndarray) -> np.ndarray | None:
         """Return no decoder."""
@@ -88,7 +91,10 @@ class ClosedFormObjective:
 
     def quadratic(self, statistics: Statistics) -> Quadratic:
         """Return the squared error that training minimizes; defined by subclasses of `LeastSquaresObjective`."""
-        raise NotImplementedError
+        raise InvalidInputError(
+            f"{type(self).__name__} is trained by its squared error and defines no 'quadratic'. Define "
+            "quadratic(self, statistics), or name another training_loss (docs/extending.md)."
+        )
 
     def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
         """Return the centered targets of rows; there are none if the error is known by its moments only."""

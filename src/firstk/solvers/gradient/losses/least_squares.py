@@ -104,7 +104,7 @@ class LeastSquares(BaseTrainingLoss):
         except NotImplementedError:
             raise IllegalCombinationError(
                 f"objective '{request.objective.name}' on rows (a nonlinear network, or batches)",
-                "its noise is known through its moments only",
+                "it defines no targets of single rows, only the moments of its squared error",
                 "network='linear' with batch_size='auto'",
             ) from None
 
