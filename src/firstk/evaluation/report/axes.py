@@ -88,16 +88,23 @@ def _panels(page: Page, section: AxesSection, frame: Frame, number: int) -> str:
     )
 
 
-def _panel(name: str, values: Sequence[float], frame: Frame, across: Octaves, k: int) -> str:
-    up = Values.covering([0.0, *values], about=2)
-    parts = [f'<g class="axis"><text class="measure" x="{frame.left:g}" y="{frame.top - 10:g}">{escape(name)}</text>']
+def _grid(up: Values, frame: Frame, base: float | None = None) -> list[str]:
+    """Return a horizontal line with its number for each tick; the one at `base` is drawn as the base line."""
+    lines = []
     for tick, text in zip(up.ticks, up.texts(), strict=True):
         y = frame.y(up.share(tick))
-        parts.append(
-            f'<line class="{"base" if tick == 0 else "grid"}" x1="{frame.left:g}" x2="{frame.right:.1f}" '
+        lines.append(
+            f'<line class="{"base" if tick == base else "grid"}" x1="{frame.left:g}" x2="{frame.right:.1f}" '
             f'y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<text x="{frame.left - 8:g}" y="{y + 4.5:.1f}" text-anchor="end">{text}</text>'
         )
+    return lines
+
+
+def _panel(name: str, values: Sequence[float], frame: Frame, across: Octaves, k: int) -> str:
+    up = Values.covering([0.0, *values], about=2)
+    parts = [f'<g class="axis"><text class="measure" x="{frame.left:g}" y="{frame.top - 10:g}">{escape(name)}</text>']
+    parts += _grid(up, frame, base=0.0)
     zero = frame.y(up.share(0.0))
     stems = []
     for j, value in enumerate(values, start=1):
@@ -150,12 +157,7 @@ def _scatter(axes: AxisStatistics, number: int, k: int) -> str:
         return ""
     across, up = Values.covering([0.0, *axes.magnitude], about=3), Values.covering(axes.usefulness, about=4)
     lines = [f'<text class="measure" x="0" y="16">{escape(axes.measure)}<tspan> against mean |z|</tspan></text>']
-    for tick, text in zip(up.ticks, up.texts(), strict=True):
-        y = PLOT.y(up.share(tick))
-        lines.append(
-            f'<line class="grid" x1="{PLOT.left:g}" x2="{PLOT.right:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text x="{PLOT.left - 8:g}" y="{y + 4.5:.1f}" text-anchor="end">{text}</text>'
-        )
+    lines += _grid(up, PLOT)
     for tick, text in zip(across.ticks, across.texts(), strict=True):
         x = PLOT.x(across.share(tick))
         lines.append(f'<text x="{x:.1f}" y="{PLOT.bottom + 20:g}" text-anchor="middle">{text}</text>')
