@@ -14,6 +14,7 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.baselines import plain_truncation
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import METRICS, EvaluationData
+from firstk.metrics.curve import per_row_scores
 
 N, P, D = 60, 7, 5
 RNG = np.random.default_rng(0)
@@ -119,6 +120,21 @@ def test_the_raw_score_is_that_of_the_vectors_as_they_are(name, case):
     if name == "explained_variance":
         identity = replace(identity, mean=encoder.mean)
     assert prefix_curve(identity, data, name).full == pytest.approx(raw, abs=1e-9)
+
+
+@metrics
+def test_the_raw_score_is_paired_with_the_code_by_row(name, case):
+    encoder, data = case
+    rows = METRICS[name].raw_rows(encoder, data)
+    if rows is None:
+        assert METRICS[name].raw_constant == METRICS[name].raw(encoder, data)
+        return
+    assert rows.n == per_row_scores(encoder, data, name, np.array([encoder.d])).n
+    assert rows.score().tolist() == [METRICS[name].raw(encoder, data)]
+    identity = plain_truncation(data.stored)
+    own = per_row_scores(identity, data, name, np.array([P]))
+    counts = np.random.default_rng(1).multinomial(N, np.full(N, 1 / N), size=8).T.astype(float)
+    np.testing.assert_allclose(rows.resampled(counts), own.resampled(counts), atol=1e-9)
 
 
 @metrics

@@ -26,12 +26,17 @@ __all__ = [
     "Metric",
     "check_metric",
     "pair_metric",
+    "per_row_scores",
     "prefix_curve",
     "prefix_scores",
     "settled_metric",
 ]
 
-Raw = Callable[[FittedEncoder, EvaluationData], float | None]
+RawScorer = Callable[[FittedEncoder, EvaluationData], PerRowScores | None]
+
+
+def _no_rows(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -42,26 +47,40 @@ class Metric:
     ----------
     score : callable
         From an encoder, data and prefix lengths to scores by row.
-    raw : callable
-        The same metric of the vectors as they came; None where that has no meaning.
     needs : tuple of str
         Fields of the data that must be given.
     help : str
         One line for a table.
+    raw_rows : callable
+        The same metric of the vectors as they came, by the same rows and with one column, so that differences to it are
+        paired; None where the raw vectors have no score by row.
+    raw_constant : float, optional
+        The raw vectors' score where it is known without data: they explain themselves.
     prepare : callable
         Adds to the data what depends on them alone, for those who score many encoders.
     """
 
     score: Scorer
-    raw: Raw
     needs: tuple[str, ...]
     help: str
+    raw_rows: RawScorer = _no_rows
+    raw_constant: float | None = None
     prepare: Callable[[FittedEncoder, EvaluationData], EvaluationData] = lambda _, data: data
+
+    def raw(self, encoder: FittedEncoder, data: EvaluationData) -> float | None:
+        """Return the score of the vectors as they came; None where that has no meaning."""
+        rows = self.raw_rows(encoder, data)
+        return self.raw_constant if rows is None else float(rows.score()[0])
+
+
+def per_row_scores(encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray) -> PerRowScores:
+    """Score the prefixes `ks` of an encoder by the metric of that name, and keep rows, pairs or queries apart."""
+    return METRICS[check_metric(metric, data)].score(encoder, data, ks)
 
 
 def prefix_scores(encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray) -> np.ndarray:
     """Score the prefixes `ks` of an encoder by the metric of that name."""
-    return np.asarray(_per_row(encoder, data, metric, ks).score(), dtype=float)
+    return np.asarray(per_row_scores(encoder, data, metric, ks).score(), dtype=float)
 
 
 def prefix_curve(
@@ -111,7 +130,7 @@ def prefix_curve(
     lengths = _checked_lengths(ks, encoder.d)
     if name == "head_accuracy":
         scorers.check_known_labels(encoder, data.y)
-    rows = _per_row(encoder, data, name, lengths)
+    rows = per_row_scores(encoder, data, name, lengths)
     ends = () if confidence is None else bootstrap_interval(rows, confidence)
     low, high = (tuple(end.tolist()) for end in ends) if ends else (None, None)
     return PrefixCurve(
@@ -154,10 +173,6 @@ def check_metric(metric: str, data: EvaluationData) -> str:
     return name
 
 
-def _per_row(encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray) -> PerRowScores:
-    return METRICS[check_metric(metric, data)].score(encoder, data, ks)
-
-
 def _parts(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> dict[str, list[float]]:
     of_y, of_x = scorers.mixture_parts(encoder, data, ks)
     return {"explained_variance": of_x.score().tolist(), "r2": of_y.score().tolist()}
@@ -187,54 +202,52 @@ def _check_needs(data: EvaluationData, needs: tuple[str, ...], name: str) -> Non
         raise InvalidInputError(f"The metric '{name}' needs {' and '.join(missing)}.")
 
 
-def _one(encoder: FittedEncoder, data: EvaluationData) -> float | None:
-    return 1.0
-
-
-def _none(encoder: FittedEncoder, data: EvaluationData) -> float | None:
-    return None
-
-
 _WITH_REFERENCE = ("X", "y", "X_ref", "y_ref")
 METRICS: dict[str, Metric] = {
     "explained_variance": Metric(
-        scorers.explained_variance, _one, ("X",), "share of the variance that the encoder's own decoder rebuilds"
+        scorers.explained_variance,
+        ("X",),
+        "share of the variance that the encoder's own decoder rebuilds",
+        raw_constant=1.0,
     ),
     "readback_variance": Metric(
-        scorers.readback_variance, _one, ("X",), "share of the variance that the best linear decoder rebuilds"
+        scorers.readback_variance,
+        ("X",),
+        "share of the variance that the best linear decoder rebuilds",
+        raw_constant=1.0,
     ),
-    "r2": Metric(scorers.r2, scorers.raw_r2, ("X", "y"), "R^2 of the best linear readout of the targets"),
+    "r2": Metric(scorers.r2, ("X", "y"), "R^2 of the best linear readout of the targets", scorers.raw_r2),
     "1nn_accuracy": Metric(
         scorers.neighbor_accuracy,
-        scorers.raw_neighbor_accuracy,
         _WITH_REFERENCE,
         "accuracy of the nearest reference row, cosine",
+        scorers.raw_neighbor_accuracy,
     ),
     "probe_accuracy": Metric(
-        scorers.probe_accuracy, scorers.raw_probe_accuracy, _WITH_REFERENCE, "accuracy of the best least-squares probe"
+        scorers.probe_accuracy, _WITH_REFERENCE, "accuracy of the best least-squares probe", scorers.raw_probe_accuracy
     ),
-    "head_accuracy": Metric(scorers.head_accuracy, _none, ("X", "y"), "accuracy of the encoder's own head"),
+    "head_accuracy": Metric(scorers.head_accuracy, ("X", "y"), "accuracy of the encoder's own head"),
     "recall@10": Metric(
         scorers.recall,
-        _one,
         ("X",),
         "share of the ten full-width neighbors that are found",
+        raw_constant=1.0,
         prepare=scorers.with_neighbors,
     ),
-    "mixture": Metric(scorers.mixture, _none, ("X", "y"), "share of targets and vectors explained together"),
+    "mixture": Metric(scorers.mixture, ("X", "y"), "share of targets and vectors explained together"),
     "spearman": Metric(
-        scorers.spearman, scorers.raw_spearman, ("left", "right"), "Spearman correlation of cosine and score"
+        scorers.spearman, ("left", "right"), "Spearman correlation of cosine and score", scorers.raw_spearman
     ),
     "positive_recall@10": Metric(
         scorers.positive_recall,
-        scorers.raw_positive_recall,
         ("left", "right"),
         "share of partners among the ten nearest",
+        scorers.raw_positive_recall,
     ),
     "ndcg@10": Metric(
         scorers.ndcg,
-        scorers.raw_ndcg,
         ("queries", "documents", "relevance"),
         "gain of the ten nearest documents over the largest possible",
+        scorers.raw_ndcg,
     ),
 }

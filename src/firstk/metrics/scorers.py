@@ -140,10 +140,9 @@ def r2(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowSc
     return _targets_read_out(data, lambda X: _kept(encoder, data, X), ks)
 
 
-def raw_r2(encoder: FittedEncoder, data: EvaluationData) -> float | None:
+def raw_r2(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
     """R² of the best linear readout of the vectors."""
-    scores = _targets_read_out(data, lambda X: _centred(encoder, X), np.array([encoder.p]))
-    return float(scores.score()[0])
+    return _targets_read_out(data, lambda X: _centred(encoder, X), np.array([encoder.p]))
 
 
 def _targets_read_out(
@@ -182,11 +181,11 @@ def neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarr
     return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
-def raw_neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData) -> float | None:
+def raw_neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
     """Accuracy of the nearest reference vector."""
     reference = _plain(encoder, data.X_ref), np.asarray(data.y_ref)
     asking = _plain(encoder, data.X), np.asarray(data.y)
-    return float(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p])[0])
+    return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p], per_row=True))
 
 
 def probe_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
@@ -196,10 +195,11 @@ def probe_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray)
     return MeanScore(_at(task.linear_probe_accuracy(*reference, *new, per_row=True), ks))
 
 
-def raw_probe_accuracy(encoder: FittedEncoder, data: EvaluationData) -> float | None:
+def raw_probe_accuracy(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
     """Accuracy of the best least-squares probe of the vectors."""
     reference = _centred(encoder, data.X_ref), np.asarray(data.y_ref)
-    return float(task.linear_probe_accuracy(*reference, _centred(encoder, data.X), np.asarray(data.y))[-1])
+    new = _centred(encoder, data.X), np.asarray(data.y)
+    return MeanScore(task.linear_probe_accuracy(*reference, *new, per_row=True)[:, -1:])
 
 
 def head_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
@@ -303,10 +303,10 @@ def spearman(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> Pe
     return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
 
-def raw_spearman(encoder: FittedEncoder, data: EvaluationData) -> float | None:
+def raw_spearman(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
     """Spearman's correlation of the cosine of the vectors and the score."""
-    left, right = _plain(encoder, data.left), _plain(encoder, data.right)
-    return float(ranking.pair_spearman(left, right, np.asarray(data.scores), ks=[encoder.p])[0])
+    cosines = ranking.pair_cosines(_plain(encoder, data.left), _plain(encoder, data.right), ks=[encoder.p])
+    return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
 
 def positive_recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
@@ -317,14 +317,14 @@ def positive_recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray
     return MeanScore(neighbors.positive_recall(left, stored, ks=ks, per_row=True))
 
 
-def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> float | None:
+def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
     """Share of partners among the ten nearest vectors."""
     left, right = _plain(encoder, data.left), _plain(encoder, data.right)
     if (among := len(distinct_rows(right)[0])) <= 10:
         raise InvalidInputError(
             f"The metric 'positive_recall@10' needs more than 10 different right sides. Got {among}."
         )
-    return float(neighbors.positive_recall(left, right, ks=[encoder.p])[0])
+    return MeanScore(neighbors.positive_recall(left, right, ks=[encoder.p], per_row=True))
 
 
 def ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
@@ -333,7 +333,7 @@ def ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRow
     return MeanScore(ranking.ndcg_per_query(*codes, np.asarray(data.relevance), ks=ks)[1])
 
 
-def raw_ndcg(encoder: FittedEncoder, data: EvaluationData) -> float | None:
+def raw_ndcg(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
     """Gain of the ten nearest documents by the vectors as they came."""
     vectors = _plain(encoder, data.documents), _plain(encoder, data.queries)
-    return float(ranking.ndcg(*vectors, np.asarray(data.relevance), ks=[encoder.p])[0])
+    return MeanScore(ranking.ndcg_per_query(*vectors, np.asarray(data.relevance), ks=[encoder.p])[1])
