@@ -50,7 +50,7 @@ Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVE
 HeldOut = Annotated[
     str,
     typer.Option(
-        "--held-out", metavar="SHARE|FILE", help="Rows to evaluate on: a share (at most 10,000), a file, or 0."
+        "--held-out", metavar="SHARE|FILE", help="Rows to evaluate on: a share (at most 2,000), a file, or 0."
     ),
 ]
 Components = Annotated[
@@ -112,7 +112,7 @@ def fit(
 ) -> None:
     """Fit an encoder on a file of vectors, and save it with an evaluation of its prefixes.
 
-    A fifth of the rows, at most 10,000, is held out: the encoder is fitted on the others, and its curve and those of
+    A fifth of the rows, at most 2,000, is held out: the encoder is fitted on the others, and its curve and those of
     four baselines are taken on the held-out rows. Closed forms stream, on all cores and in bounded memory; what has to
     be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
     is stopped while it trains leaves nothing, and starts again.

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 FORMAT = "firstk.PrefixCurve/3"
 # Version 1 had no intervals, version 2 no supported lengths. Their curves are read as curves without.
 OLDER_FORMATS = ("firstk.PrefixCurve/1", "firstk.PrefixCurve/2")
-# Shares of the full score for which the smallest k is worth naming.
-SHARES = (0.95, 0.99, 0.999)
+# Shares for which the smallest k is worth naming.
+SHARES = (0.9, 0.95, 0.99)
+# What a share may be of.
+REFERENCES = ("auto", "input", "best", "full")
 _ADDED = {"added": True}
 
 
@@ -128,21 +130,34 @@ class PrefixCurve:
             raise bad_parameter("k", "PrefixCurve.at", allowed, k)
         return self.score[self.k.index(k)]
 
-    def smallest(self, keep: float = 0.99, relative_to: str = "full") -> int:
-        """Smallest supported k whose score keeps a share of the full score, or of the score of the raw vectors.
+    @property
+    def best_k(self) -> int:
+        """The recommendable prefix length with the best score; the shortest of those that tie."""
+        sign = 1 if self.higher_is_better else -1
+        ks = self.recommendable or self.k
+        most = max(sign * self.at(k) for k in ks)
+        return next(k for k in ks if sign * self.at(k) >= most - slack(most))
+
+    def smallest(self, keep: float = 0.99, relative_to: str = "auto") -> int:
+        """Smallest supported k from which on the score keeps a share: of the raw vectors' score where it is known.
+
+        Every longer prefix has to keep the share as well, up to the longest that is not clearly worse than the best one
+        (its interval reaches the best score; without intervals: the full length, or the best one where the full length
+        does not keep the share). So one lucky score of a noisy curve is not recommended, and coordinates that do harm
+        at the end do not hide a good prefix.
 
         Parameters
         ----------
         keep : float in (0, 1]
             The share to keep. Of a loss (lower is better) the score may be 1 / keep times as large.
-        relative_to : {"full", "input"}
-            "full": the score at `full_k`. "input": `input_score`, that of the raw vectors.
+        relative_to : {"auto", "input", "best", "full"}
+            "input": `input_score`, that of the raw vectors. "best": the score at `best_k`. "full": that at `full_k`.
+            "auto": "input" where it is known, otherwise "best".
 
         Returns
         -------
         k : int
-            The first of `recommendable` that reaches the target. A curve that is not monotone may fall below it again
-            later.
+            One of `recommendable`.
 
         Raises
         ------
@@ -152,27 +167,38 @@ class PrefixCurve:
         """
         owner = "PrefixCurve.smallest"
         keep = check_fraction(keep, "keep", owner, open_left=True)
-        check_choice(relative_to, ("full", "input"), "relative_to", owner)
+        check_choice(relative_to, REFERENCES, "relative_to", owner)
         if not self.recommendable:
             raise InvalidInputError(
                 f"{owner} recommends lengths at which the order of this code is fixed: "
                 f"{_shortened(self.supported or ())}. The curve has k = {_shortened(self.k)}; evaluate some of those."
             )
-        whole = self.full if relative_to == "full" else self._input()
+        whole, name = self._whole(relative_to)
         if whole <= 0:
             raise InvalidInputError(
-                f"{owner} keeps a share of a positive score. The {relative_to} {self.metric} is {whole:g}, "
+                f"{owner} keeps a share of a positive score. The {self.metric} of {name} is {whole:g}, "
                 "of which a share means nothing; read the scores off the curve instead: list(curve)."
             )
-        reached = (k for k, score in self if keeps(score, keep, whole, self.higher_is_better))
-        allowed = set(self.recommendable)
-        for k in reached:
-            if k in allowed:
-                return k
-        raise self._out_of_reach(keep, whole)
+        kept = [keeps(self.at(k), keep, whole, self.higher_is_better) for k in self.recommendable]
+        last = self._last_counted(kept)
+        if not kept[last]:
+            raise self._out_of_reach(keep, whole, name)
+        first = last
+        while first > 0 and kept[first - 1]:
+            first -= 1
+        return self.recommendable[first]
 
-    def smallest_lengths(self, relative_to: str = "full") -> dict[float, int | None]:
-        """Smallest k for each of the shares 0.95, 0.99 and 0.999; None where none reaches it, or it means nothing."""
+    def _last_counted(self, kept: list[bool]) -> int:
+        """Return the position, among the recommendable lengths, of the longest that has to keep the share."""
+        ks = self.recommendable
+        if self.low is None or self.high is None:
+            return len(ks) - 1 if kept[-1] else ks.index(self.best_k)
+        ends = {k: (self.high if self.higher_is_better else self.low)[self.k.index(k)] for k in ks}
+        sign, best = (1 if self.higher_is_better else -1), self.at(self.best_k)
+        return max(i for i, k in enumerate(ks) if sign * ends[k] >= sign * best - slack(best))
+
+    def smallest_lengths(self, relative_to: str = "auto") -> dict[float, int | None]:
+        """Smallest k for each of the shares 0.9, 0.95 and 0.99; None where none reaches it, or it means nothing."""
         return {share: self._smallest_or_none(share, relative_to) for share in SHARES}
 
     def _smallest_or_none(self, keep: float, relative_to: str) -> int | None:
@@ -181,22 +207,27 @@ class PrefixCurve:
         except InvalidInputError:  # out of reach, or a share of nothing
             return None
 
-    def _input(self) -> float:
+    def _whole(self, relative_to: str) -> tuple[float, str]:
+        """Return the score of which shares are taken, and whose score it is."""
+        if relative_to == "auto":
+            relative_to = "best" if self.input_score is None else "input"
+        if relative_to == "best":
+            return self.at(self.best_k), f"the best prefix, k = {self.best_k},"
+        if relative_to == "full":
+            return self.full, full_name(self)
         if self.input_score is None:
             raise InvalidInputError(
                 "PrefixCurve.smallest with relative_to='input' needs the score of the raw vectors, and this "
-                "curve has no input_score. Use relative_to='full', or evaluate the raw vectors too."
+                "curve has no input_score. Use relative_to='best', or evaluate the raw vectors too."
             )
-        return self.input_score
+        return self.input_score, "the raw vectors"
 
-    def _out_of_reach(self, keep: float, whole: float) -> InvalidInputError:
-        allowed = set(self.recommendable)
-        sign = 1 if self.higher_is_better else -1
-        k, best = max(((k, score) for k, score in self if k in allowed), key=lambda point: sign * point[1])
+    def _out_of_reach(self, keep: float, whole: float, name: str) -> InvalidInputError:
+        best = self.at(self.best_k)
         share = best / whole if self.higher_is_better else whole / best
         return InvalidInputError(
-            f"No prefix keeps {keep:g} of the input {self.metric} {whole:g}. Best is {best:g} at k = {k}: "
-            f"it keeps {share:.4g}. Lower 'keep', use relative_to='full', or fit more components."
+            f"No prefix keeps {keep:g} of the {self.metric} of {name}, {whole:g}. The best is {best:g} at k = "
+            f"{self.best_k}: it keeps {share:.4g}. Lower 'keep', or fit more components."
         )
 
     def cut(self, d: int) -> PrefixCurve | None:

@@ -18,11 +18,14 @@ from scipy.stats import spearmanr
 from firstk import __version__, metrics
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.curve import supported_lengths
+from firstk.encoder.curve import slack, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
-from firstk.evaluation.precision_cost import default_lengths, precision_table
+from firstk.evaluation.operating_points import PrecisionTable
+from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
+from firstk.evaluation.recommending import Limits
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 
 # All prefixes up to here; beyond, sixteen an octave: no eye and no decision needs more.
 ALL_PREFIXES, PER_OCTAVE = 64, 16
-# Metrics of an encoder's own head: baselines have none, and no other row is looked at.
-OWN_METRICS = ("head_accuracy", "mixture")
 # Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
 PROBED_ROWS = 2000
 SAMPLES = 10
@@ -129,11 +130,20 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
             f"the vectors have {encoder.p}. Give the shape of one image, such as --image 28x28."
         )
     notes: list[str] = []
-    comparisons = tuple(_comparisons(fit, encoder, data, notes, progress))
+    baselines = _baselines_of(fit)
+    comparisons = tuple(_comparisons(encoder, data, baselines, notes, progress))
+    if data.left is not None:
+        notes.append(_known_documents(fit))
+    table, advice = None, None
+    if comparisons:
+        table = precision_table(
+            encoder, data, comparisons[0].ours.metric, others=ahead(comparisons[0], baselines), progress=progress
+        )
+        table = replace(table, input_bytes=encoder.p * source.itemsize)
+        advice = recommendation_of(table, None, notes)
     progress("single coordinates")
     axes = _axes(encoder, data, notes)
     images = None if source.image_shape is None else _images(encoder, fit, source.image_shape, notes)
-    lead = comparisons[0].ours.metric if comparisons else None
     return HeldOutReport(
         facts=source.facts,
         rows=source.rows,
@@ -143,17 +153,41 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
         comparisons=comparisons,
         axes=axes,
         images=images,
-        precisions=None if lead is None else precision_table(encoder, data, lead, progress=progress),
+        precisions=table,
         notes=tuple(notes),
+        recommendation=advice,
     )
 
 
+def recommendation_of(
+    table: PrecisionTable, limits: Limits | None = None, notes: list[str] | None = None
+) -> Recommendation | None:
+    """Recommend what to store; None, with a note, where a share of the score means nothing."""
+    try:
+        return table.recommend(limits)
+    except InvalidInputError as error:
+        if notes is None:
+            raise
+        notes.append(str(error))
+        return None
+
+
+def ahead(comparison: Comparison, baselines: Mapping[str, FittedEncoder]) -> dict[str, FittedEncoder]:
+    """Return the baselines that beat the encoder at some prefix length: those worth a place in a table of bytes."""
+    ours = dict(comparison.ours)
+    return {
+        curve.label: baselines[curve.label]
+        for curve in comparison.baselines
+        if any(k in ours and score > ours[k] + slack(ours[k]) for k, score in curve)
+    }
+
+
 def steps_of(fit: StreamedFit) -> int:
-    """Return how often `evaluate_fit` will report progress."""
+    """Return about how often `evaluate_fit` will report progress: baselines that are ahead add to it."""
     encoder = fit.encoder.encoder_
     names = metrics_for(encoder, fit.data)
     curves = sum(1 + len(BASELINES) * (name not in OWN_METRICS) for name in names)
-    return curves + 1 + len(default_lengths(encoder)) * len(PRECISIONS)
+    return curves + 1 + (1 + len(default_lengths(encoder))) * len(PRECISIONS)
 
 
 def prefix_grid(d: int) -> np.ndarray:
@@ -199,7 +233,7 @@ def compare(
     ks, baseline_ks : sequence of int, optional
         Prefix lengths of the encoder, all if not given; and of the baselines, those of the encoder if not given.
     confidence : float in (0, 1), optional
-        Of the encoder's bootstrap intervals.
+        Of bootstrap intervals, from the same draws for all of them.
     notes : list of str, optional
         Gets a note for each baseline that cannot be scored; without it, that raises.
     progress : callable (str) -> None
@@ -216,7 +250,7 @@ def compare(
             baseline = replace(baseline, mean=encoder.mean, query_mean=encoder.mean)
         lengths = [k for k in (ours.k if baseline_ks is None else baseline_ks) if k <= baseline.d]
         try:
-            curves.append(replace(prefix_curve(baseline, data, metric, lengths), label=name))
+            curves.append(replace(prefix_curve(baseline, data, metric, lengths, confidence=confidence), label=name))
         except InvalidInputError as error:
             if notes is None:
                 raise
@@ -246,23 +280,29 @@ def _metric_of(y: ArrayLike) -> str:
     return "r2" if np.asarray(y).dtype.kind == "f" else "1nn_accuracy"
 
 
-def _comparisons(
-    fit: StreamedFit, encoder: FittedEncoder, data: EvaluationData, notes: list[str], progress: Progress
-) -> Iterator[Comparison]:
+def _baselines_of(fit: StreamedFit) -> dict[str, FittedEncoder]:
     sides = fit.reference
     rows = sides["X"] if "X" in sides else np.concatenate([sides["left"], sides["right"]])
-    baselines = baselines_of(rows, fit.statistics)
-    ks = sorted({*prefix_grid(encoder.d).tolist(), *(supported_lengths(encoder.config, encoder.d) or ())})
+    return baselines_of(rows, fit.statistics)
+
+
+def _comparisons(
+    encoder: FittedEncoder,
+    data: EvaluationData,
+    baselines: Mapping[str, FittedEncoder],
+    notes: list[str],
+    progress: Progress,
+) -> Iterator[Comparison]:
+    """Compare by the metric that the report is about at many prefix lengths, by others at a few."""
+    few = sorted({*ladder(encoder.d), *(supported_lengths(encoder.config, encoder.d) or ())})
+    ks = sorted({*prefix_grid(encoder.d).tolist(), *few})
     for name in metrics_for(encoder, data):
         others = {} if name in OWN_METRICS else baselines
         try:
-            yield compare(encoder, data, name, others, ks, confidence=CONFIDENCE, progress=progress)
+            yield compare(encoder, data, name, others, ks, baseline_ks=few, confidence=CONFIDENCE, progress=progress)
+            ks = few
         except InvalidInputError as error:
             notes.append(f"The curve of {name} is left out: {error}")
-    if data.left is not None:
-        notes.append(_known_documents(fit))
-    elif data.y is None:
-        notes.append("No labels given: no curve says how well classes are told apart.")
 
 
 def _known_documents(fit: StreamedFit) -> str:

@@ -1,15 +1,15 @@
-"""Scores and costs of stored codes, measured: every prefix length in every precision.
+"""Scores and costs of stored codes, measured: every prefix length in every precision, and peers in the same bytes.
 
-Codes of k coordinates are rounded and read back, as a store would; queries are not rounded. The time of a search is
-that of exact search on this machine, over a stated number of rows.
+Codes of k coordinates are rounded and read back, as a store would; queries are not rounded, but in the rows that say
+so. All points are scored on the same rows, and on the same draws of them. The time of a search is that of exact search
+on this machine, over a stated number of rows.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,16 +18,28 @@ from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
-from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
+from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint
+from firstk.evaluation.baselines import plain_truncation
+from firstk.evaluation.encoded_once import encoded_once
+from firstk.evaluation.operating_points import PrecisionTable, in_order
+from firstk.evaluation.packed import Packed
+from firstk.evaluation.product_quantizer import faiss_is_there, quantizers
 from firstk.metrics._sweep import largest
-from firstk.metrics.curve import METRICS, EvaluationData, check_data, check_metric, prefix_scores, settled_metric
+from firstk.metrics.bootstrap import PerRowScores, resampled_scores
+from firstk.metrics.curve import METRICS, EvaluationData, check_data, check_metric, per_row_scores, settled_metric
 from firstk.metrics.scorers import n_rows
 from firstk.metrics.subspace import unit_rows
 
+# Metrics of an encoder's own head or decoder: the raw vectors and baselines have none.
+OWN_METRICS = ("head_accuracy", "mixture")
+# Metrics that compare queries with stored codes, whose queries may be rounded as well.
+SEARCHES = ("1nn_accuracy", "recall@10", "spearman", "positive_recall@10", "ndcg@10")
+# Draws of the rows: enough for a standard deviation to 5 %.
+RESAMPLES = 200
 # Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
 # of more rows is taken in proportion.
 SEARCHED_BYTES, MOST_SEARCHED = 1 << 26, 4_000_000
-SEARCHES = 15
+TIMED_SEARCHES = 15
 
 
 def ladder(d: int) -> tuple[int, ...]:
@@ -54,23 +66,30 @@ def precision_table(
     *,
     ks: Sequence[int] | None = None,
     precisions: Iterable[str] = tuple(PRECISIONS),
+    others: Mapping[str, FittedEncoder] | None = None,
+    product_quantizer: bool = False,
     latency: bool = False,
     rows: int | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> PrecisionTable:
-    """Score prefix lengths times precisions.
+    """Score prefix lengths times precisions, next to the raw vectors and baselines in the same precisions.
 
     Parameters
     ----------
     encoder : FittedEncoder
     data : EvaluationData
-        Stored rows (documents, right sides, references, else X) are rounded; queries are not.
+        Stored rows (documents, right sides, references, else X) are rounded; queries are not, but for a row of binary
+        codes that says so.
     metric : str
         A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
     ks : sequence of int, optional
         Prefix lengths; `default_lengths` if not given.
     precisions : iterable of str
         Names in `firstk.data.precision.PRECISIONS`.
+    others : mapping from names to FittedEncoder, optional
+        Baselines to tabulate too.
+    product_quantizer : bool
+        Score product quantizers of the raw vectors too, where faiss is installed.
     latency : bool
         Time an exact search, in float32, at each k.
     rows : int, optional
@@ -106,20 +125,124 @@ def precision_table(
     searched = _rows_to_search(rows, data)
     data = METRICS[name].prepare(encoder, data)
     seconds = dict(search_times(encoder, data.stored, lengths, searched)) if latency else {}
-    points = []
-    for k, precision in product(lengths, chosen):
-        progress(f"k = {k} in {precision.name}")
-        score = _score(encoder[:k], data, name, precision)
-        points.append(OperatingPoint(k, precision.name, precision.bytes_per_vector(k), score, seconds.get(k)))
+    grid = _Grid(data, name, progress)
+    found = list(grid.of(encoder, "", lengths, chosen, seconds))
+    if name not in OWN_METRICS:
+        found += grid.raw(encoder, chosen)
+        for other, baseline in (others or {}).items():
+            found += grid.of(baseline, other, [k for k in lengths if k <= baseline.d], chosen, {})
+        if product_quantizer and faiss_is_there():
+            found += grid.product_quantizers(encoder)
+    found.sort(key=lambda pair: in_order(pair[0]))
     return PrecisionTable(
-        points=tuple(points),
+        points=tuple(point for point, _ in found),
         metric=name,
         input_score=METRICS[name].raw(encoder, data),
         input_bytes=encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
         label=str(encoder.config.get("objective", "")),
         n_searched=searched if latency else None,
         n_evaluated=_asked(data),
+        unit="queries" if data.relevance is not None else "pairs" if data.left is not None else "rows",
+        chance=METRICS[name].chance(data),
+        supported=supported_lengths(encoder.config, encoder.d),
+        resampled=Packed.of([draws for _, draws in found]),
     )
+
+
+_Scored = tuple[OperatingPoint, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Scores of points on one set of rows, with those of the draws."""
+
+    data: EvaluationData
+    metric: str
+    progress: Callable[[str], None]
+
+    def of(
+        self,
+        encoder: FittedEncoder,
+        code: str,
+        ks: Sequence[int],
+        precisions: Sequence[Precision],
+        seconds: Mapping[int, float],
+    ) -> Iterator[_Scored]:
+        """Score every prefix length of an encoder in every precision."""
+        encoder = encoded_once(encoder, self.data)
+        for precision in precisions:
+            if precision.name == "float32":  # nothing is rounded: one sweep scores every k
+                yield from self._unrounded(encoder, code, ks, seconds)
+                continue
+            for k in ks:
+                self.progress(f"{f'{code}, ' if code else ''}k = {k} in {precision.name}")
+                yield from self._rounded(encoder[:k], code, precision, seconds.get(k))
+
+    def _unrounded(
+        self, encoder: FittedEncoder, code: str, ks: Sequence[int], seconds: Mapping[int, float]
+    ) -> Iterator[_Scored]:
+        self.progress(f"{f'{code}, ' if code else ''}every k in float32")
+        scores = per_row_scores(encoder, self.data, self.metric, np.array(ks))
+        draws = resampled_scores(scores, resamples=RESAMPLES)
+        for i, (k, score) in enumerate(zip(ks, scores.score().tolist(), strict=True)):
+            yield OperatingPoint(k, "float32", 4 * k, score, seconds.get(k), code), draws[:, i]
+
+    def _rounded(
+        self, encoder: FittedEncoder, code: str, precision: Precision, seconds: float | None
+    ) -> Iterator[_Scored]:
+        """Score one prefix, the whole of `encoder`, stored in one precision."""
+
+        def as_stored(Z: np.ndarray) -> np.ndarray:
+            return unit_rows(Z).astype(Z.dtype) if encoder.normalized else Z
+
+        fitted = precision.fit(as_stored(encoder.coordinates(self.data.stored, owner="precision_table")))
+
+        def rounded(Z: np.ndarray) -> np.ndarray:
+            return fitted.restore(fitted.quantise(as_stored(Z)))
+
+        size, k = precision.bytes_per_vector(encoder.d), encoder.d
+        data = replace(self.data, store=rounded)
+        yield self._point(encoder, data, OperatingPoint(k, precision.name, size, 0.0, seconds, code))
+        if precision.name == "binary" and self.metric in SEARCHES:
+            both = replace(data, ask=rounded)
+            yield self._point(encoder, both, OperatingPoint(k, "binary", size, 0.0, seconds, code, queries="binary"))
+
+    def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> _Scored:
+        scores = per_row_scores(encoder, data, self.metric, np.array([encoder.d]))
+        return _with_score(point, scores)
+
+    def raw(self, encoder: FittedEncoder, precisions: Sequence[Precision]) -> Iterator[_Scored]:
+        """Score the vectors as they came, and rounded."""
+        plain, p = _all_columns(encoder, self.metric), encoder.p
+        self.progress(RAW)
+        rows, whole = METRICS[self.metric].raw_rows(encoder, self.data), METRICS[self.metric].raw_constant
+        point = OperatingPoint(p, "float32", 4 * p, whole or 0.0, code=RAW)
+        yield (point, np.full(RESAMPLES, whole)) if rows is None else _with_score(point, rows)
+        if self.metric in ("r2", "probe_accuracy"):
+            return  # a readout of all columns, rounded or not, is the readout of the raw vectors
+        for precision in precisions:
+            if precision.name != "float32":
+                self.progress(f"{RAW} in {precision.name}")
+                yield from self._rounded(plain, RAW, precision, None)
+
+    def product_quantizers(self, encoder: FittedEncoder) -> Iterator[_Scored]:
+        """Score product quantizers of the raw vectors."""
+        plain, p = encoded_once(_all_columns(encoder, self.metric), self.data), encoder.p
+        for size, stored in quantizers(plain.coordinates(self.data.stored, owner="precision_table")):
+            self.progress(f"a product quantizer of {size} bytes")
+            point = OperatingPoint(p, PRODUCT_QUANTIZER, size, 0.0, code="faiss")
+            yield self._point(plain, replace(self.data, store=stored), point)
+
+
+def _all_columns(encoder: FittedEncoder, metric: str) -> FittedEncoder:
+    """Return the encoder that keeps all columns as they are."""
+    plain = plain_truncation(np.zeros((1, encoder.p)))
+    # Variance is that about the mean; a cosine is that of the vectors as they came.
+    return replace(plain, mean=encoder.mean, query_mean=encoder.mean) if metric == "explained_variance" else plain
+
+
+def _with_score(point: OperatingPoint, scores: PerRowScores) -> _Scored:
+    return replace(point, score=float(scores.score()[0])), resampled_scores(scores, resamples=RESAMPLES)[:, 0]
 
 
 def search_times(
@@ -135,7 +258,7 @@ def search_times(
         n = min(rows, MOST_SEARCHED, SEARCHED_BYTES // (4 * k))
         # Which vectors are stored does not matter to the clock: those at hand are repeated until there are enough.
         documents = np.resize(Z[:, :k], (n, k))
-        queries = documents[:: max(1, n // SEARCHES)][:SEARCHES]
+        queries = documents[:: max(1, n // TIMED_SEARCHES)][:TIMED_SEARCHES]
         times = [_timed(documents, query) for query in (queries[0], *queries)]
         yield k, float(np.median(times[1:])) * rows / n  # the first search warms up
 
@@ -144,17 +267,6 @@ def _timed(documents: np.ndarray, query: np.ndarray) -> float:
     start = time.perf_counter()
     largest((documents @ query)[None], min(10, len(documents)))
     return time.perf_counter() - start
-
-
-def _score(encoder: FittedEncoder, data: EvaluationData, metric: str, precision: Precision) -> float:
-    """Score of one prefix, the whole of `encoder`, stored in one precision."""
-
-    def as_stored(Z: np.ndarray) -> np.ndarray:
-        return unit_rows(Z).astype(Z.dtype) if encoder.normalized else Z
-
-    fitted = precision.fit(as_stored(encoder.coordinates(data.stored, owner="precision_table")))
-    rounded = replace(data, store=lambda Z: fitted.restore(fitted.quantise(as_stored(Z))))
-    return float(prefix_scores(encoder, rounded, metric, np.array([encoder.d]))[0])
 
 
 def _rows_to_search(rows: int | None, data: EvaluationData) -> int:

@@ -5,8 +5,6 @@ It is saved with the model as study.json. Like a curve, it can be read anywhere,
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -14,69 +12,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from firstk._base.checks import is_int, is_real
 from firstk._base.json_records import LIMIT, from_json, to_plain
 from firstk.encoder.curve import PrefixCurve, supported_lengths
+from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.folder import read_extra, read_manifest
 from firstk.evaluation.operating_points import PrecisionTable
+from firstk.evaluation.packed import Packed
 from firstk.exceptions import InvalidInputError
 
 FORMAT = "firstk.Study/1"
 FILE = "study.json"
-# Sixteen bits a number: far finer than the 256 greys that are drawn from it.
-_STEPS = 32767
-
-
-@dataclass(frozen=True)
-class Packed:
-    """A matrix of finite numbers in sixteen bits each, as text: small enough for a page, exact enough for a picture.
-
-    Attributes
-    ----------
-    shape : (int, int)
-    scales : tuple of float
-        Row i is `scales[i]` times its integers.
-    data : str
-        The integers, little-endian, row after row, in base64.
-
-    Examples
-    --------
-    >>> Packed.of([[1.0, -2.0], [0.0, 0.0]]).array().round(3)
-    array([[ 1., -2.],
-           [ 0.,  0.]])
-    """
-
-    shape: tuple[int, int]
-    scales: tuple[float, ...]
-    data: str
-
-    def __post_init__(self) -> None:
-        shape = tuple(self.shape)
-        if len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
-            raise _damaged("a packed matrix has two positive sizes")
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "scales", _series(self.scales, "scales", shape[0]))
-        try:
-            size = len(base64.b64decode(self.data, validate=True))
-        except (TypeError, ValueError, binascii.Error):
-            raise _damaged("a packed matrix is no base64") from None
-        if size != 2 * shape[0] * shape[1]:
-            raise _damaged(f"a packed matrix of shape {shape} holds {size} bytes")
-
-    @classmethod
-    def of(cls, matrix: ArrayLike) -> Packed:
-        """Pack a matrix."""
-        M = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
-        scales = np.abs(M).max(axis=1) / _STEPS
-        steps = np.rint(M / np.where(scales > 0, scales, 1.0)[:, None]).astype("<i2")
-        return cls(M.shape, tuple(scales.tolist()), base64.b64encode(steps.tobytes()).decode())
-
-    def array(self) -> np.ndarray:
-        """Unpack."""
-        steps = np.frombuffer(base64.b64decode(self.data), dtype="<i2").reshape(self.shape)
-        return steps * np.asarray(self.scales)[:, None]
 
 
 @dataclass(frozen=True)
@@ -206,6 +153,8 @@ class HeldOutReport:
         What stored prefixes are worth in fewer bits.
     notes : tuple of str
         What was left out, and why.
+    recommendation : Recommendation or None
+        What to store.
     """
 
     facts: Mapping[str, str | int | float]
@@ -218,6 +167,7 @@ class HeldOutReport:
     images: ImageSamples | None = None
     precisions: PrecisionTable | None = None
     notes: tuple[str, ...] = field(default=())
+    recommendation: Recommendation | None = field(default=None, metadata={"added": True})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", dict(self.facts))

@@ -174,10 +174,18 @@ def bootstrap_interval(
     """
     confidence = check_confidence(confidence, "bootstrap_interval")
     resamples = check_count(resamples, "resamples", "bootstrap_interval")
-    draws = np.concatenate([scores.resampled(counts) for counts in _draws(scores.n, resamples, random_state)])
+    draws = resampled_scores(scores, resamples=resamples, random_state=random_state)
     edge = (1 - confidence) / 2
     low, high = np.quantile(draws, [edge, 1 - edge], axis=0)
     return low, high
+
+
+def resampled_scores(scores: PerRowScores, *, resamples: int, random_state: int = 0) -> np.ndarray:
+    """Return the score of each prefix length on resampled rows, shape (resamples, K).
+
+    Scores of equally many rows see the same draws, so their differences are paired.
+    """
+    return np.concatenate([scores.resampled(counts) for counts in _draws(scores.n, resamples, random_state)])
 
 
 def check_confidence(value: Any, owner: str) -> float:

@@ -16,7 +16,7 @@ from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import scorers
+from firstk.metrics import chance, scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
 from firstk.metrics.scorers import EvaluationData, Scorer, scores_differ
 
@@ -58,6 +58,8 @@ class Metric:
         The raw vectors' score where it is known without data: they explain themselves.
     prepare : callable
         Adds to the data what depends on them alone, for those who score many encoders.
+    chance : callable
+        From the data to the score of guessing; None where there is nothing to guess.
     """
 
     score: Scorer
@@ -66,6 +68,7 @@ class Metric:
     raw_rows: RawScorer = _no_rows
     raw_constant: float | None = None
     prepare: Callable[[FittedEncoder, EvaluationData], EvaluationData] = lambda _, data: data
+    chance: Callable[[EvaluationData], float | None] = lambda data: None
 
     def raw(self, encoder: FittedEncoder, data: EvaluationData) -> float | None:
         """Return the score of the vectors as they came; None where that has no meaning."""
@@ -216,15 +219,26 @@ METRICS: dict[str, Metric] = {
         "share of the variance that the best linear decoder rebuilds",
         raw_constant=1.0,
     ),
-    "r2": Metric(scorers.r2, ("X", "y"), "R^2 of the best linear readout of the targets", scorers.raw_r2),
+    "r2": Metric(
+        scorers.r2,
+        ("X", "y"),
+        "R^2 of the best linear readout of the targets",
+        scorers.raw_r2,
+        chance=chance.no_relation,
+    ),
     "1nn_accuracy": Metric(
         scorers.neighbor_accuracy,
         _WITH_REFERENCE,
         "accuracy of the nearest reference row, cosine",
         scorers.raw_neighbor_accuracy,
+        chance=chance.most_frequent_label,
     ),
     "probe_accuracy": Metric(
-        scorers.probe_accuracy, _WITH_REFERENCE, "accuracy of the best least-squares probe", scorers.raw_probe_accuracy
+        scorers.probe_accuracy,
+        _WITH_REFERENCE,
+        "accuracy of the best least-squares probe",
+        scorers.raw_probe_accuracy,
+        chance=chance.most_frequent_label,
     ),
     "head_accuracy": Metric(scorers.head_accuracy, ("X", "y"), "accuracy of the encoder's own head"),
     "recall@10": Metric(
@@ -236,18 +250,24 @@ METRICS: dict[str, Metric] = {
     ),
     "mixture": Metric(scorers.mixture, ("X", "y"), "share of targets and vectors explained together"),
     "spearman": Metric(
-        scorers.spearman, ("left", "right"), "Spearman correlation of cosine and score", scorers.raw_spearman
+        scorers.spearman,
+        ("left", "right"),
+        "Spearman correlation of cosine and score",
+        scorers.raw_spearman,
+        chance=chance.no_relation,
     ),
     "positive_recall@10": Metric(
         scorers.positive_recall,
         ("left", "right"),
         "share of partners among the ten nearest",
         scorers.raw_positive_recall,
+        chance=chance.random_partner,
     ),
     "ndcg@10": Metric(
         scorers.ndcg,
         ("queries", "documents", "relevance"),
         "gain of the ten nearest documents over the largest possible",
         scorers.raw_ndcg,
+        chance=chance.random_ranking,
     ),
 }

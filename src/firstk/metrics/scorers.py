@@ -42,8 +42,9 @@ class EvaluationData:
         Rows (query row, document row, relevance), as `firstk.ranking.ndcg` takes them.
     neighbors : ndarray of shape (n, 10), optional
         The ten full-width neighbors of each row, where they were found before.
-    store : callable
-        What storage does to codes: the identity, or rounding to some precision and back.
+    store, ask : callable
+        What storage does to codes, and what is done to the codes of queries before they are compared: nothing, or
+        rounding to some precision and back.
     """
 
     X: ArrayLike | None = None
@@ -58,6 +59,7 @@ class EvaluationData:
     relevance: ArrayLike | None = None
     neighbors: np.ndarray | None = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
+    ask: Callable[[np.ndarray], np.ndarray] = _as_it_is
 
     @property
     def stored(self) -> ArrayLike | None:
@@ -89,6 +91,11 @@ def _codes(encoder: FittedEncoder, X: ArrayLike | None, side: str = "document") 
 def _kept(encoder: FittedEncoder, data: EvaluationData, X: ArrayLike | None) -> np.ndarray:
     """Codes as they come back from storage."""
     return data.store(_codes(encoder, X))
+
+
+def _asking(encoder: FittedEncoder, data: EvaluationData, X: ArrayLike | None, side: str = "document") -> np.ndarray:
+    """Codes of queries, as they are compared with stored ones."""
+    return data.ask(_codes(encoder, X, side))
 
 
 def _plain(encoder: FittedEncoder, X: ArrayLike | None) -> np.ndarray:
@@ -177,7 +184,7 @@ def _check_varies(Y: np.ndarray, owner: str) -> None:
 def neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the nearest reference row."""
     reference = _kept(encoder, data, data.X_ref), np.asarray(data.y_ref)
-    asking = _codes(encoder, data.X), np.asarray(data.y)
+    asking = _asking(encoder, data, data.X), np.asarray(data.y)
     return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
@@ -256,7 +263,7 @@ def recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerR
     """Share of the ten full-width neighbors that are found."""
     truth = np.asarray(with_neighbors(encoder, data).neighbors)
     alone = data.X_ref is None
-    codes = _kept(encoder, data, data.X if alone else data.X_ref), _codes(encoder, data.X)
+    codes = _kept(encoder, data, data.X if alone else data.X_ref), _asking(encoder, data, data.X)
     return MeanScore(neighbors.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 
 
@@ -298,7 +305,7 @@ def spearman(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> Pe
     """Spearman's correlation of cosine and score."""
     if not scores_differ(data):
         raise InvalidInputError("The metric 'spearman' needs scores that differ: use curve_pairs(left, right, scores).")
-    left, right = _codes(encoder, data.left, "query"), _kept(encoder, data, data.right)
+    left, right = _asking(encoder, data, data.left, "query"), _kept(encoder, data, data.right)
     cosines = ranking.pair_cosines(left, right, ks=ks)
     return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
@@ -311,7 +318,7 @@ def raw_spearman(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
 
 def positive_recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Share of partners among the ten nearest."""
-    left, right = _codes(encoder, data.left, "query"), _plain(encoder, data.right)
+    left, right = _asking(encoder, data, data.left, "query"), _plain(encoder, data.right)
     first, which = distinct_rows(right)  # of the vectors: copies of a document are one candidate, as a store has them
     stored = data.store(_codes(encoder, right[first])[which])
     return MeanScore(neighbors.positive_recall(left, stored, ks=ks, per_row=True))
@@ -329,7 +336,7 @@ def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> PerRowS
 
 def ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
     """Gain of the ten nearest documents over the largest possible."""
-    codes = _kept(encoder, data, data.documents), _codes(encoder, data.queries, "query")
+    codes = _kept(encoder, data, data.documents), _asking(encoder, data, data.queries, "query")
     return MeanScore(ranking.ndcg_per_query(*codes, np.asarray(data.relevance), ks=ks)[1])
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from firstk._base.checks import bad_parameter
 from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.recommendation import bytes_text
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.records import Comparison, HeldOutReport
 from firstk.evaluation.report.page import Page, Section, name_of
 from firstk.evaluation.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
 from firstk.evaluation.report.reading import score_text, size_of
-from firstk.evaluation.report.storage import bytes_text
 from firstk.exceptions import InvalidInputError
 
 # What a page calls a metric, what its curves are headed by, and how to read them.

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import bad_parameter
+from firstk.encoder.recommendation import bytes_text
 from firstk.evaluation.report.axes import axes_data, axes_html
 from firstk.evaluation.report.images import images_data, images_html
 from firstk.evaluation.report.layout import Octaves
@@ -25,7 +26,7 @@ from firstk.evaluation.report.palette import css_variables
 from firstk.evaluation.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
 from firstk.evaluation.report.precision import precision_data, precision_html
 from firstk.evaluation.report.reading import read, read_all, score_text, share_text, size_of, value_text
-from firstk.evaluation.report.storage import bytes_text, storage_data, storage_html
+from firstk.evaluation.report.storage import storage_data, storage_html
 from firstk.evaluation.report.svg import chart_for, draw, frames_for, heights
 from firstk.evaluation.report.tables import cell_texts, full_table, table_at
 

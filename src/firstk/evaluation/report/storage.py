@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
+from firstk.encoder.recommendation import bytes_text
 from firstk.evaluation.report.page import Page
 from firstk.evaluation.report.parts import StorageSection
 from firstk.evaluation.report.reading import share_text
-
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
-
-
-def bytes_text(count: float) -> str:
-    """Write bytes with three digits and a decimal unit.
-
-    Examples
-    --------
-    >>> bytes_text(15_360_000_000), bytes_text(999), bytes_text(1000)
-    ('15.4 GB', '999 bytes', '1.00 kB')
-    """
-    if count < 1000:
-        return f"{count:g} bytes"
-    power = 0
-    while count >= 999.5 and power < len(_UNITS) - 1:
-        count, power = count / 1000, power + 1
-    digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
-    return f"{count:.{digits}f} {_UNITS[power]}"
 
 
 def cells_at(section: StorageSection, k: int) -> tuple[str, str, str]:

@@ -1,0 +1,314 @@
+"""What to store: the cheapest prefix length and precision that keep what is asked for, with how sure that is.
+
+A record that is saved with a model and read anywhere. Every command, page and card shows the lines that are made here,
+so that all of them say the same. The rule that makes it is in :mod:`firstk.evaluation.recommending`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from firstk._base.checks import check_choice
+from firstk._base.json_records import Count, Name, NonNegative, Share, check_fields, from_json, from_plain, to_plain
+from firstk.data.precision import PRECISIONS
+
+FORMAT = "firstk.Recommendation/1"
+RAW = "raw vectors"
+_ADDED = {"added": True}
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A prefix length with a precision: what one vector costs, and what the stored codes are worth.
+
+    Attributes
+    ----------
+    k : int
+    precision : str
+        A name in `firstk.data.precision.PRECISIONS`; "product quantizer" for codes of faiss.
+    bytes : int
+        Of one stored vector.
+    score : float
+    seconds : float, optional
+        Of one exact search, where that was measured.
+    code : str
+        Whose code it is: "" for the encoder's own, else the name of a baseline, or "raw vectors".
+    queries : {"float32", "binary"}
+        How queries are held: as they are, or as bits like the stored codes.
+    """
+
+    k: Count
+    precision: str
+    bytes: Count
+    score: float
+    seconds: NonNegative | None = None
+    code: str = field(default="", metadata=_ADDED)
+    queries: str = field(default="float32", metadata=_ADDED)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_choice(self.precision, (*PRECISIONS, PRODUCT_QUANTIZER), "precision", "OperatingPoint")
+        check_choice(self.queries, ("float32", "binary"), "queries", "OperatingPoint")
+
+    @property
+    def own(self) -> bool:
+        """True for codes of the encoder itself, asked by float32 queries."""
+        return not self.code and self.queries == "float32"
+
+    @property
+    def stored_as(self) -> str:
+        """The precision, and that queries are rounded too where they are: the name of a row in a table."""
+        return self.precision if self.queries == "float32" else f"{self.precision}, binary queries"
+
+    def __str__(self) -> str:
+        if self.precision == PRODUCT_QUANTIZER:
+            return f"a product quantizer of the {RAW} ({self.code})"
+        if self.code == RAW:
+            return f"the {RAW} as {self.stored_as}"
+        numbers = f"{self.k:,} {'coordinate' if self.k == 1 else 'coordinates'} as {self.stored_as}"
+        return f"{self.code}, {numbers}" if self.code else numbers
+
+
+PRODUCT_QUANTIZER = "product quantizer"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An operating point, with the share of the reference score that it keeps.
+
+    Attributes
+    ----------
+    point : OperatingPoint
+    kept : float
+        The share, less what choosing the best of many on the same rows adds to it.
+    low, high : float, optional
+        Ends of its interval; None where nothing was resampled.
+    """
+
+    point: OperatingPoint
+    kept: float
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def noise(self) -> float:
+        """Half the width of the interval; 0 where there is none."""
+        return 0.0 if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    @property
+    def share(self) -> str:
+        """The share as text, with its interval, no finer than the noise."""
+        digits = 0 if self.noise >= 0.004 else 1
+        if self.low is None or self.high is None:
+            return f"{_percent(self.kept, digits)} %"
+        if self.noise < 5e-4:
+            return f"{_percent(self.kept, digits)} %"
+        return f"{_percent(self.low, digits)} to {_percent(self.high, digits)} %"
+
+    def __str__(self) -> str:
+        return f"{self.point}: {self.point.bytes:,} bytes, {self.share}"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to store, and how sure that is.
+
+    Attributes
+    ----------
+    metric : str
+    reference : str
+        What shares are of: "raw vectors", or a prefix where the raw vectors have no such score.
+    reference_score : float
+    chosen : Choice or None
+        Of the encoder's own codes, the cheapest that keeps the share, or the best within the bytes; None where none is.
+    keep : float, optional
+        The share to keep.
+    bytes_per_vector : int, optional
+        The most that a stored vector may take.
+    safe : Choice or None
+        The cheapest whose whole interval keeps the share; None where that is `chosen`, or there is none.
+    better : Choice or None
+        A baseline that does the same in fewer bytes, or more in the same: the advice, where there is one.
+    as_good : Choice or None
+        A baseline that cannot be told from `chosen` and takes no more bytes.
+    best : Choice or None
+        The encoder's own best, whatever it takes.
+    thresholds : tuple of Choice
+        The cheapest for each of `shares`.
+    shares : tuple of float
+        Shares that the rows can tell apart.
+    input_bytes : int, optional
+        Of a raw vector.
+    n_evaluated : int, optional
+        How many rows, pairs or queries were evaluated.
+    unit : str
+        What they are.
+    needed : int, optional
+        How many would tell whether the share is kept, where those at hand do not.
+    chance : float, optional
+        The score of guessing, where neither the raw vectors nor the codes do better.
+    confidence : float
+        Of the intervals.
+
+    Examples
+    --------
+    >>> chosen = Choice(OperatingPoint(64, "int8", 64, 0.55), 0.97, 0.95, 0.99)
+    >>> advice = Recommendation("ndcg@10", "raw vectors", 0.567, chosen, keep=0.95, input_bytes=1536)
+    >>> print(advice)
+    Store 64 coordinates as int8: 64 bytes a vector instead of 1,536. They keep 95 to 99 % of the raw vectors' ndcg@10.
+    """
+
+    metric: Name
+    reference: Name
+    reference_score: float
+    chosen: Choice | None = None
+    keep: float | None = None
+    bytes_per_vector: Count | None = None
+    safe: Choice | None = None
+    better: Choice | None = None
+    as_good: Choice | None = None
+    best: Choice | None = None
+    thresholds: tuple[Choice, ...] = ()
+    shares: tuple[float, ...] = ()
+    input_bytes: Count | None = None
+    n_evaluated: Count | None = None
+    unit: Name = "rows"
+    needed: Count | None = None
+    chance: float | None = None
+    confidence: Share = 0.95
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def advised(self) -> Choice | None:
+        """What to do: the better baseline where there is one, else `chosen`."""
+        return self.better or self.chosen
+
+    def headline(self, rows: int | None = None) -> str:
+        """Return the first line: what to store, what it keeps, and bytes."""
+        return next(self._lines(rows))
+
+    def lines(self, rows: int | None = None) -> list[str]:
+        """Return all there is to say, the advice first; with `rows`, the bytes of so many vectors."""
+        return list(self._lines(rows))
+
+    def _lines(self, rows: int | None) -> Iterator[str]:
+        if self.chance is not None:
+            yield (
+                f"Check the inputs: neither the raw vectors ({self.metric} {self.reference_score:.4f}) nor the codes "
+                f"do better than chance ({self.chance:.4f}). Most often labels, ids or row numbers do not belong to "
+                "these vectors."
+            )
+            return
+        advised = self.advised
+        if advised is None:
+            yield self._out_of_reach()
+        else:
+            yield self._advice(advised)
+            yield from self._saved(advised.point.bytes, rows)
+        if self.better is not None:
+            yield self._against_own()
+        yield from self._how_sure()
+        if self.as_good is not None:
+            yield f"As good within the noise, and simpler: {self.as_good}."
+        if self.thresholds:
+            parts = (f"{100 * s:g} %: {c.point} ({c.point.bytes:,} bytes)" for s, c in self._by_share())
+            yield f"Cheapest of this model that keep a share of {self._whose()}: {'; '.join(parts)}."
+
+    def _by_share(self) -> Iterator[tuple[float, Choice]]:
+        return zip(self.shares, self.thresholds, strict=True)
+
+    def _whose(self) -> str:
+        return f"the {RAW}' {self.metric}" if self.reference == RAW else f"the {self.metric} of {self.reference}"
+
+    def _advice(self, advised: Choice) -> str:
+        point = advised.point
+        instead = "" if self.input_bytes is None else f" instead of {self.input_bytes:,}"
+        they = "It keeps" if point.k == 1 or point.precision == PRODUCT_QUANTIZER else "They keep"
+        lead = "Store" if self.better is None else "Do not cut: store" if point.code == RAW else "Use"
+        return f"{lead} {point}: {point.bytes:,} bytes a vector{instead}. {they} {advised.share} of {self._whose()}."
+
+    def _against_own(self) -> str:
+        if self.chosen is None:
+            return self._out_of_reach()
+        return f"This model takes more for the same, or gives less: {self.chosen}."
+
+    def _out_of_reach(self) -> str:
+        best = "" if self.best is None else f" The best is {self.best.share}: {self.best.point}."
+        asked = "the share asked for" if self.keep is None else f"{100 * self.keep:g} %"
+        limit = "" if self.bytes_per_vector is None else f" in {self.bytes_per_vector:,} bytes"
+        return f"No code of this model keeps {asked} of {self._whose()} ({self.reference_score:.4f}){limit}.{best}"
+
+    def _saved(self, each: int, rows: int | None) -> Iterator[str]:
+        if rows is None:
+            return
+        before = "" if self.input_bytes is None else f" instead of {bytes_text(rows * self.input_bytes)}"
+        yield f"{rows:,} vectors: {bytes_text(rows * each)}{before}."
+
+    def _how_sure(self) -> Iterator[str]:
+        """Say so where the rows cannot tell whether the share is kept, with the safe choice and how many would tell."""
+        chosen = self.chosen
+        if chosen is None or self.keep is None or chosen.low is None or chosen.low >= self.keep:
+            return
+        count = "The rows at hand" if self.n_evaluated is None else f"{self.n_evaluated:,} {self.unit}"
+        text = f"{count} cannot tell {100 * self.keep:g} % from {_percent(chosen.low, 0)} %"
+        if self.needed is not None:
+            text += f"; about {_rounded(self.needed):,} would"
+        yield f"{text}." if self.safe is None else f"{text}. To be safe: {self.safe}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as plain Python objects, all of which JSON can hold."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal record."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recommendation:
+        """Make a recommendation from the fields that `to_dict` gives."""
+        return from_plain(cls, values)
+
+    @classmethod
+    def from_json(cls, text: str) -> Recommendation:
+        """Read what `to_json` wrote; anything else raises an error."""
+        return from_json(cls, text, FORMAT)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def bytes_text(count: float) -> str:
+    """Write bytes with three digits and a decimal unit.
+
+    Examples
+    --------
+    >>> bytes_text(15_360_000_000), bytes_text(999), bytes_text(1000)
+    ('15.4 GB', '999 bytes', '1.00 kB')
+    """
+    if count < 1000:
+        return f"{count:g} bytes"
+    power = 0
+    while count >= 999.5 and power < len(_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
+    return f"{count:.{digits}f} {_UNITS[power]}"
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f}"
+
+
+def _rounded(count: int) -> int:
+    """Return a count with two digits: an estimate that pretends no more."""
+    size: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // size) * size

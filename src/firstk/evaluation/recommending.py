@@ -1,0 +1,362 @@
+r"""The rule by which a prefix length and a precision are recommended, for every command, page and function alike.
+
+Shares are ratios of scores to that of the raw vectors on the same rows. Scores of resampled rows, the same draws for
+all points, make their differences paired. A point is recommended if it keeps the share, and every longer prefix in the
+same precision does so as well, up to the longest that is not clearly worse than the best. Choosing the cheapest of many
+points on the rows that score them flatters the one that is chosen: it is chosen again on each draw :math:`b`, and the
+mean of :math:`s_b(c_b) - s(c_b)` is taken off its share (the bootstrap estimate of optimism: Efron and Tibshirani, An
+Introduction to the Bootstrap, chapter 17).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_real
+from firstk.data.precision import PRECISIONS
+from firstk.encoder.curve import REFERENCES, SHARES
+from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
+from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk.evaluation.operating_points import PrecisionTable
+
+CONFIDENCE = 0.95
+# Ends of a normal interval with that confidence, in standard deviations of the draws.
+DEVIATIONS = 1.96
+# Shares that differ by less are equal: codes of float32 are summed to 1e-7, on each processor its own.
+ROUNDING = 1e-6
+KEEP = 0.99
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an operating point is to be chosen by.
+
+    Attributes
+    ----------
+    keep : float in (0, 1], optional
+        The share that must be kept.
+    relative_to : {"auto", "input", "best", "full"}
+        Of which score, as in `PrefixCurve.smallest`.
+    bytes_per_vector : int, optional
+        The most that a stored vector may take.
+    seconds : float, optional
+        The most that one exact search may take.
+    k : int, optional
+        This prefix length.
+    precisions : tuple of str
+        Precisions to choose among.
+    binary_queries : bool
+        Queries are rounded to bits as well.
+    """
+
+    keep: float | None = None
+    relative_to: str = "auto"
+    bytes_per_vector: int | None = None
+    seconds: float | None = None
+    k: int | None = None
+    precisions: tuple[str, ...] = tuple(PRECISIONS)
+    binary_queries: bool = False
+
+    def __post_init__(self) -> None:
+        if self.keep is not None:
+            check_fraction(self.keep, "keep", "Limits", open_left=True)
+        check_choice(self.relative_to, REFERENCES, "relative_to", "Limits")
+        for name in ("bytes_per_vector", "seconds"):
+            limit = getattr(self, name)
+            if limit is not None and (not is_real(limit) or limit <= 0):
+                raise bad_parameter(name, "Limits", "a positive number", limit)
+        for name in self.precisions:
+            check_choice(name, PRECISIONS, "precisions", "Limits")
+
+    @property
+    def chooses(self) -> bool:
+        """True where a choice was asked for."""
+        return any(limit is not None for limit in (self.keep, self.bytes_per_vector, self.seconds, self.k))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Shares of all points of a table, as measured and on each draw.
+
+    Attributes
+    ----------
+    points : tuple of OperatingPoint
+    shares : ndarray of shape (C,)
+    draws : ndarray of shape (B, C)
+        B = 0 where nothing was resampled.
+    """
+
+    points: tuple[OperatingPoint, ...]
+    shares: np.ndarray
+    draws: np.ndarray
+
+    @cached_property
+    def noise(self) -> np.ndarray:
+        """Standard deviation of each share over the draws."""
+        return self.draws.std(axis=0) if len(self.draws) else np.zeros(len(self.points))
+
+    @cached_property
+    def families(self) -> list[np.ndarray]:
+        """Positions of each code in each precision, shortest first, up to the longest not clearly worse than the best.
+
+        Beyond that one, coordinates do harm: they need not keep the share.
+        """
+        found: dict[tuple[str, str], list[int]] = {}
+        for i, point in enumerate(self.points):
+            found.setdefault((point.code, point.stored_as), []).append(i)
+        return [self._until_harm(np.array(sorted(f, key=lambda i: self.points[i].k))) for f in found.values()]
+
+    def _until_harm(self, family: np.ndarray) -> np.ndarray:
+        best = family[self.shares[family].argmax()]
+        behind = self.shares[best] - self.shares[family]
+        spread = (
+            (self.draws[:, [best]] - self.draws[:, family]).std(axis=0) if len(self.draws) else np.zeros(len(family))
+        )
+        last = np.flatnonzero(behind <= DEVIATIONS * spread + ROUNDING)[-1]
+        return family[: last + 1]
+
+    def stable(self, shares: np.ndarray) -> np.ndarray:
+        """Return the least share from each prefix on; `shares` has a last axis of length C."""
+        least = shares.copy()
+        for family in self.families:
+            longest_first = family[::-1]
+            least[..., longest_first] = np.minimum.accumulate(shares[..., longest_first], axis=-1)
+        return least
+
+
+def evidence(table: PrecisionTable, relative_to: str = "auto") -> tuple[Evidence, str, float]:
+    """Return the shares of a table's points, what they are shares of, and its score."""
+    scores = np.array([point.score for point in table.points])
+    draws = np.empty((0, len(scores))) if table.resampled is None else table.resampled.array().T
+    whole, name, whole_draws = _reference(table, relative_to, scores, draws)
+    if whole <= 0:
+        raise InvalidInputError(
+            f"A share of the {table.metric} of {name} means nothing here: it is {whole:.4g}. "
+            "Choose by 'bytes_per_vector' or 'seconds', or take a 'k'."
+        )
+    if table.higher_is_better:
+        return Evidence(table.points, scores / whole, draws / np.maximum(whole_draws, 1e-12)), name, whole
+    return (
+        Evidence(table.points, whole / np.maximum(scores, 1e-12), whole_draws / np.maximum(draws, 1e-12)),
+        name,
+        whole,
+    )
+
+
+def _reference(
+    table: PrecisionTable, relative_to: str, scores: np.ndarray, draws: np.ndarray
+) -> tuple[float, str, np.ndarray]:
+    if relative_to == "auto":
+        relative_to = "best" if table.input_score is None else "input"
+    if relative_to == "input":
+        if table.input_score is None:
+            raise InvalidInputError(
+                "This table has no score of the raw vectors to take a share of. Use relative_to='best'."
+            )
+        raw = [i for i, point in enumerate(table.points) if point.code == RAW and point.precision == "float32"]
+        column = draws[:, raw[:1]] if raw else np.full((len(draws), 1), table.input_score)
+        return float(table.input_score), RAW, column
+    own = [i for i, point in enumerate(table.points) if point.own and point.precision == table.precisions[0]]
+    sign = 1 if table.higher_is_better else -1
+    key = (lambda i: sign * scores[i]) if relative_to == "best" else (lambda i: table.points[i].k)
+    place = max(own, key=key)
+    name = f"{'the best prefix' if relative_to == 'best' else 'all'}, {table.points[place]}"
+    return float(scores[place]), name, draws[:, [place]]
+
+
+def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommendation:
+    """Recommend an operating point of a table.
+
+    Parameters
+    ----------
+    table : PrecisionTable
+    limits : Limits, optional
+        Without any: the cheapest that keeps 99 %.
+
+    Returns
+    -------
+    recommendation : Recommendation
+        Whose `chosen` is None where nothing is within the limits.
+    """
+    limits = limits or Limits(keep=KEEP)
+    found, name, whole = evidence(table, limits.relative_to)
+    rule = _Rule(found, limits)
+    own = _allowed(table, limits, own=True)
+    others = _allowed(table, limits, own=False) if limits.k is None else np.zeros(len(own), dtype=bool)
+    chosen = rule.choose(own)
+    better = rule.choose(own | others) if others.any() else None
+    if better is not None and not rule.is_better(better, chosen):
+        better = None
+    chance = table.chance if _no_better_than_chance(table, rule) else None
+    pick = None if chance is not None else chosen
+    final = None if pick is None else rule.described(pick, own)
+    thresholds = _thresholds(found, limits, own) if limits.keep is not None and chance is None else {}
+    everything = np.array([point.own for point in table.points])
+    return Recommendation(
+        metric=table.metric,
+        reference=name,
+        reference_score=whole,
+        chosen=final,
+        keep=limits.keep,
+        bytes_per_vector=None if limits.bytes_per_vector is None else int(limits.bytes_per_vector),
+        safe=None if pick is None else rule.safe(own, pick),
+        better=None if better is None or chance is not None else rule.described(better, own | others),
+        as_good=None if pick is None or better is not None else rule.as_good(others, pick),
+        best=rule.best(own if own.any() else everything),
+        thresholds=tuple(thresholds.values()),
+        shares=tuple(thresholds),
+        input_bytes=table.input_bytes,
+        n_evaluated=table.n_evaluated,
+        unit=table.unit,
+        needed=_needed(final, limits.keep, table.n_evaluated),
+        chance=chance,
+        confidence=CONFIDENCE,
+    )
+
+
+def _allowed(table: PrecisionTable, limits: Limits, *, own: bool) -> np.ndarray:
+    """Return which points are within the limits: the encoder's own, or those of baselines."""
+    queries = "binary" if limits.binary_queries else "float32"
+
+    def fits(point: OperatingPoint) -> bool:
+        supported = point.code or table.supported is None or point.k in table.supported or limits.k is not None
+        return (
+            bool(point.code) is not own
+            and bool(supported)
+            and (point.queries == queries or (own and limits.binary_queries and point.precision != "binary"))
+            and (point.precision in limits.precisions or point.precision == PRODUCT_QUANTIZER)
+            and limits.k in (None, point.k)
+            and (limits.bytes_per_vector is None or point.bytes <= limits.bytes_per_vector)
+            and (limits.seconds is None or (point.seconds is not None and point.seconds <= limits.seconds))
+        )
+
+    return np.array([fits(point) for point in table.points])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule:
+    """The choice among points, on the measured shares and on each draw."""
+
+    found: Evidence
+    limits: Limits
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        """Positions from the cheapest on; of equally many bytes, the best first."""
+        points, shares = self.found.points, self.found.shares
+        return np.array(sorted(range(len(points)), key=lambda i: (points[i].bytes, -shares[i], points[i].k)))
+
+    def _chosen(self, shares: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """Return the position that is chosen from each row of shares, shape (B, C); -1 where none is."""
+        order = self._order[allowed[self._order]]
+        if not len(order):
+            return np.full(len(shares), -1)
+        least = self.found.stable(shares)[:, order]
+        if self.limits.keep is None:
+            # Equal up to rounding: the cheaper.
+            return order[(least >= least.max(axis=1, keepdims=True) - ROUNDING).argmax(axis=1)]
+        kept = least >= self.limits.keep - ROUNDING
+        return np.where(kept.any(axis=1), order[kept.argmax(axis=1)], -1)
+
+    def choose(self, allowed: np.ndarray) -> int | None:
+        """Return the position of the point that is chosen; None where none is."""
+        place = int(self._chosen(self.found.shares[None], allowed)[0])
+        return None if place < 0 else place
+
+    def described(self, place: int, allowed: np.ndarray) -> Choice:
+        """Return a point that was chosen among `allowed`, less the optimism of choosing, and its interval."""
+        found = self.found
+        if not len(found.draws):
+            return Choice(found.points[place], float(found.shares[place]))
+        again = self._chosen(found.draws, allowed)
+        drawn = np.flatnonzero(again >= 0)
+        flattered = found.draws[drawn, again[drawn]] - found.shares[again[drawn]]
+        optimism, spread = (float(flattered.mean()), float(flattered.std())) if len(drawn) else (0.0, 0.0)
+        return self._choice(place, float(found.shares[place]) - optimism, max(spread, float(found.noise[place])))
+
+    def _choice(self, place: int, kept: float, noise: float) -> Choice:
+        if not len(self.found.draws):
+            return Choice(self.found.points[place], kept)
+        return Choice(self.found.points[place], kept, kept - DEVIATIONS * noise, kept + DEVIATIONS * noise)
+
+    def plain(self, place: int) -> Choice:
+        """Return a point with its share as it was measured."""
+        return self._choice(place, float(self.found.shares[place]), float(self.found.noise[place]))
+
+    def best(self, allowed: np.ndarray) -> Choice | None:
+        """Return the best of some points."""
+        places = np.flatnonzero(allowed)
+        return self.plain(int(places[self.found.shares[places].argmax()])) if len(places) else None
+
+    def safe(self, allowed: np.ndarray, chosen: int) -> Choice | None:
+        """Return the cheapest whose whole interval keeps the share; None if that is the one chosen, or none is."""
+        if self.limits.keep is None or not len(self.found.draws):
+            return None
+        low = self.found.shares - DEVIATIONS * self.found.noise
+        place = int(self._chosen(low[None], allowed)[0])
+        return None if place < 0 or place == chosen else self.plain(place)
+
+    def is_better(self, other: int, chosen: int | None) -> bool:
+        """Tell whether a point that is not the encoder's own is the better advice."""
+        points = self.found.points
+        if not points[other].code:
+            return False
+        if chosen is None:
+            return True
+        if self.limits.keep is not None:
+            return points[other].bytes < points[chosen].bytes
+        return self._ahead(other, chosen) > self._apart(other, chosen) + ROUNDING
+
+    def as_good(self, others: np.ndarray, chosen: int) -> Choice | None:
+        """Return a baseline that takes no more bytes than the one chosen, and cannot be told from it."""
+        points = self.found.points
+        places = [
+            i
+            for i in np.flatnonzero(others).tolist()
+            if points[i].bytes <= points[chosen].bytes and self._ahead(i, chosen) >= -self._apart(i, chosen) - ROUNDING
+        ]
+        return self.plain(max(places, key=lambda i: self.found.shares[i])) if places else None
+
+    def _ahead(self, one: int, other: int) -> float:
+        return float(self.found.shares[one] - self.found.shares[other])
+
+    def _apart(self, one: int, other: int) -> float:
+        """Return the standard deviation of the difference of two shares, paired over the draws."""
+        draws = self.found.draws
+        return float((draws[:, one] - draws[:, other]).std()) if len(draws) else 0.0
+
+
+def _thresholds(found: Evidence, limits: Limits, own: np.ndarray) -> dict[float, Choice]:
+    """Return the cheapest for each share worth naming that the rows can tell from 1."""
+    chosen = {}
+    for share in SHARES:
+        rule = _Rule(found, Limits(keep=share, precisions=limits.precisions, binary_queries=limits.binary_queries))
+        place = rule.choose(own)
+        if place is None:
+            continue
+        choice = rule.described(place, own)
+        if choice.noise <= 1 - share:
+            chosen[share] = choice
+    return chosen
+
+
+def _needed(chosen: Choice | None, keep: float | None, n: int | None) -> int | None:
+    """Return how many rows would make the interval as narrow as what may be lost."""
+    if chosen is None or keep is None or n is None or keep >= 1 or chosen.noise <= 1 - keep:
+        return None
+    return int(np.ceil(n * (chosen.noise / (1 - keep)) ** 2))
+
+
+def _no_better_than_chance(table: PrecisionTable, rule: _Rule) -> bool:
+    """Tell whether neither the raw vectors nor any code does better than guessing."""
+    if table.chance is None or table.resampled is None:
+        return False
+    scores = np.array([point.score for point in table.points])
+    low = scores - DEVIATIONS * table.resampled.array().std(axis=1)
+    return bool((low <= table.chance).all())
