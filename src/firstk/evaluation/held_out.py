@@ -24,6 +24,7 @@ from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.precision_cost import default_lengths, precision_table
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
+from firstk.evaluation.seen_documents import seen_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
 from firstk.metrics.task import fit_readout
@@ -259,7 +260,9 @@ def _comparisons(
             yield compare(encoder, data, name, others, ks, confidence=CONFIDENCE, progress=progress)
         except InvalidInputError as error:
             notes.append(f"The curve of {name} is left out: {error}")
-    if data.left is not None:
+    if data.relevance is not None:
+        notes.extend(seen_notes(encoder, data))
+    elif data.left is not None:
         notes.append(_known_documents(fit))
     elif data.y is None:
         notes.append("No labels given: no curve says how well classes are told apart.")
@@ -280,7 +283,7 @@ def _known_documents(fit: StreamedFit) -> str:
 
 def _axes(encoder: FittedEncoder, data: EvaluationData, notes: list[str]) -> AxisStatistics:
     """Statistics of each coordinate over the held-out rows."""
-    X = data.X if data.left is None else data.right
+    X = data.stored if data.X is None else data.X
     Z = encoder.coordinates(X).astype(np.float64)
     magnitude = np.abs(Z).mean(axis=0)
     useful, measure, chance = _usefulness(encoder, Z, data)

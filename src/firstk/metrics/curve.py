@@ -22,6 +22,7 @@ from firstk.metrics.scorers import EvaluationData, Scorer, scores_differ
 
 __all__ = [
     "METRICS",
+    "SEARCH",
     "EvaluationData",
     "Metric",
     "check_metric",
@@ -161,7 +162,7 @@ def settled_metric(encoder: FittedEncoder, data: EvaluationData) -> str:
     Of pairs that is Spearman where scores differ, recall where all are positives.
     """
     if data.relevance is not None:
-        return "ndcg@10"
+        return SEARCH[0]
     name = str(encoder.config["metric"])
     return pair_metric(data) if name == "pair_agreement" else name
 
@@ -207,6 +208,8 @@ def _check_needs(data: EvaluationData, needs: tuple[str, ...], name: str) -> Non
         raise InvalidInputError(f"The metric '{name}' needs {' and '.join(missing)}.")
 
 
+# Metrics of judged documents, the usual one first.
+SEARCH = ("ndcg@10", "mrr@10", "relevant_recall@100")
 _WITH_REFERENCE = ("X", "y", "X_ref", "y_ref")
 _SEARCH = ("queries", "documents", "relevance")
 METRICS: dict[str, Metric] = {

@@ -48,6 +48,8 @@ class EvaluationData:
         The document that each query is, which is no answer to itself; -1 for one that is none of them.
     query_field, document_field : array-like of shape (m,) and (n,), optional
         A filter: each query looks among the documents that have its own value of a field.
+    query_seen : array-like of bool of shape (m,), optional
+        Whether a document that is relevant to the query was learned from: such queries are reported apart.
     neighbors : ndarray of shape (n, 10), optional
         The ten full-width neighbors of each row, where they were found before.
     store : callable
@@ -68,6 +70,7 @@ class EvaluationData:
     query_rows: ArrayLike | None = None
     query_field: ArrayLike | None = None
     document_field: ArrayLike | None = None
+    query_seen: ArrayLike | None = None
     neighbors: np.ndarray | None = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
 
