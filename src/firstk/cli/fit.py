@@ -144,7 +144,11 @@ def fit(
     place = VectorSource(
         source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
     )
-    from_pairs = keep is None and objectives.resolve(encoder.objective).resolved(True).supervision == "pairs"
+    if pairs is not None:
+        encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
+    # Similarity that is told what to keep of the vectors does not look at judgements.
+    learns = keep is None and objectives.resolve(encoder.objective).resolved(True).supervision == "pairs"
+    from_pairs = pairs is not None or learns
     kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
     _say_what_has_no_effect(
         encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=place.judged and from_pairs
@@ -341,6 +345,11 @@ def _curve_of_test(out: Path, place: VectorSource) -> str:
     # A file of labels goes with the rows of VECTORS, so TEST needs another one.
     words += ["--labels", "TEST_LABELS"] if place.labels else []
     words += ["--pairs", "TEST_PAIRS"] if place.pairs else []
+    if place.relevance:  # other queries of the same store
+        words[3] = str(place.source)
+        words += ["--relevance", "TEST_RELEVANCE"]
+    words += ["--queries", "TEST_QUERIES"] if place.queries else []
+    words += ["--id", place.ids] if place.ids else ["--by-row"] if place.by_row else []
     return shlex.join(map(str, words))
 
 

@@ -64,10 +64,11 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
     sides = list(zip(columns, tables, SIDES, strict=True))
     ids = [_found_ids(column, table, what, source) for column, table, what in sides]
     rows = [one.rows for one in ids if one.rows is not None]
+    wrong = ""
     try:
         numbers = [_numbers(*side, source) for side in sides]
-    except InvalidInputError:
-        numbers = []
+    except InvalidInputError as error:
+        numbers, wrong = [], str(error)
     if len(rows) == 2 and (not numbers or all(map(np.array_equal, rows, numbers))):
         return rows
     if len(rows) == 2:
@@ -79,7 +80,10 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
             "if they are row numbers (from 0), or name the column that holds such ids with --id."
         )
     why = next(one.why for one in ids if one.rows is None)
-    raise InvalidInputError(f"{why}. Say which column of the vectors' files holds such ids with --id.")
+    read_as_numbers = f" As row numbers: {wrong}" if all(column.dtype.kind in "iu" for column in columns) else ""
+    raise InvalidInputError(
+        f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with --id.{read_as_numbers}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
