@@ -305,7 +305,7 @@ def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
 
 
 def test_pairs(folder, digits):
-    out = found(folder, "pca", "test.npz", "--pairs", "pairs.csv:left,right,score", "--metric", "spearman")
+    out = found(folder, "pca", "test.npz", "--pairs", "pairs.csv:left,right,score", "--metric", "spearman", "--by-row")
     left = np.arange(100)
     right = np.roll(left, 1)
     score = (digits.y_test[left] == digits.y_test[right]) + 0.01 * left
@@ -315,14 +315,18 @@ def test_pairs(folder, digits):
     np.testing.assert_allclose(out["curve"]["score"], expected.score, atol=1e-9)
     assert [curve["label"] for curve in out["baselines"]] == ["plain truncation", "random dimensions"]
     assert "give rows to fit them on with --reference" in out["notes"][0]
-    more = found(folder, "pca", "test.npz", "--pairs", "pairs.csv", "--reference", "train.npz")
+    more = found(folder, "pca", "test.npz", "--pairs", "pairs.csv", "--by-row", "--reference", "train.npz")
     assert len(more["baselines"]) == 4
 
 
-@pytest.mark.parametrize("judgements", [("rows.csv",), ("named.csv", "--id", "name")])
-def test_judged_documents(folder, digits, judgements):
-    file, *ids = judgements
-    out = found(folder, "pca", "queries.npz", "--documents", "documents.npz", "--relevance", file, *ids)
+@pytest.mark.parametrize(
+    "files",
+    [("documents.npz", "--queries", "queries.npz"), ("queries.npz", "--documents", "documents.npz")],
+    ids=["store first", "queries first"],
+)
+@pytest.mark.parametrize("judgements", [("rows.csv", "--by-row"), ("named.csv", "--id", "name")])
+def test_judged_documents(folder, digits, files, judgements):
+    out = found(folder, "pca", *files, "--relevance", *judgements)
     judged = [
         (q, d, 1) for q in range(N_QUERIES) for d in np.flatnonzero(digits.y_train == digits.y_test[q])[:30].tolist()
     ]
@@ -380,11 +384,17 @@ def test_help_names_every_metric(folder):
         (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "folder that exists"),
         (("fisher", "test.npy", "--labels", "labels.npy", "--reference", "train.npz"), "--reference-labels"),
         (("pca", "test.npz", "--documents", "documents.npz"), "belong to --relevance"),
+        (("pca", "test.npz", "--queries", "queries.npz"), "--queries belong to --relevance or --pairs"),
+        (("pca", "test.npz", "--by-row"), "--by-row belong to --relevance or --pairs"),
+        (("pca", "a", "--queries", "b", "--documents", "c", "--relevance", "rows.csv"), "leave one of both out"),
         (("pca", "queries.npz", "--documents", "documents.npz", "--relevance", "named.csv"), "with --id"),
-        (("pca", "queries.npz", "--relevance", "rows.csv"), "which is not in 'queries.npz'"),
-        (("pca", "queries.npz", "--relevance", "rows.csv", "--metric", "r2"), "goes with --metric ndcg@10"),
+        (("pca", "queries.npz", "--relevance", "rows.csv"), "has no column of ids"),
+        (("pca", "queries.npz", "--relevance", "rows.csv", "--by-row"), "and 'queries.npz' has rows 0 to 39"),
+        (("pca", "documents.npz", "--relevance", "rows.csv"), "Say --by-row if they are row numbers"),
+        (("pca", "documents.npz", "--relevance", "rows.csv", "--by-row", "--metric", "r2"), "goes with --metric ndcg"),
         (("pca", "queries.npz", "--relevance", "rows.csv:query,documents"), "documents"),
-        (("pca", "test.npz", "--pairs", "pairs.csv", "--metric", "recall@10"), "is not one of pairs"),
+        (("pca", "test.npz", "--pairs", "pairs.csv", "--by-row", "--metric", "recall@10"), "is not one of pairs"),
+        (("pca", "test.npz", "--pairs", "pairs.csv", "--by-row", "--metric", "mrr@10"), "is one of relevant documents"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_1(folder, digits, arguments, sentence):

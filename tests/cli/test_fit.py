@@ -160,7 +160,10 @@ def test_nothing_held_out_is_no_study(folder):
     [
         (["--objective", "fisher", "--label", "label", "--vectors", "vectors"], {"TEST": "test.npz"}),
         (["--objective", "fisher", "--labels", "labels.npy"], {"TEST": "digits.npz", "TEST_LABELS": "labels.npy"}),
-        (["--objective", "similarity", "--pairs", "pairs.npz"], {"TEST": "digits.npz", "TEST_PAIRS": "pairs.npz"}),
+        (
+            ["--objective", "similarity", "--pairs", "pairs.npz", "--by-row"],
+            {"TEST": "digits.npz", "TEST_PAIRS": "pairs.npz"},
+        ),
         ([], {"TEST": "test.npz"}),
     ],
     ids=["label", "labels", "pairs", "nothing"],
@@ -198,7 +201,7 @@ def test_targets_are_predicted(folder):
 def test_pairs_by_row_number(folder):
     spec = f"{folder / 'pairs.npz'}:left,right,score"
     arguments = ("--objective", "similarity", "--components", 4, "--shrinkage", 0.5, "--neighbor-weight", 0.5)
-    printed = run("fit", folder / "digits.npz", "--pairs", spec, *arguments, "-o", folder / "pairs")
+    printed = run("fit", folder / "digits.npz", "--pairs", spec, "--by-row", *arguments, "-o", folder / "pairs")
     assert "spearman at k" in printed
     assert "60 held-out pairs" in printed
     run("report", folder / "pairs", "-o", folder / "pairs.html")

@@ -28,6 +28,7 @@ JUDGEMENTS = np.array([(q, d, 1 + (d == q)) for q in range(N) for d in range(N) 
 
 ROWS = EvaluationData(X=X[NEW], y=LABELS[NEW], X_ref=X[OLD], y_ref=LABELS[OLD])
 PAIRS = EvaluationData(left=X[NEW], right=RIGHT[NEW], scores=SCORES[NEW])
+SEARCH = EvaluationData(queries=X[NEW], documents=RIGHT[NEW], relevance=JUDGEMENTS)
 # What each metric is scored on, and the objective whose encoder it is scored for.
 CASES: dict[str, tuple[str, EvaluationData]] = {
     "explained_variance": ("reconstruction", EvaluationData(X=X[NEW])),
@@ -40,7 +41,9 @@ CASES: dict[str, tuple[str, EvaluationData]] = {
     "mixture": ("mixture", EvaluationData(X=X[NEW], y=LABELS[NEW])),
     "spearman": ("similarity", PAIRS),
     "positive_recall@10": ("similarity", PAIRS),
-    "ndcg@10": ("similarity", EvaluationData(queries=X[NEW], documents=RIGHT[NEW], relevance=JUDGEMENTS)),
+    "ndcg@10": ("similarity", SEARCH),
+    "mrr@10": ("similarity", SEARCH),
+    "relevant_recall@100": ("similarity", SEARCH),
 }
 # Metrics of an encoder's own head or weights, which no other encoder has.
 OWN = ("head_accuracy", "mixture")

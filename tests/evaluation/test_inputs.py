@@ -1,10 +1,10 @@
-"""Labels, targets and pairs from columns or second files, aligned with rows that may have been dropped."""
+"""Labels and targets from columns or second files, aligned with rows that may have been dropped."""
 
 import numpy as np
 import pytest
 
 from firstk.data.files import write_vectors
-from firstk.evaluation.inputs import read_pairs, read_rows
+from firstk.evaluation.inputs import read_rows
 from firstk.exceptions import InvalidInputError
 
 N = 12
@@ -81,48 +81,4 @@ def test_labels_that_do_not_fit(place, options, sentence):
     (place / "two.csv").write_text("y,z\na,1\n")
     with pytest.raises(InvalidInputError) as caught:
         read_rows("a.npz", vectors="e", **options)
-    assert sentence in str(caught.value)
-
-
-def test_pairs_of_row_numbers(place):
-    (place / "p.csv").write_text("l,r,s\n0,3,0.5\n11,2,1.0\n7,1,0.25\n")
-    for spec in ("p.csv", "p.csv:l,r,s"):
-        pairs = read_pairs("a.npz", spec, vectors="e")
-        np.testing.assert_array_equal(pairs["left"], X[[0, 11, 7]])
-        np.testing.assert_array_equal(pairs["right"], X[[3, 2, 1]])
-        np.testing.assert_array_equal(pairs["scores"], [0.5, 1.0, 0.25])
-    assert "scores" not in read_pairs("a.npz", "p.csv:r,l", vectors="e")
-    dropped = read_pairs("bad.csv", "p.csv", nan="drop")  # rows 2 and 7 are gone, and their pairs with them
-    np.testing.assert_allclose(dropped["left"], X[[0]])
-    np.testing.assert_array_equal(dropped["scores"], [0.5])
-
-
-def test_pairs_of_vectors(place):
-    pairs = read_pairs("a.npz", "e,other,t2")
-    np.testing.assert_array_equal(pairs["left"], X)
-    np.testing.assert_array_equal(pairs["right"], X[:, ::-1])
-    np.testing.assert_array_equal(pairs["scores"], np.linspace(0, 1, N))
-    bad = X.copy()
-    bad[5, 0] = np.nan
-    write_vectors("v.npz", X, {"right": bad, "s": np.arange(N)}, name="left")
-    pairs = read_pairs("a.npz", "v.npz:left,right,s", vectors="e", nan="drop")
-    np.testing.assert_array_equal(pairs["scores"], np.setdiff1d(np.arange(N), [5]))
-    np.testing.assert_array_equal(pairs["left"], np.delete(X, 5, axis=0))
-
-
-BAD_PAIRS = [
-    ("p.csv:l,r", "names row 12 (pair 1), and 'a.npz' has rows 0 to 11"),
-    ("p.csv:l", "[FILE:]LEFT,RIGHT[,SCORE]"),
-    ("p.csv:l,x", "has no column 'x'"),
-    ("p.csv:ok,t,ok", "row numbers on one side"),
-    ("p.csv:ok,ok,t", "Scores are numbers"),
-    ("p.csv", "Which columns of 'p.csv' are the pairs?"),
-]
-
-
-@pytest.mark.parametrize(("spec", "sentence"), BAD_PAIRS)
-def test_pairs_that_do_not_fit(place, spec, sentence):
-    (place / "p.csv").write_text("l,r,t,ok\n0,3,a,1\n12,2,b,2\n")
-    with pytest.raises(InvalidInputError) as caught:
-        read_pairs("a.npz", spec, vectors="e")
     assert sentence in str(caught.value)

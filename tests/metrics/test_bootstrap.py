@@ -47,6 +47,19 @@ def test_mean_of_redrawn_rows():
     np.testing.assert_allclose(MeanScore(tenths, out_of=10).resampled(counts), expected)
 
 
+def test_weights_count_a_row_as_often_as_they_say():
+    values, weights = np.random.default_rng(1).random((N, K)), np.random.default_rng(2).integers(1, 4, N)
+    often = np.repeat(values, weights, axis=0)
+    rows, counts = drawn()
+    found = MeanScore(values, weights=weights.astype(float))
+    assert found.n == N
+    np.testing.assert_allclose(found.score(), often.mean(axis=0))
+    expected = [np.repeat(values[part], weights[part], axis=0).mean(axis=0) for part in rows]
+    np.testing.assert_allclose(found.resampled(counts), expected)
+    alike = MeanScore(values, weights=np.full(N, 0.25))
+    np.testing.assert_allclose(bootstrap_interval(alike), bootstrap_interval(MeanScore(values)))
+
+
 def test_more_columns_than_a_block():
     hits = np.random.default_rng(1).random((N, 3 * module.BLOCK_COLUMNS + 1)) < 0.6
     rows, counts = drawn()

@@ -194,22 +194,20 @@ def check_no_nul(values: Iterable[object], owner: str) -> None:
             )
 
 
-def check_weights(weights: ArrayLike | None, n: int, owner: str) -> np.ndarray | None:
-    """Return sample weights as a float64 vector: finite, not negative, not all zero; None stays None."""
+def check_weights(weights: ArrayLike | None, n: int, owner: str, name: str = "sample_weight") -> np.ndarray | None:
+    """Return weights of rows as a float64 vector: finite, not negative, not all zero; None stays None."""
     if weights is None:
         return None
     try:
         w = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInputError(
-            f"The 'sample_weight' of {owner} must be {n} finite numbers. Got something else."
-        ) from None
+        raise InvalidInputError(f"The '{name}' of {owner} must be {n} finite numbers. Got something else.") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
     wrong = _wrong_weights(w, n)
     if wrong:
         raise InvalidInputError(
-            f"The 'sample_weight' of {owner} must be {n} finite numbers, none negative and not all zero. Got {wrong}."
+            f"The '{name}' of {owner} must be {n} finite numbers, none negative and not all zero. Got {wrong}."
         )
     return w
 

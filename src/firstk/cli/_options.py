@@ -26,9 +26,42 @@ PairsOption = Annotated[
     str | None,
     typer.Option(
         "--pairs",
-        help="Pairs: two columns of row numbers or of vectors, then perhaps one of scores; in VECTORS or in a FILE.",
+        help="Pairs: two columns of ids of VECTORS' rows (see --id) or of vectors, then perhaps one of scores; in "
+        "VECTORS or in a FILE. With --queries the left side names rows of that file.",
         metavar="[FILE:]LEFT,RIGHT[,SCORE]",
     ),
+]
+QueriesOption = Annotated[
+    str | None, typer.Option("--queries", help="Queries; VECTORS is the store that they search.", metavar="FILE")
+]
+RelevanceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--relevance",
+        help="Judgements: columns of query ids, document ids, and perhaps grades. All of VECTORS are candidates.",
+        metavar="FILE[:QUERY,DOCUMENT[,GRADE]]",
+    ),
+]
+IdOption = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Column of the ids by which judgements or pairs name rows; found by itself if called id, doc_id, ...",
+        metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN",
+    ),
+]
+ByRowOption = Annotated[bool, typer.Option("--by-row", help="Judgements or pairs name rows by number, from 0.")]
+FilterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--filter",
+        help="Search among the documents that have the query's own value of FIELD, or this VALUE of it.",
+        metavar="FIELD[=VALUE]",
+    ),
+]
+QueryWeightOption = Annotated[
+    str | None,
+    typer.Option("--query-weight", help="Column of --queries: what each query counts in the mean.", metavar="COLUMN"),
 ]
 NanOption = Annotated[
     str,

@@ -11,16 +11,23 @@ import typer
 from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk.cli import _text as text
 from firstk.cli._options import (
+    ByRowOption,
+    FilterOption,
+    IdOption,
     JsonOption,
     LabelOption,
     LabelsOption,
     NanOption,
     PairsOption,
+    QueriesOption,
+    QueryWeightOption,
     QuietOption,
+    RelevanceOption,
     VectorsArgument,
     VectorsOption,
 )
 from firstk.cli._progress import step_progress
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
@@ -38,25 +45,16 @@ Reference = Annotated[
 ReferenceLabels = Annotated[
     str | None, typer.Option(help="Labels of the reference, in a file of their own.", metavar="FILE[:COLUMN]")
 ]
-Relevance = Annotated[
-    str | None,
-    typer.Option(
-        help="Judgements for nDCG@10: columns of queries (rows of VECTORS), documents, and perhaps grades.",
-        metavar="FILE[:QUERY,DOCUMENT[,GRADE]]",
-    ),
-]
 Documents = Annotated[
-    str | None, typer.Option(help="Documents of the judgements; VECTORS itself if not given.", metavar="FILE")
-]
-Ids = Annotated[
     str | None,
-    typer.Option("--id", help="Column by which judgements name queries and documents; row numbers if not given."),
+    typer.Option(help="The other way round: the store, where VECTORS are the queries.", metavar="FILE"),
 ]
 MetricName = Annotated[
     str,
     typer.Option(
         help="explained_variance, readback_variance, r2, 1nn_accuracy, probe_accuracy, head_accuracy, recall@10, "
-        "mixture, spearman, positive_recall@10, ndcg@10; auto: the objective's own."
+        "mixture, spearman, positive_recall@10, ndcg@10, mrr@10, relevant_recall@100; auto: the objective's own, or "
+        "ndcg@10 where documents are judged."
     ),
 ]
 Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]
@@ -89,9 +87,13 @@ def curve(
     reference: Reference = None,
     reference_labels: ReferenceLabels = None,
     pairs: PairsOption = None,
-    relevance: Relevance = None,
+    queries: QueriesOption = None,
+    relevance: RelevanceOption = None,
+    ids: IdOption = None,
+    by_row: ByRowOption = False,
+    filter: FilterOption = None,
+    query_weight: QueryWeightOption = None,
     documents: Documents = None,
-    ids: Ids = None,
     metric: MetricName = "auto",
     confidence: Confidence = 0.95,
     keep: Keep = None,
@@ -120,8 +122,11 @@ def curve(
     _check_early(metric, confidence, plot)
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
     encoder = FittedEncoder.load(model)
-    place = VectorSource(source, vectors, label, labels, pairs, nan)
-    request = CurveRequest(place, reference, reference_labels, relevance, documents, ids, most)
+    store, asking = _store_and_queries(source, queries, documents, relevance or pairs)
+    place = VectorSource(
+        store, vectors, label, labels, pairs, nan, asking, relevance, ids, by_row, filter, query_weight
+    )
+    request = CurveRequest(place, reference, reference_labels, most)
     with step_progress(None, quiet=quiet or json, what="evaluating") as begin:
         found = evaluate_files(
             encoder, request, metric, limits,
@@ -133,6 +138,19 @@ def curve(
     typer.echo(shown if json or plot is None else f"{shown}\nPicture: {plot}")
     if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
+
+
+def _store_and_queries(
+    source: str, queries: str | None, documents: str | None, judged: str | None
+) -> tuple[str, str | None]:
+    """Return the file of documents and that of queries: VECTORS is the store, or with --documents the queries."""
+    if documents is None:
+        return source, queries
+    if judged is None:
+        raise InvalidInputError("--documents belong to --relevance or --pairs, which are missing.")
+    if queries is not None:
+        raise InvalidInputError("VECTORS is the store (--queries) or the queries (--documents): leave one of both out.")
+    return documents, source
 
 
 def _check_early(metric: str, confidence: float, plot: Path | None) -> None:

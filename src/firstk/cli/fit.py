@@ -15,12 +15,18 @@ import typer
 
 from firstk._base.checks import bad_parameter, check_choice, require
 from firstk.cli._options import (
+    ByRowOption,
+    FilterOption,
+    IdOption,
     JsonOption,
     LabelOption,
     LabelsOption,
     NanOption,
     PairsOption,
+    QueriesOption,
+    QueryWeightOption,
     QuietOption,
+    RelevanceOption,
     VectorsArgument,
     VectorsOption,
 )
@@ -89,6 +95,12 @@ def fit(
     label: LabelOption = None,
     labels: LabelsOption = None,
     pairs: PairsOption = None,
+    queries: QueriesOption = None,
+    relevance: RelevanceOption = None,
+    ids: IdOption = None,
+    by_row: ByRowOption = False,
+    filter: FilterOption = None,
+    query_weight: QueryWeightOption = None,
     held_out: HeldOut = "0.2",
     components: Components = None,
     ordering: Ordering = "full_prefix",
@@ -114,9 +126,11 @@ def fit(
 
     A fifth of the rows, at most 2,000, is held out: the encoder is fitted on the others, and its curve and those of
     four baselines are taken on the held-out rows. Closed forms stream, on all cores and in bounded memory; what has to
-    be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
-    is stopped while it trains leaves nothing, and starts again.
+    be trained reads all rows. With --relevance, or --pairs of ids, it is evaluated by search: a fifth of the queries is
+    held out, and looks among all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes;
+    one that is stopped while it trains leaves nothing, and starts again.
     """
+    from firstk import objectives
     from firstk._base.atomic_file import beside
     from firstk.evaluation.inputs import VectorSource
     from firstk.moments.checkpoint import Checkpoint
@@ -127,11 +141,20 @@ def fit(
         objective, given, label or labels or pairs, ordering, network,
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
-    place = VectorSource(source, vectors, label, labels, pairs, nan)
+    place = VectorSource(
+        source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
+    )
+    if pairs is not None:
+        encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
+    # Similarity that is told what to keep of the vectors does not look at judgements.
+    learns = keep is None and objectives.resolve(encoder.objective).resolved(True).supervision == "pairs"
+    from_pairs = pairs is not None or learns
     kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
-    _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
+    _say_what_has_no_effect(
+        encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=place.judged and from_pairs
+    )
     with _warnings_as_notes():
-        found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask)
+        found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask, from_pairs)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
 
 
@@ -161,18 +184,18 @@ def _run(
     shown: bool,
     checkpoint: Checkpoint,
     dask: str | None,
+    from_pairs: bool,
 ) -> tuple[StreamedFit, HeldOutReport | None, int]:
     """Fit, evaluate and save, and count the rows that were dropped."""
     from firstk.encoder.storage.folder import check_target
-    from firstk.estimator.fit_files import draw, fit_stream
-    from firstk.evaluation.held_out import evaluate_fit, provenance_of, steps_of
-    from firstk.evaluation.inputs import open_stream, read_held_out
+    from firstk.estimator.fit_files import fit_stream
+    from firstk.evaluation.fit_task import open_fit
+    from firstk.evaluation.held_out import evaluate_fit, steps_of
     from firstk.evaluation.records import FILE
-    from firstk.moments.stream import len_of
 
     check_target(out)  # before the work, not after it
-    stream, share = open_stream(place), _share_of(held_out)
-    own = None if share is not None else read_held_out(place, held_out, stream.width)
+    task = open_fit(place, held_out, seed, from_pairs=from_pairs)
+    stream = task.stream
     if dask is not None and place.labels is not None:
         raise InvalidInputError(
             "Workers of a dask cluster read labels from a column of the files: --label, not --labels."
@@ -181,30 +204,20 @@ def _run(
         lambda: stream.rows, quiet=not shown, what="reading", row_bytes=stream.width * stream.itemsize
     )
     with reading as progress, _telling_how_to_go_on(checkpoint), _cluster(dask) as elsewhere:
-        parts = draw(stream.rows, share or 0.0, seed)
         done = fit_stream(
-            encoder, stream.chunks, parts, own, checkpoint=checkpoint, progress=progress, elsewhere=elsewhere
+            encoder, stream.chunks, task.parts, task.held, checkpoint=checkpoint, progress=progress, elsewhere=elsewhere
         )
     encoder.set_params(verbose=False)  # whether a bar was shown is no part of the model
-    dropped = stream.rows - done.rows - (len_of(done.held) if own is None else 0)
+    dropped, done = task.dropped(done), task.searched(done)
     if not done.held:
         encoder.save(out, source_model=source_model)
         return done, None, dropped
-    drawn_from = held_out if share is None else f"{Path(place.source).name} (drawn at random, seed {seed})"
-    provenance = provenance_of(done, place, stream, drawn_from, image)
+    provenance = task.provenance(done, place, image)
     with step_progress(steps_of(done), quiet=not shown, what="evaluating") as begin:
         found = evaluate_fit(done, provenance, begin)
     curve = found.comparisons[0].ours if found.comparisons else None
     encoder.save(out, curve=curve, source_model=source_model, extra={FILE: found.to_json()})
     return done, found, dropped
-
-
-def _share_of(held_out: str) -> float | None:
-    """Return the share that was asked for; None where a file was."""
-    try:
-        return float(held_out)
-    except ValueError:
-        return None
 
 
 @contextmanager
@@ -332,6 +345,11 @@ def _curve_of_test(out: Path, place: VectorSource) -> str:
     # A file of labels goes with the rows of VECTORS, so TEST needs another one.
     words += ["--labels", "TEST_LABELS"] if place.labels else []
     words += ["--pairs", "TEST_PAIRS"] if place.pairs else []
+    if place.relevance:  # other queries of the same store
+        words[3] = str(place.source)
+        words += ["--relevance", "TEST_RELEVANCE"]
+    words += ["--queries", "TEST_QUERIES"] if place.queries else []
+    words += ["--id", place.ids] if place.ids else ["--by-row"] if place.by_row else []
     return shlex.join(map(str, words))
 
 

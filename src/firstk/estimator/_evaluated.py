@@ -10,6 +10,7 @@ from firstk._base.checks import bad_parameter
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve
+from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.moments.targets import one_column
 
 
@@ -78,14 +79,43 @@ class Evaluated:
         self,
         queries: ArrayLike,
         documents: ArrayLike,
-        relevance: ArrayLike,
+        relevance: ArrayLike | Qrels,
         *,
+        query_ids: ArrayLike | None = None,
+        document_ids: ArrayLike | None = None,
+        metric: str = "ndcg@10",
+        query_weight: ArrayLike | None = None,
+        query_field: ArrayLike | None = None,
+        document_field: ArrayLike | None = None,
         ks: ArrayLike | None = None,
         confidence: float | None = None,
     ) -> PrefixCurve:
-        """Score every prefix by nDCG@10; rows of `relevance` are (query row, document row, relevance)."""
-        data = EvaluationData(queries=queries, documents=documents, relevance=relevance)
-        return prefix_curve(self.encoder_, data, "ndcg@10", ks, confidence=confidence)
+        """Score every prefix by judged searches among all documents.
+
+        Parameters
+        ----------
+        queries, documents : array-like of shape (m, p) and (n, p)
+        relevance : array-like of shape (j, 3), or mapping
+            Rows (query, document, relevance), or of each query a mapping from documents to relevance.
+        query_ids, document_ids : array-like of shape (m,) and (n,), optional
+            The ids by which `relevance` names queries and documents; without them it names rows.
+        metric : {"ndcg@10", "mrr@10", "relevant_recall@100"}
+        query_weight : array-like of shape (m,), optional
+            What each query counts in the mean.
+        query_field, document_field : array-like of shape (m,) and (n,), optional
+            A filter: each query looks among the documents that have its own value of a field.
+        ks, confidence
+            As in `curve`.
+        """
+        data = EvaluationData(
+            queries=queries,
+            documents=documents,
+            relevance=judgement_rows(relevance, query_ids, document_ids),
+            query_weight=query_weight,
+            query_field=query_field,
+            document_field=document_field,
+        )
+        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence)
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Return the objective's metric at full width. Metrics that need references look for them in X itself."""

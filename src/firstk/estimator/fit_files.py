@@ -44,6 +44,8 @@ class StreamedFit:
         Rows that the fit has not seen (empty where none were held out), and rows that it has.
     statistics : Statistics
         Of the rows it was fitted on.
+    search : EvaluationData, optional
+        Held-out queries and all documents that they search, where documents are judged.
     """
 
     encoder: PrefixEncoder
@@ -51,10 +53,13 @@ class StreamedFit:
     held: Columns
     reference: Columns
     statistics: Statistics
+    search: EvaluationData | None = None
 
     @property
     def data(self) -> EvaluationData:
-        """The held-out rows or pairs, and the reference rows to evaluate them against."""
+        """The held-out rows or pairs with the reference rows to evaluate them against; or the held-out queries."""
+        if self.search is not None:
+            return self.search
         held = self.held
         if "left" in held:
             return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))
@@ -88,6 +93,27 @@ def draw(n: int, share: float, seed: int = 0, most: tuple[int, int] = (MOST_HELD
         )
     rows = np.random.default_rng(seed).choice(n, size=held + min(n - held, most[1]), replace=False)
     return HoldOut(np.sort(rows[:held]), np.sort(rows[held:]))
+
+
+def draw_groups(groups: np.ndarray, share: float, seed: int = 0) -> HoldOut:
+    """Draw as `draw` does, but whole groups of rows: pairs of one query are held out together.
+
+    Parameters
+    ----------
+    groups : ndarray of int of shape (n,)
+        The group of each row, from 0; where each row is a group of its own the draw is that of `draw`.
+    share : float in [0, 1)
+        Of the groups.
+    seed : int
+
+    Examples
+    --------
+    >>> draw_groups(np.array([0, 0, 1, 1, 2, 2]), 0.34).held
+    array([4, 5])
+    """
+    parts = draw(int(groups.max()) + 1, share, seed)
+    held, reference = (np.flatnonzero(np.isin(groups, part)) for part in (parts.held, parts.reference))
+    return HoldOut(held, reference)
 
 
 def fit_stream(

@@ -31,6 +31,8 @@ from firstk.estimator._evaluated import Evaluated
 from firstk.estimator.problem import Problem, pose
 from firstk.estimator.saving import SavedModels
 from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
+from firstk.metrics.judgements import Qrels, judgement_rows
+from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments, check_pairs
 from firstk.moments.statistics import Statistics
 from firstk.moments.targets import check_target
@@ -218,6 +220,30 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             return self._solve(problem, statistics)
         self._encoder, self._statistics = problem.fit(self._checked_pairs(left, right, scores, reset=True))
         return self
+
+    def fit_search(
+        self,
+        queries: MatrixLike,
+        documents: MatrixLike,
+        relevance: ArrayLike | Qrels,
+        *,
+        query_ids: ArrayLike | None = None,
+        document_ids: ArrayLike | None = None,
+    ) -> PrefixEncoder:
+        """Fit objective "similarity" on the pairs of a query and a document that is relevant to it.
+
+        Parameters
+        ----------
+        queries, documents : array-like of shape (m, p) and (n, p)
+        relevance, query_ids, document_ids
+            As in `curve_search`. Documents of relevance 0 or less are not learned from.
+        """
+        left, right = (np.asarray(part) for part in (queries, documents))
+        table = check_judgements(
+            judgement_rows(relevance, query_ids, document_ids), len(right), len(left), "PrefixEncoder.fit_search"
+        )
+        positive = table[table[:, 2] > 0]
+        return self.fit_pairs(left[positive[:, 0]], right[positive[:, 1]])
 
     def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""

@@ -16,13 +16,17 @@ from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw
 from firstk.evaluation.baselines import BASELINES, baselines_of
+from firstk.evaluation.fit_task import stream_of_pairs
 from firstk.evaluation.held_out import OWN_METRICS, Progress, compare
-from firstk.evaluation.inputs import File, Rows, Stream, VectorSource, open_stream, read_columns, read_rows
+from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
+from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
 from firstk.evaluation.operating_points import Limits, OperatingPoint, PrecisionTable, choose_point
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
 from firstk.evaluation.precision_cost import default_lengths, ladder, precision_table
+from firstk.evaluation.query_split import split_of_training
+from firstk.evaluation.seen_documents import seen_notes
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import METRICS, EvaluationData, check_metric, pair_metric
+from firstk.metrics.curve import METRICS, SEARCH, EvaluationData, check_metric
 
 # Metrics whose readout or neighbors need rows of their own: without a reference, the file is split.
 SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
@@ -40,15 +44,9 @@ class CurveRequest:
     Attributes
     ----------
     place : VectorSource
-        Rows, pairs or queries.
+        Rows, pairs, or queries with judged documents.
     reference, reference_labels : str, optional
         Rows to look among, and to fit readouts and baselines on; and FILE[:COLUMN] of their labels.
-    relevance : str, optional
-        FILE[:QUERY,DOCUMENT[,GRADE]]: judgements, for nDCG@10.
-    documents : str, optional
-        The documents of the judgements; those of `place` if not given.
-    ids : str, optional
-        Column by which judgements name queries and documents; row numbers if not given.
     most : int
         Rows of each file that are used at most, drawn at random.
     """
@@ -56,9 +54,6 @@ class CurveRequest:
     place: VectorSource
     reference: str | None = None
     reference_labels: str | None = None
-    relevance: str | None = None
-    documents: str | None = None
-    ids: str | None = None
     most: int = 20_000
 
 
@@ -169,12 +164,9 @@ def evaluate_files(
 
 def read_evaluation(encoder: FittedEncoder, request: CurveRequest, metric: str = "auto") -> EvaluationInput:
     """Read what the metric needs, or what the request names."""
-    if request.relevance is not None:
-        return _searches(encoder, request, metric)
-    if request.documents is not None or request.ids is not None:
-        raise InvalidInputError("--documents and --id belong to --relevance, which is missing.")
-    if request.place.pairs is not None:
-        return _pairs(encoder, request, metric)
+    request.place.check()
+    if request.place.judged:
+        return _judged(encoder, request, metric)
     return _rows(encoder, request, _metric_of_rows(encoder, request, metric))
 
 
@@ -221,7 +213,7 @@ def _metric_of_rows(encoder: FittedEncoder, request: CurveRequest, metric: str) 
     own = str(encoder.config["metric"])
     name = metric if metric != "auto" else "recall@10" if own == "pair_agreement" else own
     needs = METRICS[name].needs
-    options = {"left": "pairs: --pairs", "relevance": "judged documents: --relevance and --documents"}
+    options = {"left": "pairs: --pairs", "relevance": "judged documents: --relevance and --queries"}
     for need, option in options.items():
         if need in needs:
             raise InvalidInputError(f"The metric '{name}' needs {option}.")
@@ -328,84 +320,62 @@ def _reference_place(request: CurveRequest) -> VectorSource:
 # -- pairs and searches ----------------------------------------------------------------------------------------
 
 
-def _pairs(encoder: FittedEncoder, request: CurveRequest, metric: str) -> EvaluationInput:
-    if metric != "auto" and "left" not in METRICS[metric].needs:
+def _judged(encoder: FittedEncoder, request: CurveRequest, metric: str) -> EvaluationInput:
+    judged = read_judged_pairs(request.place)
+    _check_width(judged.documents.shape[1], encoder, request.place.source)
+    name = _metric_of_judged(judged, metric)
+    return (_searches if name in SEARCH else _pairs)(encoder, request, judged, name)
+
+
+def _metric_of_judged(judged: JudgedPairs, metric: str) -> str:
+    """Return the metric of searches, or of pairs; others raise."""
+    if metric == "auto":
+        return SEARCH[0] if judged.searches else "spearman"
+    if judged.graded and metric not in SEARCH:
+        raise InvalidInputError(f"--relevance goes with --metric {', '.join(SEARCH)}. Got '{metric}'.")
+    if metric in SEARCH and not judged.searches:
+        raise InvalidInputError(
+            f"The metric '{metric}' is one of relevant documents, and these pairs have scores that differ: use "
+            "spearman, or give grades of relevance as --relevance FILE:QUERY,DOCUMENT,GRADE."
+        )
+    if metric not in SEARCH and "left" not in METRICS[metric].needs:
         raise InvalidInputError(f"The metric '{metric}' is not one of pairs: use spearman or positive_recall@10.")
-    stream = _opened(request.place, encoder)
-    found, count = _sample(stream, request.most, "pairs")
+    return metric
+
+
+def _pairs(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
+    """Take pairs, of which the cosines are to agree with the scores."""
+    found, count = _sample(stream_of_pairs(judged.columns), request.most, "pairs")
     data = EvaluationData(left=found["left"], right=found["right"], scores=found.get("scores"))
     said = f"Evaluated on {count} of {_name(request.place.pairs)}."
-    training = None
-    if request.reference is not None:
-        training = _sample(_opened(VectorSource(request.reference, request.place.vectors), encoder), request.most)[0][
-            "X"
-        ]
-    name = pair_metric(data) if metric == "auto" else metric
-    return EvaluationInput(data, name, said, training, stream.itemsize)
+    return EvaluationInput(data, metric, said, _training(encoder, request), judged.itemsize)
 
 
-def _searches(encoder: FittedEncoder, request: CurveRequest, metric: str) -> EvaluationInput:
-    if metric not in ("auto", "ndcg@10") or request.place.pairs is not None:
-        raise InvalidInputError("--relevance goes with --metric ndcg@10, and not with --pairs.")
-    place, store = request.place, request.documents or request.place.source
-    queries = read_rows(place.source, vectors=place.vectors, label=request.ids, nan=place.nan)
-    documents = queries
-    if request.documents is not None:
-        documents = read_rows(request.documents, vectors=place.vectors, label=request.ids, nan=place.nan)
-    for rows, source in ((queries, place.source), (documents, store)):
-        _check_width(rows.X.shape[1], encoder, source)
-    assert request.relevance is not None
-    relevance = _judgements(request.relevance, queries, documents)
-    said = (
-        f"Evaluated on {len(set(relevance[:, 0].tolist())):,} queries of {_name(place.source)} with "
-        f"{len(relevance):,} judgements, among {len(documents.X):,} documents of {_name(store)}."
-    )
-    data = EvaluationData(queries=queries.X, documents=documents.X, relevance=relevance)
-    return EvaluationInput(data, "ndcg@10", said, documents.X, documents.table.dtype.itemsize, store)
+def _searches(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
+    """Take queries and all documents; of queries that the model has learned from, those that were held out."""
+    split = split_of_training(encoder, judged)
+    notes: tuple[str, ...] = ()
+    if split is None or not len(split.held):
+        data = judged.evaluation()
+        if split is not None:
+            notes = ("The model was fitted on these judgements, so scores are better than those of new queries.",)
+    else:
+        data = split.evaluation
+        notes = tuple(seen_notes(encoder, data, metric))
+    said = judged.described(data)
+    if split is not None and len(split.held):
+        said += " They were held out; the model was fitted on pairs of the others."
+    training = _training(encoder, request)
+    training = judged.documents if training is None else training
+    return EvaluationInput(data, metric, said, training, judged.itemsize, judged.store, notes)
 
 
-def _judgements(spec: str, queries: Rows, documents: Rows) -> np.ndarray:
-    """Read judgements as rows of (query row, document row, grade); a file without grades says 1."""
-    source, held, names = read_columns(None, spec)
-    columns = [held[name] for name in names]
-    grades = np.ones(len(columns[0]), dtype=np.int64) if len(names) == 2 else _grades(columns[2], names[2], source)
-    sides = [
-        _rows_named(column, rows, what, source)
-        for column, rows, what in zip(columns[:2], (queries, documents), ("query", "document"), strict=True)
-    ]
-    return np.column_stack([*sides, grades])
-
-
-def _grades(column: np.ndarray, name: str, source: File) -> np.ndarray:
-    if column.dtype.kind not in "iufb" or (column != np.rint(column.astype(float))).any():
-        raise InvalidInputError(
-            f"Grades of relevance are whole numbers, and column '{name}' of '{source}' holds others."
-        )
-    return column.astype(np.int64)
-
-
-def _rows_named(column: np.ndarray, rows: Rows, what: str, source: File) -> np.ndarray:
-    """Turn row numbers of a file, or ids in its --id column, into rows of what was read."""
-    if rows.y is None and column.dtype.kind not in "iu":
-        raise InvalidInputError(
-            f"'{source}' names a {what} by {str(column[0])!r}, which is no row number. Say which column of "
-            f"'{rows.table.path}' holds such ids with --id."
-        )
-    # As text, because one file may hold "17" and the other 17.
-    known = [str(name) for name in (rows.rows if rows.y is None else rows.y).tolist()]
-    place = {name: i for i, name in enumerate(known)}
-    if len(place) < len(known):
-        raise InvalidInputError(
-            f"'{rows.table.path}' has {len(known) - len(place)} ids twice; judgements cannot tell them apart."
-        )
-    wanted = [str(name) for name in column.tolist()]
-    missing = [name for name in wanted if name not in place]
-    if missing:
-        raise InvalidInputError(
-            f"'{source}' judges {what} {missing[0]}, which is not in '{rows.table.path}' ({len(known):,} rows); "
-            f"{len(set(missing)):,} are missing in all."
-        )
-    return np.array([place[name] for name in wanted], dtype=np.int64)
+def _training(encoder: FittedEncoder, request: CurveRequest) -> np.ndarray | None:
+    """Return the rows of the reference, to fit baselines on."""
+    if request.reference is None:
+        return None
+    place = VectorSource(request.reference, request.place.vectors, nan=request.place.nan)
+    return _sample(_opened(place, encoder), request.most)[0]["X"]
 
 
 # -- what all of them share ------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
 from firstk.evaluation.recommending import Limits
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
+from firstk.evaluation.seen_documents import seen_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
 from firstk.metrics.task import fit_readout
@@ -132,7 +133,9 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
     notes: list[str] = []
     baselines = _baselines_of(fit)
     comparisons = tuple(_comparisons(encoder, data, baselines, notes, progress))
-    if data.left is not None:
+    if data.relevance is not None:
+        notes.extend(seen_notes(encoder, data))
+    elif data.left is not None:
         notes.append(_known_documents(fit))
     table, advice = None, None
     if comparisons:
@@ -320,7 +323,7 @@ def _known_documents(fit: StreamedFit) -> str:
 
 def _axes(encoder: FittedEncoder, data: EvaluationData, notes: list[str]) -> AxisStatistics:
     """Statistics of each coordinate over the held-out rows."""
-    X = data.X if data.left is None else data.right
+    X = data.stored if data.X is None else data.X
     Z = encoder.coordinates(X).astype(np.float64)
     magnitude = np.abs(Z).mean(axis=0)
     useful, measure, chance = _usefulness(encoder, Z, data)

@@ -1,11 +1,11 @@
-"""Rows with labels or targets, and pairs with scores, read from files: what encoders are fitted and evaluated on.
+"""Rows with labels or targets, read from files: what encoders are fitted and evaluated on.
 
 Every command and function that takes files reads them here, so that the same name means the same everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from firstk._base.rows import half_as_single
 from firstk.data.files import Batch, VectorTable, open_vectors
-from firstk.data.files.beside import ColumnParts, load_columns, open_column
-from firstk.data.files.choosing import missing_column
+from firstk.data.files.beside import ColumnParts, open_column
 from firstk.estimator.fit_files import chunks_of
 from firstk.exceptions import InvalidInputError
 from firstk.moments.stream import Chunks, Columns
@@ -25,7 +24,7 @@ File = str | Path
 
 @dataclass(frozen=True)
 class VectorSource:
-    """Where rows or pairs are.
+    """Where rows, pairs, or queries with judged documents are.
 
     Attributes
     ----------
@@ -38,8 +37,22 @@ class VectorSource:
     labels : str, optional
         In place of `label`: FILE or FILE:COLUMN, the labels in a file of their own.
     pairs : str, optional
-        [FILE:]LEFT,RIGHT[,SCORE] or FILE: pairs instead of rows, as row numbers of `source` or as vectors.
+        [FILE:]LEFT,RIGHT[,SCORE] or FILE: pairs of rows of `source` (with `queries`, of a row of that file and one of
+        `source`), or pairs of vectors.
     nan : {"refuse", "drop"}
+    queries : path, optional
+        The queries, where `source` is the store that they search.
+    relevance : str, optional
+        FILE[:QUERY,DOCUMENT[,GRADE]]: judgements of documents, which are rows of `source`.
+    ids : str, optional
+        Column by which judgements and pairs name rows, or QUERYCOLUMN,DOCUMENTCOLUMN; looked for if not given.
+    by_row : bool
+        They name rows by number, from 0.
+    filter : str, optional
+        FIELD: a query looks among the documents that have its own value of that column. FIELD=VALUE: all look among
+        those that have this value.
+    query_weight : str, optional
+        Column of the queries' file: what each counts in the mean.
     """
 
     source: File
@@ -48,6 +61,34 @@ class VectorSource:
     labels: str | None = None
     pairs: str | None = None
     nan: str = "refuse"
+    queries: File | None = None
+    relevance: str | None = None
+    ids: str | None = None
+    by_row: bool = False
+    filter: str | None = None
+    query_weight: str | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are judgements or pairs."""
+        return self.pairs is not None or self.relevance is not None
+
+    def check(self) -> None:
+        """Raise for options that belong to judgements or pairs, where there are none."""
+        given = {
+            "--queries": self.queries, "--id": self.ids, "--by-row": self.by_row or None, "--filter": self.filter,
+            "--query-weight": self.query_weight,
+        }  # fmt: skip
+        useless = [option for option, value in given.items() if value is not None]
+        if useless and not self.judged:
+            raise InvalidInputError(
+                f"{' and '.join(useless)} belong to --relevance or --pairs, which name queries and documents. Give one "
+                "of them."
+            )
+        if self.query_weight is not None and self.queries is None:
+            raise InvalidInputError("--query-weight is a column of --queries, which is missing.")
+        if self.pairs is not None and (self.label is not None or self.labels is not None):
+            raise InvalidInputError("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,36 +183,22 @@ class Stream:
 
 
 def open_stream(place: VectorSource) -> Stream:
-    """Open rows or pairs; pairs are held in memory, as they look rows up in any order."""
-    if place.pairs is not None:
-        if place.label is not None or place.labels is not None:
-            raise InvalidInputError("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
-        whole = read_pairs(place.source, place.pairs, vectors=place.vectors, nan=place.nan)
-        n, width = whole["left"].shape
-        return Stream(n, width, whole["left"].dtype.itemsize, None, "", Chunks.of([whole]))
+    """Open rows, with their labels or targets."""
     found = open_labeled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
     table, chunks = found.table, chunks_of(found.table, found.labels, found.names)
     chunks = replace(chunks, job=dict(chunks.job) | {"labels": place.labels})
     return Stream(table.rows, table.width, table.dtype.itemsize, found.label, table.vectors, chunks)
 
 
-def read_held_out(place: VectorSource, file: str, width: int) -> Columns:
-    """Read the rows, or pairs, of a user's own held-out file; its vectors must have `width` numbers."""
-    held: dict[str, np.ndarray]
-    if place.pairs is not None:
-        held = read_pairs(place.source, file, vectors=place.vectors, nan=place.nan)
-    else:
-        if place.labels is not None:
-            raise InvalidInputError(
-                "A held-out file has its labels in a column of its own: name the column with --label, or hold out a "
-                "share of the rows."
-            )
-        rows = read_rows(file, vectors=place.vectors, label=place.label, nan=place.nan)
-        held = {"X": rows.X} if rows.y is None else {"X": rows.X, "y": rows.y}
-    found = held["X" if "X" in held else "left"].shape[1]
-    if found != width:
-        raise InvalidInputError(f"'{file}' has vectors of {found} numbers, and '{place.source}' of {width}.")
-    return held
+def read_held_out(place: VectorSource, file: str) -> Columns:
+    """Read the rows of a user's own held-out file."""
+    if place.labels is not None:
+        raise InvalidInputError(
+            "A held-out file has its labels in a column of its own: name the column with --label, or hold out a "
+            "share of the rows."
+        )
+    rows = read_rows(file, vectors=place.vectors, label=place.label, nan=place.nan)
+    return {"X": rows.X} if rows.y is None else {"X": rows.X, "y": rows.y}
 
 
 def read_rows(
@@ -207,38 +234,6 @@ def open_labeled(
     return LabeledTable(table, names, None if labels is None else _labels_of(labels, table), label or labels)
 
 
-def read_pairs(path: File, pairs: str, *, vectors: str | None = None, nan: str = "refuse") -> dict[str, np.ndarray]:
-    """Read pairs: columns of row numbers of `path`, or of vectors, with or without a column of scores.
-
-    Returns
-    -------
-    pairs : dict of ndarray
-        "left" and "right", of equal shape, and "scores" where there are any.
-    """
-    source, held, names = read_columns(path, pairs)
-    first = held[names[0]]
-    scores = None if len(names) == 2 else _scores(held[names[2]], names[2], source)
-    if first.ndim == 1 and first.dtype.kind in "iu":
-        left, right, kept = _by_row(read_rows(path, vectors=vectors, nan=nan), first, held[names[1]], source)
-    else:
-        left, right, kept = _by_vectors(source, names, nan)
-    sides = {"left": left, "right": right}
-    return sides if scores is None else sides | {"scores": scores[kept]}
-
-
-def read_columns(path: File | None, spec: str) -> tuple[File, Mapping[str, np.ndarray], tuple[str, ...]]:
-    """Open the two or three columns that [FILE:]LEFT,RIGHT[,SCORE] or FILE names; of `path` where no file is named."""
-    source, names = _source_of_pairs(path, spec)
-    if source is None:
-        raise InvalidInputError(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
-    held = load_columns(source)
-    names = names or _usual_names(source, list(held))
-    for name in names:
-        if name not in held:
-            raise missing_column(source, name, list(held))
-    return source, held, names
-
-
 def _split(names: str | None) -> tuple[str, ...]:
     return () if names is None else tuple(name.strip() for name in names.split(",") if name.strip())
 
@@ -260,58 +255,3 @@ def _labels_of(spec: str, table: VectorTable) -> ColumnParts:
     if len(found) != table.rows:
         raise InvalidInputError(f"'{spec}' has {len(found)} labels for the {table.rows} rows of '{table.path}'.")
     return found
-
-
-def _source_of_pairs(path: File | None, pairs: str) -> tuple[File | None, tuple[str, ...]]:
-    if Path(pairs).expanduser().exists():
-        return pairs, ()
-    file, _, names = pairs.rpartition(":")
-    found = _split(names)
-    if len(found) not in (2, 3):
-        raise InvalidInputError(
-            f"Pairs are [FILE:]LEFT,RIGHT[,SCORE], two or three names of columns, or the name of a file. Got '{pairs}'."
-        )
-    return file or path, found
-
-
-def _usual_names(source: File, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a file that holds pairs and nothing else."""
-    if len(names) in (2, 3):
-        return tuple(names)
-    shown = ", ".join(map(repr, names[:20]))
-    raise InvalidInputError(
-        f"Which columns of '{source}' are the pairs? Say {source}:LEFT,RIGHT[,SCORE]. It has: {shown}."
-    )
-
-
-def _by_row(
-    table: Rows, left: np.ndarray, right: np.ndarray, source: File
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n = table.table.rows
-    for side in (left, right):
-        if side.dtype.kind not in "iu" or side.ndim != 1:
-            raise InvalidInputError(
-                f"'{source}' has row numbers on one side of its pairs only. Give two columns of one kind."
-            )
-        outside = np.flatnonzero((side < 0) | (side >= n))
-        if len(outside):
-            raise InvalidInputError(
-                f"'{source}' names row {side[outside[0]]} (pair {outside[0]}), and '{table.table.path}' has rows 0 to "
-                f"{n - 1}."
-            )
-    place = np.full(n, -1)
-    place[table.rows] = np.arange(len(table.rows))
-    kept = np.flatnonzero((place[left] >= 0) & (place[right] >= 0))
-    return table.X[place[left[kept]]], table.X[place[right[kept]]], kept
-
-
-def _by_vectors(source: File, names: Sequence[str], nan: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    left, right = (read_rows(source, vectors=name, nan=nan) for name in names[:2])
-    kept, at_left, at_right = np.intersect1d(left.rows, right.rows, assume_unique=True, return_indices=True)
-    return left.X[at_left], right.X[at_right], kept
-
-
-def _scores(column: np.ndarray, name: str, source: File) -> np.ndarray:
-    if column.ndim != 1 or column.dtype.kind not in "fiu":
-        raise InvalidInputError(f"Scores are numbers, and column {name!r} of '{source}' holds {column.dtype}.")
-    return column

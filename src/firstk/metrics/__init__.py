@@ -1,7 +1,7 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
-`subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors` and
-`ranking` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
+`subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors`, `ranking` and
+`search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
 also scores single coordinates. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`.
 Held-out splits, baselines and reports live in `evaluation`.
 """
@@ -10,7 +10,8 @@ from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, b
 from firstk.metrics.curve import METRICS, EvaluationData, prefix_curve
 from firstk.metrics.neighbors import nearest_neighbor_accuracy, nearest_neighbors, neighbor_recall, positive_recall
 from firstk.metrics.order import max_cosines, paired_cosines
-from firstk.metrics.ranking import ndcg, ndcg_per_query, pair_cosines, pair_spearman
+from firstk.metrics.ranking import pair_cosines, pair_spearman
+from firstk.metrics.search import mrr, ndcg, ndcg_per_query, relevant_recall, search_per_query
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
 from firstk.metrics.task import (
     axis_probe_accuracy,
@@ -37,6 +38,7 @@ __all__ = [
     "linear_readout_r2",
     "max_cosines",
     "mean_principal_angles",
+    "mrr",
     "ndcg",
     "ndcg_per_query",
     "nearest_neighbor_accuracy",
@@ -50,5 +52,7 @@ __all__ = [
     "principal_angles",
     "readout_errors",
     "reconstruction_errors",
+    "relevant_recall",
+    "search_per_query",
     "subspace_distance",
 ]

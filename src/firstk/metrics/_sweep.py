@@ -80,15 +80,17 @@ class Block:
     T: np.ndarray
     kind: _Similarity
 
-    def nearest(self, n: int) -> np.ndarray:
+    def nearest(self, n: int, *, ordered: bool = True) -> np.ndarray:
         """Return the n nearest references of each query, nearest first; ties go to the lowest row.
+
+        Unless `ordered`, close calls are decided only where they are about who belongs to the n.
 
         Two references tie when the nearer of them leads by no more than the codes' own rounding. A group of ties is
         led by its nearest member: whoever is within the rounding of the leader belongs to it.
         """
         if self.kind.exact_at(self.k):
             return self.T.argmax(axis=1)[:, None] if n == 1 else largest(self.T, n)
-        found, lowest, closest = _first(self.T) if n == 1 else _leading(self.T, n)
+        found, lowest, closest = _first(self.T) if n == 1 else _leading(self.T, n, ordered)
         margin = 2.0 * self.kind.rounding(self.rows, self.k, lowest)
         contested = np.flatnonzero(closest <= margin)
         if len(contested):
@@ -151,7 +153,7 @@ def sweep(
     similarity : str
         "cosine", taken after truncation, or "euclidean".
     exclude : ndarray of shape (m,), optional
-        One reference per query that is never its neighbor (itself).
+        One reference per query that is never its neighbor (itself); -1 for a query that has none.
 
     Yields
     ------
@@ -185,7 +187,8 @@ def _sweep(kind: Any, n: int, m: int, exclude: np.ndarray | None) -> Iterator[Bl
             kind.read(S, T, rows, i)
             T[:, n:] = -np.inf
             if exclude is not None:
-                T[np.arange(count), exclude[rows]] = -np.inf
+                own = np.flatnonzero(exclude[rows] >= 0)
+                T[own, exclude[rows][own]] = -np.inf
             yield Block(rows, i, stop, T, kind)
 
 
@@ -199,13 +202,17 @@ def _first(T: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return best[:, None], value, lead
 
 
-def _leading(T: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns of the n largest entries of each row, the n-th of them, and the smallest gap down to the one after it."""
+def _leading(T: np.ndarray, n: int, ordered: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns of the n largest entries of each row, the n-th of them, and the smallest gap down to the one after it.
+
+    Unless `ordered`, that is the gap between the n-th and the one after it.
+    """
     more = min(n + 1, T.shape[1])
     order = largest(T, more)
     values = np.take_along_axis(T, order, axis=1).astype(np.float64)
     with np.errstate(invalid="ignore"):  # padding less padding
         gaps = np.nan_to_num(values[:, :-1] - values[:, 1:], nan=np.inf, posinf=np.inf)
+    gaps = gaps if ordered else gaps[:, n - 1 :]
     closest = gaps.min(axis=1) if gaps.shape[1] else np.full(len(T), np.inf)
     return order[:, :n], values[:, n - 1], closest
 

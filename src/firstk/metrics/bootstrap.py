@@ -46,10 +46,13 @@ class MeanScore:
         Hits (bool), counts (int) or scores (float).
     out_of : int
         The largest count, where counts are kept.
+    weights : ndarray of shape (n,), optional
+        What each row counts in the mean, positive; all count the same if not given.
     """
 
     values: np.ndarray
     out_of: int = 1
+    weights: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -58,10 +61,15 @@ class MeanScore:
 
     def score(self) -> np.ndarray:
         """Return the mean of each column."""
+        if self.weights is not None:
+            return self.weights @ self.values.astype(np.float64) / (self.weights.sum() * self.out_of)
         return self.values.sum(axis=0, dtype=np.float64) / (self.n * self.out_of)
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the means of resampled rows: one matrix product."""
+        if self.weights is not None:
+            weighted = counts * self.weights[:, None]
+            return _weighted_sums(self.values, weighted) / (weighted.sum(axis=0)[:, None] * self.out_of)
         return _weighted_sums(self.values, counts) / (self.n * self.out_of)
 
 

@@ -22,6 +22,7 @@ from firstk.metrics.scorers import EvaluationData, Scorer, scores_differ
 
 __all__ = [
     "METRICS",
+    "SEARCH",
     "EvaluationData",
     "Metric",
     "check_metric",
@@ -159,7 +160,12 @@ def check_data(data: object, owner: str) -> None:
 
 
 def settled_metric(encoder: FittedEncoder, data: EvaluationData) -> str:
-    """Return the objective's own metric; of pairs, Spearman where scores differ, recall where all are positives."""
+    """Return nDCG@10 where documents are judged, else the objective's own metric.
+
+    Of pairs that is Spearman where scores differ, recall where all are positives.
+    """
+    if data.relevance is not None:
+        return SEARCH[0]
     name = str(encoder.config["metric"])
     return pair_metric(data) if name == "pair_agreement" else name
 
@@ -205,7 +211,10 @@ def _check_needs(data: EvaluationData, needs: tuple[str, ...], name: str) -> Non
         raise InvalidInputError(f"The metric '{name}' needs {' and '.join(missing)}.")
 
 
+# Metrics of judged documents, the usual one first.
+SEARCH = ("ndcg@10", "mrr@10", "relevant_recall@100")
 _WITH_REFERENCE = ("X", "y", "X_ref", "y_ref")
+_SEARCH = ("queries", "documents", "relevance")
 METRICS: dict[str, Metric] = {
     "explained_variance": Metric(
         scorers.explained_variance,
@@ -264,10 +273,22 @@ METRICS: dict[str, Metric] = {
         chance=chance.random_partner,
     ),
     "ndcg@10": Metric(
-        scorers.ndcg,
-        ("queries", "documents", "relevance"),
+        scorers.search("ndcg", 10),
+        _SEARCH,
         "gain of the ten nearest documents over the largest possible",
-        scorers.raw_ndcg,
+        scorers.raw_search("ndcg", 10),
         chance=chance.random_ranking,
+    ),
+    "mrr@10": Metric(
+        scorers.search("mrr", 10),
+        _SEARCH,
+        "one over the rank of the first relevant document, 0 past ten",
+        scorers.raw_search("mrr", 10),
+    ),
+    "relevant_recall@100": Metric(
+        scorers.search("recall", 100),
+        _SEARCH,
+        "share of the relevant documents among the hundred nearest",
+        scorers.raw_search("recall", 100),
     ),
 }

@@ -1,4 +1,4 @@
-"""Agreement of cosines with judgements at every prefix length: Spearman for pairs, nDCG for search.
+"""Agreement of the cosines of pairs with their scores at every prefix length: Spearman's rank correlation.
 
 Cosine is always taken after truncation: both sides are normalized by the norms of their first k
 coordinates. A prefix of norm 0 has cosine 0 with everything.
@@ -12,16 +12,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import (
-    check_count,
-    check_finite,
-    check_lengths,
-    check_matrix_pair,
-    check_rows,
-    check_same_length,
-)
+from firstk._base.checks import check_finite, check_lengths, check_matrix_pair, check_same_length
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._sweep import sweep
 
 
 def pair_spearman(
@@ -135,106 +127,6 @@ def midranks(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     group = np.empty(len(values), dtype=np.int64)
     group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(values))))
     return ranks[group]
-
-
-def ndcg(
-    Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
-) -> np.ndarray:
-    r"""NDCG of retrieval by cosine, for every prefix length: the mean of `ndcg_per_query` over queries.
-
-    :math:`\mathrm{nDCG} = \sum_{r \le at} \frac{g_r}{\log_2(r + 1)}` over its largest possible value, with
-    :math:`g_r` the relevance of the document at rank r: the linear gain of trec_eval, pytrec_eval and BEIR.
-
-    Parameters
-    ----------
-    Z_docs : array-like of shape (n, d)
-        Codes of the documents.
-    Z_queries : array-like of shape (m, d)
-        Codes of the queries.
-    judgements : array-like of int of shape (j, 3)
-        Rows (query row, document row, relevance). Pairs without one are not relevant. Every query with a
-        judgement counts, one without a relevant document with 0, as in trec_eval.
-    at : int
-        How many documents are looked at.
-    ks : array-like of int, optional
-        Prefix lengths, increasing; all from 1 to d if not given.
-
-    Returns
-    -------
-    score : ndarray of shape (len(ks),)
-
-    Examples
-    --------
-    >>> docs, queries = [[1, 1], [1, -1], [1, 0]], [[1, 0.9], [1, -0.8]]
-    >>> ndcg(docs, queries, [[0, 0, 1], [1, 1, 1]], at=1)
-    array([0.5, 1. ])
-    """
-    _, values = ndcg_per_query(Z_docs, Z_queries, judgements, at=at, ks=ks)
-    return values.mean(axis=0)
-
-
-def ndcg_per_query(
-    Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """NDCG of each query that has judgements, for every prefix length; arguments as in `ndcg`.
-
-    Returns
-    -------
-    queries : ndarray of int of shape (q,)
-        Rows of the queries that have judgements, ascending.
-    values : ndarray of shape (q, len(ks))
-        Their scores. Averages over a part of the queries (seen and unseen documents, say) are means of rows.
-    """
-    owner = "ndcg"
-    Z_docs, Z_queries = check_matrix_pair(Z_docs, Z_queries, owner, ("Z_docs", "Z_queries"))
-    ks = check_lengths(ks, Z_docs.shape[1], owner)
-    at = check_count(at, "at", owner)
-    judged, keys, gains = _check_judgements(judgements, len(Z_docs), len(Z_queries), owner)
-    ideal = _ideal(keys // len(Z_docs), gains, judged, at)
-    shown = min(at, len(Z_docs))
-    values = np.zeros((len(judged), len(ks)))
-    for block in sweep(Z_docs, Z_queries[judged], ks, "cosine"):
-        rows = block.rows
-        wanted = judged[rows, None] * len(Z_docs) + block.nearest(shown)
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        found = np.where(keys[place] == wanted, gains[place], 0.0)
-        values[rows, block.i] = found @ _discounts(shown)
-    return judged, np.divide(values, ideal[:, None], out=values, where=ideal[:, None] > 0)
-
-
-def _discounts(n: int) -> np.ndarray:
-    return 1.0 / np.log2(np.arange(2, n + 2))
-
-
-def _ideal(query: np.ndarray, gains: np.ndarray, judged: np.ndarray, at: int) -> np.ndarray:
-    """Largest possible DCG of each judged query: its relevances in descending order."""
-    order = np.lexsort((-gains, query))
-    place = np.searchsorted(judged, query[order])
-    rank = np.arange(len(order)) - np.searchsorted(place, place)
-    parts = np.where(rank < at, gains[order] / np.log2(rank + 2.0), 0.0)
-    return np.bincount(place, weights=parts, minlength=len(judged))
-
-
-def _check_judgements(
-    judgements: ArrayLike, n_docs: int, n_queries: int, owner: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Judged queries, sorted keys (query row times n_docs plus document row), and their gains."""
-    table = np.asarray(judgements)
-    if table.ndim != 2 or table.shape[1] != 3 or len(table) == 0 or table.dtype.kind not in "iu":
-        raise InvalidInputError(
-            f"{owner} takes 'judgements' as ints of shape (j, 3): query row, document row, relevance. "
-            f"Got {table.dtype} of shape {table.shape}."
-        )
-    query = check_rows(table[:, 0], n_queries, owner, "judgements[:, 0] (query rows)")
-    doc = check_rows(table[:, 1], n_docs, owner, "judgements[:, 1] (document rows)")
-    keys, first = np.unique(query * n_docs + doc, return_index=True)
-    if len(keys) < len(table):
-        raise InvalidInputError(
-            f"{owner} takes one judgement per query and document. Got {len(table) - len(keys)} repeated "
-            f"among {len(table)}; keep one of each."
-        )
-    # A negative relevance (spam, in some collections) earns nothing, as in trec_eval.
-    return np.unique(query), keys, np.maximum(table[first, 2], 0).astype(np.float64)
 
 
 def check_scores(scores: ArrayLike, n: int, owner: str) -> np.ndarray:

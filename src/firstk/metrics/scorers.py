@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import check_same_length
+from firstk._base.checks import check_same_length, check_weights
 from firstk._base.rows import distinct_rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import neighbors, ranking, task
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, PerRowScores, RankAgreement
 from firstk.metrics.ranking import check_scores
+from firstk.metrics.search import search_per_query
 
 
 def _as_it_is(Z: np.ndarray) -> np.ndarray:
@@ -38,8 +39,17 @@ class EvaluationData:
     left, right, scores : array-like
         Pairs, and how alike they are.
     queries, documents : array-like
+        All documents are candidates for every query.
     relevance : array-like of int of shape (j, 3)
-        Rows (query row, document row, relevance), as `firstk.ranking.ndcg` takes them.
+        Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them.
+    query_weight : array-like of shape (m,), optional
+        What each query counts in the mean; one of weight 0 is left out.
+    query_rows : array-like of int of shape (m,), optional
+        The document that each query is, which is no answer to itself; -1 for one that is none of them.
+    query_field, document_field : array-like of shape (m,) and (n,), optional
+        A filter: each query looks among the documents that have its own value of a field.
+    query_seen : array-like of bool of shape (m,), optional
+        Whether a document that is relevant to the query was learned from: such queries are reported apart.
     neighbors : ndarray of shape (n, 10), optional
         The ten full-width neighbors of each row, where they were found before.
     store, ask : callable
@@ -57,6 +67,11 @@ class EvaluationData:
     queries: ArrayLike | None = None
     documents: ArrayLike | None = None
     relevance: ArrayLike | None = None
+    query_weight: ArrayLike | None = None
+    query_rows: ArrayLike | None = None
+    query_field: ArrayLike | None = None
+    document_field: ArrayLike | None = None
+    query_seen: ArrayLike | None = None
     neighbors: np.ndarray | None = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
     ask: Callable[[np.ndarray], np.ndarray] = _as_it_is
@@ -334,13 +349,38 @@ def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> PerRowS
     return MeanScore(neighbors.positive_recall(left, right, ks=[encoder.p], per_row=True))
 
 
-def ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
-    """Gain of the ten nearest documents over the largest possible."""
-    codes = _kept(encoder, data, data.documents), _asking(encoder, data, data.queries, "query")
-    return MeanScore(ranking.ndcg_per_query(*codes, np.asarray(data.relevance), ks=ks)[1])
+def search(measure: str, at: int) -> Scorer:
+    """Return the scorer of a measure of `firstk.metrics.search` over the `at` nearest documents."""
+
+    def score(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+        codes = _kept(encoder, data, data.documents), _asking(encoder, data, data.queries, "query")
+        return _searched(measure, at, data, *codes, ks)
+
+    return score
 
 
-def raw_ndcg(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
-    """Gain of the ten nearest documents by the vectors as they came."""
-    vectors = _plain(encoder, data.documents), _plain(encoder, data.queries)
-    return MeanScore(ranking.ndcg_per_query(*vectors, np.asarray(data.relevance), ks=[encoder.p])[1])
+def raw_search(measure: str, at: int) -> Callable[[FittedEncoder, EvaluationData], PerRowScores]:
+    """Return the scorer of the same measure by the vectors as they came."""
+
+    def score(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+        vectors = _plain(encoder, data.documents), _plain(encoder, data.queries)
+        return _searched(measure, at, data, *vectors, np.array([encoder.p]))
+
+    return score
+
+
+def _searched(
+    measure: str, at: int, data: EvaluationData, documents: np.ndarray, queries: np.ndarray, ks: np.ndarray
+) -> PerRowScores:
+    """Score each judged query that counts, by all documents or by those that the filter leaves it."""
+    weights = check_weights(data.query_weight, len(queries), "curve", "query_weight")
+    judged, values = search_per_query(
+        documents, queries, np.asarray(data.relevance), measure, at=at, ks=ks,
+        query_rows=data.query_rows, query_field=data.query_field, document_field=data.document_field,
+    )  # fmt: skip
+    if weights is None:
+        return MeanScore(values)
+    counts = weights[judged] > 0
+    if not counts.any():
+        raise InvalidInputError(f"'query_weight' is 0 for all {len(judged)} queries with judgements.")
+    return MeanScore(values[counts], weights=weights[judged][counts])

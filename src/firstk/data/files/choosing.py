@@ -17,9 +17,17 @@ from typing import Protocol, TypeVar
 from firstk.data.files.contract import Wanted, unreadable
 from firstk.exceptions import InvalidInputError
 
+# Usual names of columns that name rows, in lower case and with underscores.
+ID_NAMES = frozenset(
+    (
+        *("id", "_id", "ids", "uid", "uuid", "key", "doc_id", "docid", "did", "doc_ids", "document_id", "document_ids"),
+        *("corpus_id", "passage_id", "pid", "text_id", "query_id", "queryid", "query_ids", "qid", "question_id"),
+    )
+)
 # In a plain table, columns of these names number, name or split the rows; taken as coordinates they would be nonsense.
 _NO_COORDINATES = {
-    *("id", "ids", "idx", "index", "row", "row_id", "rowid", "", "unnamed: 0", "__index_level_0__"),
+    *ID_NAMES,
+    *("idx", "index", "row", "row_id", "rowid", "", "unnamed: 0", "__index_level_0__"),
     *("label", "labels", "target", "targets", "class", "classes", "y", "score", "weight", "part", "split", "fold"),
 }
 _NUMBERED = re.compile(r"(.*?)[_.\- ]?([0-9]{1,18})$")
@@ -148,7 +156,7 @@ def missing_column(path: object, name: str, there: Sequence[str]) -> InvalidInpu
 
 def _plain(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     numbers = [name for name, kind in kinds.items() if kind == "number" and name not in wanted.beside]
-    coordinates = [name for name in numbers if name.strip().lower() not in _NO_COORDINATES]
+    coordinates = [name for name in numbers if name.strip().lower().replace("-", "_") not in _NO_COORDINATES]
     families = _families(coordinates)
     if 2 * sum(map(len, families.values())) <= len(coordinates):
         families = {}  # a few numbered columns among many others are no vector of their own

@@ -1,0 +1,341 @@
+"""Queries, documents and pairs of them, read from files: judgements of relevance, positives, or scored pairs.
+
+Judgements and pairs are one thing here: entries that name a query and a document, and perhaps say how well they go
+together. Where that is no score to be matched, it is a search: all documents are candidates for every query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from firstk._base.checks import check_weights
+from firstk._base.rows import distinct_rows, half_as_single
+from firstk.data.files import open_vectors
+from firstk.data.files.beside import load_columns
+from firstk.data.files.choosing import missing_column
+from firstk.evaluation.inputs import File, Rows, VectorSource, read_rows
+from firstk.evaluation.row_names import RowNames, column_of, usual
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import EvaluationData
+
+# Usual names of the columns of a file of judgements or pairs.
+_USUAL = {
+    "query": ("query_id", "qid", "queryid", "query", "question_id", "question", "left", "anchor", "topic"),
+    "document": (
+        *("corpus_id", "doc_id", "docid", "did", "document_id", "document", "doc", "passage_id", "pid"),
+        *("right", "positive"),
+    ),
+    "grade": ("score", "scores", "grade", "relevance", "rel", "label"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPairs:
+    """Pairs of a query and a document.
+
+    Attributes
+    ----------
+    queries, documents : ndarray of shape (m, p) and (n, p)
+    pairs : ndarray of int of shape (j, 2)
+        Query row and document row of each pair.
+    scores : ndarray of shape (j,), or None
+        How well the two go together: grades of relevance, or scores; None where all pairs are positives.
+    graded : bool
+        Scores are grades of relevance, and documents without one are not relevant.
+    shared : bool
+        The queries are the documents themselves.
+    query_weight, query_field, document_field : ndarray, optional
+        As in `EvaluationData`.
+    within : ndarray of bool of shape (n,), optional
+        Documents that are candidates; all if not given.
+    names : (str, str)
+        What the queries' and the documents' files are called.
+    store : path or None
+        The documents' file, where there is one.
+    itemsize : int
+        Bytes of a number in it.
+    """
+
+    queries: np.ndarray
+    documents: np.ndarray
+    pairs: np.ndarray
+    scores: np.ndarray | None
+    graded: bool = False
+    shared: bool = False
+    query_weight: np.ndarray | None = None
+    query_field: np.ndarray | None = None
+    document_field: np.ndarray | None = None
+    within: np.ndarray | None = None
+    names: tuple[str, str] = field(default=("", ""))
+    store: File | None = None
+    itemsize: int = 4
+
+    @property
+    def searches(self) -> bool:
+        """Whether they are judged searches, and not scores that cosines are to agree with."""
+        return self.graded or self.scores is None or len(np.unique(self.scores)) < 2
+
+    @property
+    def grades(self) -> np.ndarray:
+        """Relevance of each pair: 1 for positives."""
+        if self.graded and self.scores is not None:
+            return self.scores.astype(np.int64)
+        return np.ones(len(self.pairs), dtype=np.int64)
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """Vectors of both sides, and scores where they differ, as `fit_pairs` takes them."""
+        sides = {"left": self.queries[self.pairs[:, 0]], "right": self.documents[self.pairs[:, 1]]}
+        return sides if self.scores is None else sides | {"scores": self.scores}
+
+    def positives(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the vectors of the relevant pairs among those numbered `pairs`."""
+        rows = self.pairs[pairs[self.grades[pairs] > 0]]
+        return {"left": self.queries[rows[:, 0]], "right": self.documents[rows[:, 1]]}
+
+    def evaluation(self, pairs: np.ndarray | None = None, learned: np.ndarray | None = None) -> EvaluationData:
+        """Return the searches of the pairs numbered `pairs`, or of all, among all documents that are candidates.
+
+        With the numbers of the pairs that were `learned` from, queries are told apart by whether those hold a document
+        that is relevant to them.
+        """
+        chosen = np.arange(len(self.pairs)) if pairs is None else pairs
+        rows, grades = self.pairs[chosen], self.grades[chosen]
+        keep = np.ones(len(rows), dtype=bool) if self.within is None else self.within[rows[:, 1]]
+        if self.shared:  # a row is no answer to itself
+            keep &= rows[:, 0] != rows[:, 1]
+        if not self.graded:  # a positive that is given twice is one
+            first = np.unique(rows, axis=0, return_index=True)[1]
+            keep &= np.isin(np.arange(len(rows)), first)
+        rows, grades = rows[keep], grades[keep]
+        if not len(rows):
+            raise InvalidInputError(f"No judgement of {self.names[0]} is left to evaluate on: every one was left out.")
+        candidates = np.arange(len(self.documents)) if self.within is None else np.flatnonzero(self.within)
+        asked, query = np.unique(rows[:, 0], return_inverse=True)
+        place = np.full(len(self.documents), -1)
+        place[candidates] = np.arange(len(candidates))
+        fields, query = (self.query_field, self.document_field), query.ravel()
+        return EvaluationData(
+            queries=self.queries[asked],
+            documents=self.documents[candidates],
+            relevance=np.column_stack([query, place[rows[:, 1]], grades]),
+            query_weight=None if self.query_weight is None else self.query_weight[asked],
+            query_rows=place[asked] if self.shared else None,
+            query_seen=None if learned is None else self._seen(query, rows[:, 1], grades, learned),
+            query_field=None if fields[0] is None else fields[0][asked],
+            document_field=None if fields[1] is None else fields[1][candidates],
+        )
+
+    def described(self, data: EvaluationData) -> str:
+        """Say how many queries are evaluated in `data`, among how many documents."""
+        among = f"among {len(np.asarray(data.documents)):,} documents of {self.names[1]}"
+        if data.document_field is not None:
+            among += ", each within its own value of the filter's field"
+        elif self.within is not None:
+            among += f" that the filter leaves of {len(self.documents):,}"
+        text = (
+            f"Evaluated on {len(np.asarray(data.queries)):,} queries of {self.names[0]} with "
+            f"{len(np.asarray(data.relevance)):,} judgements, {among}."
+        )
+        return text if data.query_weight is None else f"{text} Queries are weighted."
+
+    def _seen(self, query: np.ndarray, document: np.ndarray, grades: np.ndarray, learned: np.ndarray) -> np.ndarray:
+        """Tell of each query whether a document that is relevant to it is in a relevant pair of those `learned`."""
+        known = np.zeros(len(self.documents), dtype=bool)
+        known[self.pairs[learned[self.grades[learned] > 0], 1]] = True
+        return np.bincount(query, weights=known[document] & (grades > 0)) > 0
+
+
+def read_judged_pairs(place: VectorSource) -> JudgedPairs:
+    """Read the judgements (`relevance`) or pairs (`pairs`) of a source, and the vectors that they name."""
+    if place.pairs is not None and place.relevance is not None:
+        raise InvalidInputError("Pairs come from --pairs or from --relevance, not from both: leave one out.")
+    graded = place.relevance is not None
+    spec = str(place.relevance if graded else place.pairs)
+    source, held, names = read_columns(None if graded else place.source, spec)
+    columns = [np.asarray(held[name]) for name in names]
+    if not all(map(_names_rows, columns[:2])):
+        if any(map(_names_rows, columns[:2])):
+            raise InvalidInputError(
+                f"'{source}' names rows on one side of its pairs only. Give two columns of one kind."
+            )
+        return _of_vectors(place, source, names, graded)
+    if not len(columns[0]):
+        raise InvalidInputError(f"'{source}' holds no judgements or pairs.")
+    return _of_names(place, source, names, columns, graded)
+
+
+def read_columns(path: File | None, spec: str) -> tuple[File, Mapping[str, np.ndarray], tuple[str, ...]]:
+    """Open the two or three columns that [FILE:]LEFT,RIGHT[,SCORE] or FILE names; of `path` where no file is named."""
+    source, names = _source_of_pairs(path, spec)
+    if source is None:
+        raise InvalidInputError(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
+    held = load_columns(source)
+    names = names or _usual_names(source, list(held))
+    for name in names:
+        if name not in held:
+            raise missing_column(source, name, list(held))
+    return source, held, names
+
+
+def _source_of_pairs(path: File | None, pairs: str) -> tuple[File | None, tuple[str, ...]]:
+    if Path(pairs).expanduser().exists():
+        return pairs, ()
+    file, _, names = pairs.rpartition(":")
+    found = tuple(name.strip() for name in names.split(",") if name.strip())
+    if len(found) not in (2, 3):
+        raise InvalidInputError(
+            f"Pairs are [FILE:]LEFT,RIGHT[,SCORE], two or three names of columns, or the name of a file. Got '{pairs}'."
+        )
+    return file or path, found
+
+
+def _usual_names(source: File, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of queries, documents and maybe grades: by their usual names, or all there are."""
+    found = [[name for name in names if usual(name) in _USUAL[side]] for side in _USUAL]
+    if len(found[0]) == len(found[1]) == 1:
+        rest = found[2] or ([name for name in names if name not in (*found[0], *found[1])] if len(names) == 3 else [])
+        if len(rest) < 2:
+            return (found[0][0], found[1][0], *rest)
+    if len(names) in (2, 3):
+        return tuple(names)
+    shown = ", ".join(map(repr, names[:20]))
+    raise InvalidInputError(
+        f"Which columns of '{source}' are the pairs? Say {source}:LEFT,RIGHT[,SCORE]. It has: {shown}."
+    )
+
+
+def _names_rows(column: np.ndarray) -> bool:
+    """Tell ids and row numbers from vectors, which csv files hold as lists in brackets."""
+    if column.ndim != 1:
+        return False
+    if column.dtype.kind in "USO":
+        first = column[:1].tolist()
+        return not first or (isinstance(first[0], (str, bytes, int)) and not str(first[0]).lstrip().startswith("["))
+    return column.dtype.kind in "iu" or (column.dtype.kind == "f" and bool((column == np.rint(column)).all()))
+
+
+def _of_names(
+    place: VectorSource, source: File, names: Sequence[str], columns: Sequence[np.ndarray], graded: bool
+) -> JudgedPairs:
+    """Return pairs that name rows of the documents, and of the queries' file or of the documents again."""
+    how = RowNames(place.ids, place.by_row)
+    named = how.columns() or (None, None)
+    documents = _read_side(place.source, place, named[1], _field_of(place), place.label)
+    queries = documents
+    if place.queries is not None:
+        queries = _read_side(place.queries, place, named[0], _field_of(place), place.query_weight)
+        if queries.X.shape[1] != documents.X.shape[1]:
+            raise InvalidInputError(
+                f"'{place.queries}' has vectors of {queries.X.shape[1]} numbers, and '{place.source}' of "
+                f"{documents.X.shape[1]}."
+            )
+    sides = queries, documents
+    rows = [
+        _kept_places(side)[file_rows]
+        for side, file_rows in zip(sides, how.rows(columns[:2], [side.table for side in sides], source), strict=True)
+    ]
+    kept = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))  # rows with NaN were dropped, and their pairs with them
+    scores = None if len(columns) == 2 else _scores(columns[2], names[2], source, graded)[kept]
+    if graded and scores is None:
+        scores = np.ones(len(kept), dtype=np.int64)
+    return JudgedPairs(
+        queries.X,
+        documents.X,
+        np.column_stack(rows)[kept],
+        scores,
+        graded,
+        shared=place.queries is None,
+        query_weight=_weights(place, queries),
+        **_fields(place, queries, documents),
+        names=(Path(str(place.queries or place.source)).name, Path(str(place.source)).name),
+        store=place.source,
+        itemsize=documents.table.dtype.itemsize,
+    )
+
+
+def _read_side(path: File, place: VectorSource, *beside: str | None) -> Rows:
+    """Read vectors; columns that are asked for beside them are no coordinates."""
+    names = [part.strip() for name in beside if name is not None for part in name.split(",")]
+    table = open_vectors(path, place.vectors, beside=names, nan=place.nan)
+    batch = table.read(columns=())
+    return Rows(half_as_single(batch.vectors), None, table, batch.rows)
+
+
+def _kept_places(side: Rows) -> np.ndarray:
+    """Return where each row of a file is among those that were read; -1 for rows that were dropped."""
+    places = np.full(side.table.rows, -1)
+    places[side.rows] = np.arange(len(side.rows))
+    return places
+
+
+def _scores(column: np.ndarray, name: str, source: File, graded: bool) -> np.ndarray:
+    if column.ndim != 1 or column.dtype.kind not in "fiub":
+        what = "Grades of relevance" if graded else "Scores"
+        raise InvalidInputError(f"{what} are numbers, and column {name!r} of '{source}' holds {column.dtype}.")
+    if graded and (column != np.rint(column.astype(float))).any():
+        raise InvalidInputError(f"Grades of relevance are whole numbers, and column '{name}' of '{source}' has others.")
+    return column.astype(np.int64) if graded else column
+
+
+def _weights(place: VectorSource, queries: Rows) -> np.ndarray | None:
+    if place.query_weight is None:
+        return None
+    column = column_of(queries.table, place.query_weight)[queries.rows]
+    return check_weights(column, len(column), f"'{queries.table.path}'", f"column {place.query_weight}")
+
+
+def _field_of(place: VectorSource) -> str | None:
+    return None if place.filter is None else place.filter.partition("=")[0].strip()
+
+
+def _fields(place: VectorSource, queries: Rows, documents: Rows) -> dict[str, np.ndarray]:
+    """Return what a filter needs: the field's values on both sides, or the documents that have one value of it."""
+    name = _field_of(place)
+    if name is None or place.filter is None:
+        return {}
+    values = column_of(documents.table, name)[documents.rows].astype(str)
+    if "=" not in place.filter:
+        return {"query_field": column_of(queries.table, name)[queries.rows].astype(str), "document_field": values}
+    wanted = place.filter.partition("=")[2].strip()
+    if wanted not in values:
+        known = ", ".join(map(repr, np.unique(values)[:5].tolist()))
+        raise InvalidInputError(
+            f"No document of '{place.source}' has {name} = {wanted!r}; its values are {known} and so on."
+        )
+    return {"within": values == wanted}
+
+
+def _of_vectors(place: VectorSource, source: File, names: Sequence[str], graded: bool) -> JudgedPairs:
+    """Return pairs of vectors: equal left sides are one query, equal right sides one document."""
+    given = {
+        "--id": place.ids, "--by-row": place.by_row or None, "--queries": place.queries, "--filter": place.filter,
+        "--query-weight": place.query_weight, "--relevance": place.relevance,
+    }  # fmt: skip
+    useless = [option for option, value in given.items() if value is not None]
+    if useless or graded:
+        raise InvalidInputError(
+            f"'{source}' holds pairs of vectors, and {', '.join(useless)} goes with pairs that name rows of VECTORS. "
+            "Give columns of ids or row numbers, or leave it out."
+        )
+    left, right = (read_rows(source, vectors=name, nan=place.nan) for name in names[:2])
+    kept, at_left, at_right = np.intersect1d(left.rows, right.rows, assume_unique=True, return_indices=True)
+    scores = None if len(names) == 2 else _scores(np.asarray(load_columns(source)[names[2]]), names[2], source, False)
+    sides = left.X[at_left], right.X[at_right]
+    if sides[0].shape != sides[1].shape:
+        raise InvalidInputError(
+            f"The two sides of the pairs of '{source}' have {sides[0].shape[1]} and {sides[1].shape[1]} numbers."
+        )
+    (first, query), (held, document) = map(distinct_rows, sides)
+    return JudgedPairs(
+        sides[0][first],
+        sides[1][held],
+        np.column_stack([query, document]),
+        None if scores is None else scores[kept],
+        names=(Path(str(source)).name, Path(str(source)).name),
+        itemsize=right.table.dtype.itemsize,
+    )

@@ -1,0 +1,54 @@
+"""Scores of queries whose relevant documents training has seen, and of those whose it has not, apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.fitted import FittedEncoder
+from firstk.metrics.curve import EvaluationData, prefix_curve
+
+# Prefix lengths at which the two are shown.
+_SHOWN = (16, 32, 64, 128)
+
+
+def curves_by_seen(
+    encoder: FittedEncoder, data: EvaluationData, metric: str = "ndcg@10", ks: list[int] | None = None
+) -> dict[str, PrefixCurve]:
+    """Return the curves of "seen" queries, of which a relevant document was learned from, and of "unseen" ones.
+
+    One that no query belongs to is left out; both are where `data` does not tell them apart.
+    """
+    if data.query_seen is None:
+        return {}
+    seen, relevance = np.asarray(data.query_seen), np.asarray(data.relevance)
+    counts = np.ones(len(seen), dtype=bool) if data.query_weight is None else np.asarray(data.query_weight) > 0
+    parts = {
+        "seen": relevance[(seen & counts)[relevance[:, 0]]],
+        "unseen": relevance[(~seen & counts)[relevance[:, 0]]],
+    }
+    return {
+        name: prefix_curve(encoder, replace(data, relevance=part), metric, ks)
+        for name, part in parts.items()
+        if len(part)
+    }
+
+
+def seen_notes(encoder: FittedEncoder, data: EvaluationData, metric: str = "ndcg@10") -> list[str]:
+    """Say how both fare, at a few prefix lengths; nothing where `data` does not tell them apart."""
+    ks = sorted({*(k for k in _SHOWN if k < encoder.d), encoder.d})
+    curves = curves_by_seen(encoder, data, metric, ks)
+    if not curves:
+        return []
+    meaning = {"seen": "with a relevant document in the training pairs", "unseen": "with none there"}
+    said = [
+        f"{curve.n_evaluated:,} queries {meaning[name]} {', '.join(f'{score:.3f}' for score in curve.score)} "
+        f"(raw {curve.input_score:.3f})"
+        for name, curve in curves.items()
+    ]
+    return [
+        f"{metric} at k = {', '.join(map(str, ks))}: {'; '.join(said)}. Queries with none there tell how new documents "
+        "will fare."
+    ]
