@@ -202,7 +202,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(place, digits):
         (["model", "in.parquet", "-k", "13"], "an int in [1, 12]"),
         (["model", "in.parquet", "--vectors", "texts"], "has no column 'texts'. It has: 'pixels', 'label'"),
         (["model", "in.parquet", "--columns", "intent"], "has no column 'intent'"),
-        (["model", "in.parquet", "--precision", "int4"], "'binary', 'float16', 'float32', 'int8'"),
+        (["model", "in.parquet", "--precision", "int2"], "'binary', 'float16', 'float32', 'int4', 'int8'"),
         (["model", "in.parquet", "--nan", "keep"], "'drop', 'refuse'"),
     ]:
         said = refused("transform", *arguments, "-o", "out.parquet", cwd=place)

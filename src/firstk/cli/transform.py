@@ -24,7 +24,7 @@ def transform(
         str, typer.Option(help="Encode documents or queries, for pairs.", metavar="document|query")
     ] = "document",
     precision: Annotated[
-        str, typer.Option(help="How codes are stored.", metavar="float32|float16|int8|binary")
+        str, typer.Option(help="How codes are stored.", metavar="float32|float16|int8|int4|binary")
     ] = "float32",
     vectors: VectorsOption = None,
     columns: Annotated[

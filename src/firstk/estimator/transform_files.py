@@ -125,7 +125,7 @@ def transform_files(
         Coordinates to keep; all if not given.
     side : {"document", "query"}
         Whose mean is subtracted; it matters for encoders fitted on pairs.
-    precision : {"float32", "float16", "int8", "binary"}
+    precision : {"float32", "float16", "int8", "int4", "binary"}
         The scale of int8 and the means of binary come from a sample of the codes, the first 65,536 (of a folder, of
         files evenly chosen), and are stored in the file. Larger numbers that come later are clipped, and counted.
     vectors : str, optional

@@ -27,8 +27,8 @@ from firstk.exceptions import FirstkError, InvalidInputError
 _SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
 # The key of metadata under which firstk describes the codes of a file, as JSON.
 _KEY = "firstk"
-# How the precisions that must be restored are stored: int8 and binary codes mean nothing without their scale and means.
-_STORED = {"int8": np.dtype(np.int8), "binary": np.dtype(np.uint8)}
+# How the precisions that must be restored are stored: their integers mean nothing without scales and means.
+_STORED = {"int8": np.dtype(np.int8), "int4": np.dtype(np.uint8), "binary": np.dtype(np.uint8)}
 
 
 @dataclass(frozen=True, eq=False)
