@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from firstk._base.atomic_file import beside, check_new
 from firstk._base.checks import bad_parameter, check_choice, require
 from firstk.cli._options import (
+    ForceOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -106,6 +108,7 @@ def fit(
     checkpoint: CheckpointFile = None,
     resume: Resume = False,
     dask: Dask = None,
+    force: ForceOption = False,
     nan: NanOption = "refuse",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -117,10 +120,10 @@ def fit(
     be trained reads all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes; one that
     is stopped while it trains leaves nothing, and starts again.
     """
-    from firstk._base.atomic_file import beside
     from firstk.evaluation.inputs import VectorSource
     from firstk.moments.checkpoint import Checkpoint
 
+    check_new(out, force=force, model=True)
     given = (shrinkage, lam, noise, keep, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
     encoder = _posed(
