@@ -376,7 +376,7 @@ def test_help_names_every_metric(folder):
         (("fisher", "test.npz", "--label", "label", "--metric", "spearman"), "pairs: --pairs"),
         (("fisher", "test.npz", "--label", "label", "--keep", "1.5"), r"'--keep' parameter"),
         (("fisher", "test.npz", "--label", "label", "--relative-to", "best"), "'--relative-to'"),
-        (("fisher", "test.npz", "--label", "label", "--precision", "int4"), "'--precision'"),
+        (("fisher", "test.npz", "--label", "label", "--precision", "int2"), "'--precision'"),
         (("fisher", "test.npz", "--label", "label", "--confidence", "95"), "'--confidence'"),
         (("fisher", "test.npz", "--label", "label", "--latency", "-1"), "'--latency'"),
         (("fisher", "test.npz", "--label", "label", "-k", "10"), "an int in [1, 9]"),

@@ -114,7 +114,7 @@ def test_the_folder_holds_a_model_its_card_and_its_study(fisher):
 
 def test_a_second_fit_replaces_the_first(folder):
     for objective in ("reconstruction", "denoising"):
-        run("fit", folder / "digits.npz", "--objective", objective, "-o", folder / "again")
+        run("fit", folder / "digits.npz", "--objective", objective, "-o", folder / "again", "--force")
     assert PrefixEncoder.load(folder / "again").encoder_.config["objective"] == "denoising"
 
 
@@ -170,7 +170,7 @@ def test_nothing_held_out_is_no_study(folder):
 )
 def test_the_command_for_rows_of_ones_own_works_as_it_is_printed(folder, monkeypatch, arguments, files):
     monkeypatch.chdir(folder)
-    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "plain-model")
+    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "plain-model", "--force")
     words = printed.splitlines()[-1].split()
     assert words[:4] == ["firstk", "curve", "plain-model", "TEST"]
     assert "Evaluated on" in run(*(files.get(word, word) for word in words[1:]))
@@ -201,10 +201,10 @@ def test_targets_are_predicted(folder):
 def test_pairs_by_row_number(folder):
     spec = f"{folder / 'pairs.npz'}:left,right,score"
     arguments = ("--objective", "similarity", "--components", 4, "--shrinkage", 0.5, "--neighbor-weight", 0.5)
-    printed = run("fit", folder / "digits.npz", "--pairs", spec, "--by-row", *arguments, "-o", folder / "pairs")
+    printed = run("fit", folder / "digits.npz", "--pairs", spec, "--by-row", *arguments, "-o", folder / "pairs", "--force")
     assert "spearman at k" in printed
     assert "60 held-out pairs" in printed
-    run("report", folder / "pairs", "-o", folder / "pairs.html")
+    run("report", folder / "pairs", "-o", folder / "pairs.html", "--force")
     assert "Do cosines agree with scores?" in (folder / "pairs.html").read_text()
 
 
@@ -236,18 +236,29 @@ def test_every_objective_and_its_settings(folder, objective, options):
         "--components",
         4,
         *options,
+        "--force",
         "-o",
         out,
     )
     assert PrefixEncoder.load(out).n_components_ == 4
     found = study_of(out)
     assert found.lead.baselines
-    run("report", out, "-o", folder / "settings.html")
+    run("report", out, "-o", folder / "settings.html", "--force")
 
 
 def test_of_a_list_only_its_lengths_are_recommended(folder):
     out = folder / "listed"
-    arguments = ("fit", folder / "digits.npz", "--ordering", "sparse_prefix:2,4,10", "--components", 16, "-o", out)
+    arguments = (
+        "fit",
+        "--force",
+        folder / "digits.npz",
+        "--ordering",
+        "sparse_prefix:2,4,10",
+        "--components",
+        16,
+        "-o",
+        out,
+    )
     printed = run(*arguments)
     ours = study_of(out).lead.ours
     keeps = {share: next(k for k in (2, 4, 10) if ours.at(k) >= share * ours.at(10)) for share in (0.95, 0.99, 0.999)}
@@ -262,12 +273,12 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
 @pytest.mark.parametrize("ordering", ["sparse_prefix:4,16,32", "full_prefix"])
 def test_whatever_recommends_a_k_recommends_the_same(folder, ordering):
     out, page, data = folder / "agreed", folder / "agreed.html", folder / "digits.npz"
-    fit = ("fit", data, "--ordering", ordering, "--components", 40, "-o", out)
+    fit = ("fit", data, "--force", "--ordering", ordering, "--components", 40, "-o", out)
     printed, fitted = run(*fit), json.loads(run(*fit, "--json"))
     evaluate = ("curve", out, data, "--metric", "readback_variance", "--no-baselines")
     curve = json.loads(run(*evaluate, "--keep", 0.99, "--json"))
     info = json.loads(run("info", out, "--json"))
-    run("report", out, "-o", page)
+    run("report", out, "-o", page, "--force")
     ours = study_of(out).lead.ours
     k = ours.smallest(0.99)
     if ordering != "full_prefix":  # where the list makes a difference
@@ -455,7 +466,7 @@ TRAINED = (
 def test_training_says_that_it_does_not_resume(folder, monkeypatch, options):
     pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
     monkeypatch.chdir(folder)
-    result = CliRunner().invoke(app, [str(word) for word in (*TRAINED, *options, "-o", "trained")])
+    result = CliRunner().invoke(app, [str(word) for word in (*TRAINED, *options, "--force", "-o", "trained")])
     assert result.exit_code == 0, result.output
     named = " and ".join(option for option in options if option.startswith("--"))
     assert f"note: {named} ha" in result.stderr

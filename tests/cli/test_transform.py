@@ -15,6 +15,7 @@ from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.contract import exactly
+from firstk.data.precision import PRECISIONS
 
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 
@@ -130,11 +131,9 @@ def test_other_columns_travel_with_their_types(place, digits):
     assert "left out: tags, maybe, nested" in said
 
 
-@pytest.mark.parametrize("precision", ["float16", "int8", "binary"])
+@pytest.mark.parametrize("precision", ["float16", "int8", "int4", "binary"])
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "npz", "safetensors"])
 def test_precisions_are_read_back(place, digits, encoder, precision, ending):
-    from firstk.data.precision import PRECISIONS
-
     write_vectors(place / "in.npy", digits.X_test)
     said = done("transform", "model", "in.npy", "-o", f"s.{ending}", "--precision", precision, "--json", cwd=place)
     outcome = json.loads(said)
@@ -151,7 +150,7 @@ def test_numbers_beyond_the_sample_of_int8_are_counted(place, digits, encoder, m
     X = digits.X_test.copy()
     X[200:] *= 10
     write_vectors(place / "in.npy", X)
-    order = ("transform", "model", "in.npy", "-o", "out.npz", "--precision")
+    order = ("transform", "model", "in.npy", "--force", "-o", "out.npz", "--precision")
     Z = encoder.transform(X)
     expected = int((np.rint(np.abs(Z) / (np.abs(Z[:100]).max() / 127)) > 127).sum())
     assert expected > 100
@@ -166,7 +165,7 @@ def test_precisions_that_need_a_note_are_refused_where_there_is_no_room(place, d
     write_vectors(place / "in.npy", digits.X_test)
     for ending in ("npy", "csv"):
         said = refused("transform", "model", "in.npy", "-o", f"s.{ending}", "--precision", "int8", cwd=place)
-        assert "has no room for what says how its numbers are to be read" in said
+        assert f"{ending} cannot store the int8 scale; use parquet, arrow, npz or safetensors." in said
 
 
 def test_queries_and_documents(tmp_path, digits):
@@ -176,9 +175,104 @@ def test_queries_and_documents(tmp_path, digits):
     pairs.save(tmp_path / "model")
     write_vectors(tmp_path / "in.npy", digits.X_test)
     for side, encode in (("query", pairs.encode_query), ("document", pairs.encode_document)):
-        done("transform", "model", "in.npy", "-o", "s.npy", "--side", side, cwd=tmp_path)
+        done("transform", "model", "in.npy", "-o", "s.npy", "--force", "--side", side, cwd=tmp_path)
         np.testing.assert_allclose(open_vectors(tmp_path / "s.npy").read().vectors, encode(digits.X_test), atol=1e-5)
-    assert "'document', 'query'" in refused("transform", "model", "in.npy", "-o", "s.npy", "--side", "x", cwd=tmp_path)
+    assert "'document', 'query'" in refused("transform", "model", "in.npy", "-o", "t.npy", "--side", "x", cwd=tmp_path)
+
+
+# -- transform: queries rounded like documents, and vectors that are only truncated ---------------------------------
+
+
+@pytest.mark.parametrize("precision", list(PRECISIONS))
+def test_queries_take_length_and_rounding_from_the_documents(place, digits, encoder, precision):
+    """Few queries have means and scales of their own, and rounded by those they would be other codes."""
+    write_vectors(place / "docs.npy", digits.X_train)
+    write_vectors(place / "queries.npy", digits.X_test[:7] * 0.5)
+    said = done("transform", "model", "docs.npy", "-k", 6, "--precision", precision, "-o", "short.parquet", cwd=place)
+    assert ("--like short.parquet" in said) == (precision in ("int8", "int4", "binary"))
+    said = done("transform", "model", "queries.npy", "--like", "short.parquet", "-o", "q.parquet", cwd=place)
+    assert "Rounded like short.parquet" in said
+    Z, Q = encoder.transform(digits.X_train, 6), encoder.transform(digits.X_test[:7] * 0.5, 6)
+    fitted = PRECISIONS[precision].fit(Z)
+    found = open_vectors(place / "q.parquet").read().vectors
+    np.testing.assert_allclose(found.astype("f4"), fitted.restore(fitted.quantise(Q)), rtol=1e-3, atol=1e-5)
+    outcome = json.loads(
+        done("transform", "model", "queries.npy", "--like", "short.parquet", "-o", "r.npz", "--json", cwd=place)
+    )
+    assert (outcome["k"], outcome["precision"], outcome["fitted_on"]) == (6, precision, 0)
+    assert outcome["like"] == "short.parquet"
+
+
+def test_what_cannot_be_like_the_documents_is_refused(place, digits, encoder):
+    write_vectors(place / "in.npy", digits.X_test)
+    encoder[:3].save(place / "shorter")
+    PrefixEncoder(12).fit(digits.X_train).save(place / "other")
+    done("transform", "model", "in.npy", "-k", 6, "-o", "short.npz", cwd=place)
+    done("transform", "model", "in.npy", "-k", 6, "-o", "short.npy", cwd=place)
+    for arguments, sentence in [
+        (["model", "--like", "short.npy"], "does not say how its codes were made"),
+        (["model", "--like", "in.npy"], "does not say how its codes were made"),
+        (["model", "--like", "gone.npz"], "There is no file 'gone.npz'"),
+        (["model", "--like", "short.npz", "-k", "6"], "Leave out 'k' (-k)"),
+        (["model", "--like", "short.npz", "--precision", "int8"], "Leave out 'k' (-k)"),
+        (["shorter", "--like", "short.npz"], "holds codes of 6 coordinates, and these have 3 at most"),
+        (["other", "--like", "short.npz"], "made by another encoder"),
+        (["raw", "--like", "short.npz"], "made by another encoder"),
+    ]:
+        model, *options = arguments
+        assert sentence in refused("transform", model, "in.npy", *options, "-o", "out.npz", cwd=place)
+    assert not (place / "out.npz").exists()
+
+
+def test_queries_of_pairs_must_be_named_as_such(tmp_path, digits):
+    pairs = PrefixEncoder(4, objective="similarity").fit_pairs(digits.X_train, digits.X_train + 0.3)
+    pairs.save(tmp_path / "model")
+    write_vectors(tmp_path / "in.npy", digits.X_test)
+    done("transform", "model", "in.npy", "-o", "short.npz", cwd=tmp_path)
+    order = ("transform", "model", "in.npy", "--like", "short.npz", "-o", "q.npz")
+    assert "--side query" in refused(*order, cwd=tmp_path)
+    done(*order, "--side", "query", cwd=tmp_path)
+    np.testing.assert_allclose(
+        open_vectors(tmp_path / "q.npz").read().vectors, pairs.encode_query(digits.X_test), atol=1e-5
+    )
+
+
+def test_a_folder_of_queries_is_rounded_like_a_folder_of_documents(shards, digits):
+    write_vectors(shards / "queries.npz", digits.X_test)
+    done("transform", "model", "queries.npz", "--precision", "binary", "-o", "one.npz", cwd=shards)
+    (shards / "more").mkdir()
+    for i in range(2):
+        write_vectors(shards / "more" / f"{i}.npz", digits.X_test[i::2])
+    done("transform", "model", "more", "--like", "one.npz", "-o", "out", cwd=shards)
+    found = open_vectors(shards / "out").read().vectors
+    expected = open_vectors(shards / "one.npz").read().vectors
+    np.testing.assert_array_equal(found, np.concatenate([expected[0::2], expected[1::2]]))
+
+
+@pytest.mark.parametrize("precision", list(PRECISIONS))
+def test_raw_vectors_are_truncated_and_rounded(tmp_path, digits, precision):
+    write_vectors(tmp_path / "in.parquet", digits.X_test, {"id": digits.y_test})
+    order = ("transform", "raw", "in.parquet", "--precision", precision)
+    for options, k in (([], 64), (["-k", 9], 9)):
+        done(*order, *options, "-o", f"out{k}.parquet", cwd=tmp_path)
+        found, X = open_vectors(tmp_path / f"out{k}.parquet").read(), digits.X_test[:, :k]
+        fitted = PRECISIONS[precision].fit(X)
+        np.testing.assert_array_equal(found.vectors.astype("f4"), fitted.restore(fitted.quantise(X)))
+        np.testing.assert_array_equal(found.columns["id"], digits.y_test)
+    done("transform", "raw", "in.parquet", "--like", "out9.parquet", "-o", "again.parquet", cwd=tmp_path)
+    np.testing.assert_array_equal(
+        open_vectors(tmp_path / "again.parquet").read().vectors, open_vectors(tmp_path / "out9.parquet").read().vectors
+    )
+    assert "an int in [1, 64]" in refused("transform", "raw", "in.parquet", "-k", 65, "-o", "x.npy", cwd=tmp_path)
+
+
+def test_a_model_called_raw_is_a_model(place, digits, encoder):
+    (place / "model").rename(place / "raw")
+    write_vectors(place / "in.npy", digits.X_test)
+    done("transform", "raw", "in.npy", "-o", "out.npy", cwd=place)
+    np.testing.assert_allclose(
+        open_vectors(place / "out.npy").read().vectors, encoder.transform(digits.X_test), atol=1e-5
+    )
 
 
 # -- transform: what is refused ----------------------------------------------------------------------------------------
@@ -202,13 +296,15 @@ def test_what_is_refused_is_refused_before_anything_is_written(place, digits):
         (["model", "in.parquet", "-k", "13"], "an int in [1, 12]"),
         (["model", "in.parquet", "--vectors", "texts"], "has no column 'texts'. It has: 'pixels', 'label'"),
         (["model", "in.parquet", "--columns", "intent"], "has no column 'intent'"),
-        (["model", "in.parquet", "--precision", "int4"], "'binary', 'float16', 'float32', 'int8'"),
+        (["model", "in.parquet", "--precision", "int2"], "'binary', 'float16', 'float32', 'int4', 'int8'"),
         (["model", "in.parquet", "--nan", "keep"], "'drop', 'refuse'"),
     ]:
         said = refused("transform", *arguments, "-o", "out.parquet", cwd=place)
         assert sentence in said.replace("none of its columns is a vector or a coordinate", "it has no rows")
     assert "must end in one of" in refused("transform", "model", "in.parquet", "-o", "out.doc", cwd=place)
-    assert "is the file that is read" in refused("transform", "model", "in.parquet", "-o", "in.parquet", cwd=place)
+    onto_itself = ("transform", "model", "in.parquet", "-o", "in.parquet")
+    assert "Pass --force to replace it" in refused(*onto_itself, cwd=place)
+    assert "is the file that is read" in refused(*onto_itself, "--force", cwd=place)
     assert firstk("transform", "model", "in.parquet", cwd=place).returncode == 2  # wrong usage: no -o
     assert sorted(os.listdir(place)) == before
 
@@ -248,7 +344,7 @@ def test_a_disk_that_is_full_leaves_nothing(place, digits):
     write_vectors(place / "in.npy", np.tile(digits.X, (20, 1)))
     (place / "out.npy").write_text("what was there before")
     run = subprocess.run(
-        [*COMMAND, "transform", "model", "in.npy", "-o", "out.npy"],
+        [*COMMAND, "transform", "model", "in.npy", "-o", "out.npy", "--force"],
         capture_output=True,
         text=True,
         cwd=place,

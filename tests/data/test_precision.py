@@ -40,10 +40,8 @@ def test_cutting_and_rounding_commute(name):
     fitted = PRECISIONS[name].fit(Z)
     whole = fitted.restore(fitted.quantise(Z))
     stored = fitted.quantise(Z)
-    short = stored[:, :1] if name == "binary" else stored[:, :8]
-    record = fitted.record()
-    if name == "binary":
-        record["mean"] = record["mean"][:8]
+    short = stored[:, : fitted.bytes_per_vector(8) // stored.itemsize]
+    record = {key: value[:8] if isinstance(value, list) else value for key, value in fitted.record().items()}
     np.testing.assert_array_equal(read_precision(record).restore(short), whole[:, :8])
 
 
@@ -80,6 +78,44 @@ def test_int8_integers_have_the_cosines_of_what_they_stand_for():
         return A @ A.T
 
     np.testing.assert_allclose(cosines(stored), cosines(int8.restore(stored)), atol=1e-6)
+
+
+@given(codes)
+@settings(max_examples=60, deadline=None)
+def test_int4_steps_and_levels(Z):
+    int4 = PRECISIONS["int4"].fit(Z)
+    stored, restored = int4.quantise(Z), int4.restore(int4.quantise(Z))
+    assert stored.dtype == np.uint8
+    for j in range(Z.shape[1]):
+        column = [float(z) for z in Z[:, j]]
+        mean = sum(column) / len(column)
+        step = 0.3352 * (sum((z - mean) ** 2 for z in column) / len(column)) ** 0.5
+        # The middles of 16 intervals of that length around the mean, and the ends of the intervals.
+        middles = [mean + (level - 7.5) * step for level in range(16)]
+        for i, z in enumerate(column):
+            level = stored[i, j // 2] >> (4 if j % 2 else 0) & 15
+            assert restored[i, j] == pytest.approx(middles[level], rel=1e-4, abs=1e-3)
+            if step > 1e-2:
+                assert abs(z - middles[level]) <= min(abs(z - middle) for middle in middles) + 1e-4 * step + 1e-4
+    if Z.shape[1] % 2:
+        assert not (stored[:, -1] >> 4).any()
+
+
+def test_int4_restores_a_constant_coordinate_as_it_is():
+    Z = np.column_stack([np.full(5, 0.25), np.arange(5.0)])
+    int4 = PRECISIONS["int4"].fit(Z)
+    assert int4.restore(int4.quantise(Z + np.array([3.0, 0.0])))[:, 0].tolist() == [0.25] * 5
+
+
+def test_int4_step_is_the_best_for_gaussian_numbers():
+    z = np.random.default_rng(0).standard_normal((100_000, 1))
+    fitted = PRECISIONS["int4"].fit(z)
+
+    def error(step):
+        tried = read_precision({"precision": "int4", "mean": [0.0], "step": [step]})
+        return np.mean((tried.restore(tried.quantise(z)) - z) ** 2)
+
+    assert error(float(fitted.step[0])) < min(error(0.25), error(0.30), error(0.37), error(0.45))
 
 
 @given(codes)
@@ -128,7 +164,7 @@ def test_inputs_are_left_alone(name):
     np.testing.assert_array_equal(stored, kept)
 
 
-@pytest.mark.parametrize("name", ["int8", "binary"])
+@pytest.mark.parametrize("name", ["int8", "int4", "binary"])
 def test_unfitted_raises_an_error(name):
     for use in (lambda p: p.quantise([[1.0]]), lambda p: p.restore(np.zeros((1, 1), "int8")), lambda p: p.record()):
         with pytest.raises(InvalidInputError, match="must be fitted before use"):
@@ -155,11 +191,12 @@ def test_bad_codes_raise_errors(name):
 
 
 def test_wrong_width_raises_an_error():
-    binary = PRECISIONS["binary"].fit(sample(9))
-    with pytest.raises(InvalidInputError, match=r"9 columns\. Got 8"):
-        binary.quantise(sample(8))
-    with pytest.raises(InvalidInputError, match=r"shape \(n, 2\)"):
-        binary.restore(np.zeros((3, 1), dtype=np.uint8))
+    for name, width in (("binary", 2), ("int4", 5)):
+        fitted = PRECISIONS[name].fit(sample(9))
+        with pytest.raises(InvalidInputError, match=r"9 columns\. Got 8"):
+            fitted.quantise(sample(8))
+        with pytest.raises(InvalidInputError, match=rf"shape \(n, {width}\)"):
+            fitted.restore(np.zeros((3, 1), dtype=np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +204,11 @@ def test_wrong_width_raises_an_error():
     [
         None,
         {},
+        {"precision": "int2"},
         {"precision": "int4"},
+        {"precision": "int4", "mean": [1.0], "step": [1.0, 2.0]},
+        {"precision": "int4", "mean": [1.0], "step": [-1.0]},
+        {"precision": "int4", "mean": [1.0], "step": []},
         {"precision": ["int8"]},
         {"precision": "int8"},
         {"precision": "int8", "scale": 0},
@@ -186,4 +227,4 @@ def test_bad_records_raise_errors(record):
 def test_names_are_resolved_at_the_edge():
     assert resolve_precision("int8", "transform") is PRECISIONS["int8"]
     with pytest.raises(InvalidInputError, match="'precision' parameter of transform must be one of 'binary'"):
-        resolve_precision("int4", "transform")
+        resolve_precision("int2", "transform")

@@ -146,7 +146,7 @@ def test_json_round_trip():
         lambda v: v | {"offers": 3},
         lambda v: v | {"offers": [3]},
         lambda v: v | {"offers": v["offers"] * 2},
-        lambda v: v | {"offers": [v["offers"][0] | {"precision": "int4"}]},
+        lambda v: v | {"offers": [v["offers"][0] | {"precision": "int2"}]},
         lambda v: v | {"offers": [v["offers"][0] | {"k": 0}]},
         lambda v: v | {"offers": [v["offers"][0] | {"seconds": -1}]},
         lambda v: v | {"offers": [v["offers"][0] | {"score": "high"}]},

@@ -31,7 +31,7 @@ def evidence_of(d):
 def test_neighbor_accuracy_of_rounded_references(digits):
     enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
     made = precision_table(enc.encoder_, evidence_of(digits), ks=[3, 9])
-    assert len(made) == 8
+    assert len(made) == 2 * len(PRECISIONS)
     assert (made.metric, made.input_bytes, made.n_evaluated) == ("1nn_accuracy", 64 * 4, len(digits.X_test))
     for point in made:
         stored, asking = enc.transform(digits.X_train, point.k), enc.transform(digits.X_test, point.k)
@@ -115,7 +115,7 @@ def test_bad_input_is_a_sentence(digits):
     evidence = EvaluationData(X=digits.X_test)
     for wrong, words in (
         ({"ks": [9]}, r"'k' parameter of precision_table must be an int in \[1, 8\]"),
-        ({"precisions": ["int4"]}, "'precision' parameter of precision_table"),
+        ({"precisions": ["int2"]}, "'precision' parameter of precision_table"),
         ({"metric": "1nn_accuracy"}, "needs y, the labels"),
         ({"metric": "beauty"}, "'metric'"),
         ({"rows": 0}, "'rows'"),

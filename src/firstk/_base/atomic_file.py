@@ -105,10 +105,29 @@ def check_folder(folder: Path) -> None:
             pass
 
 
+def check_new(path: str | os.PathLike[str] | None, *, force: bool, model: bool = False) -> None:
+    """Raise InvalidInputError if a file (or, for a model, a saved model) is there already and may not be replaced.
+
+    For commands, before their work starts. What --force cannot replace has error messages of its own; None is what is
+    not to be written.
+    """
+    if path is None or force:
+        return
+    place = Path(path).expanduser()
+    with explained_os_errors(path):
+        if _is_model(place) if model else place.is_file():
+            raise InvalidInputError(f"'{path}' is there already. Pass --force to replace it, or choose another name.")
+
+
+def _is_model(folder: Path) -> bool:
+    """Tell whether a folder is a saved model, complete or damaged."""
+    config = folder / _MODEL_FILE
+    return config.is_file() and _MODEL_MARK in config.read_bytes()
+
+
 def _check_replaceable(path: str | os.PathLike[str], target: Path, what: str, kinds: Collection[str]) -> None:
     """Raise InvalidInputError if a saved model, or a file of another kind, would be overwritten."""
-    config = target.parent / _MODEL_FILE
-    if config.is_file() and _MODEL_MARK in config.read_bytes():
+    if _is_model(target.parent):
         raise InvalidInputError(
             f"'{path}' lies in the folder of a saved model, which holds nothing else. Name another file."
         )

@@ -71,3 +71,4 @@ NanOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firstk._base.atomic_file import check_new
 from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk.cli import _text as text
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
+    ForceOption,
     IdOption,
     JsonOption,
     LabelOption,
@@ -106,6 +108,7 @@ def curve(
     plot: PlotFile = None,
     baselines: Baselines = True,
     most: Most = 20_000,
+    force: ForceOption = False,
     nan: NanOption = "refuse",
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -119,6 +122,7 @@ def curve(
     from firstk.evaluation.files import CurveRequest, evaluate_files
     from firstk.evaluation.inputs import VectorSource
 
+    check_new(plot, force=force)
     _check_early(metric, confidence, plot)
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
     encoder = FittedEncoder.load(model)

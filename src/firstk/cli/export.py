@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_choice
-from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsOption
+from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsOption
 from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
 
@@ -24,7 +25,7 @@ TARGETS = ("faiss", "onnx")
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")],
     to: Annotated[str, typer.Option("--to", help="What to write.", metavar="onnx|faiss")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; an existing one is replaced.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
     k: Annotated[int | None, typer.Option("-k", help="Length of the prefix; all of it if not given.")] = None,
     documents: Annotated[
         str | None, typer.Option(help="faiss: vectors to put into the index; a file, a folder or a pattern.")
@@ -33,6 +34,7 @@ def export(
     metric: Annotated[str, typer.Option(help="faiss: auto, cosine, inner_product or l2.")] = "auto",
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
+    force: ForceOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,6 +44,7 @@ def export(
     documents in it.
     """
     check_choice(to, TARGETS, "--to", "firstk export")
+    check_new(out, force=force)
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
     with warnings.catch_warnings():

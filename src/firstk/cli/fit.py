@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from firstk._base.atomic_file import beside, check_new
 from firstk._base.checks import bad_parameter, check_choice, require
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
+    ForceOption,
     IdOption,
     JsonOption,
     LabelOption,
@@ -118,6 +120,7 @@ def fit(
     checkpoint: CheckpointFile = None,
     resume: Resume = False,
     dask: Dask = None,
+    force: ForceOption = False,
     nan: NanOption = "refuse",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -131,10 +134,10 @@ def fit(
     one that is stopped while it trains leaves nothing, and starts again.
     """
     from firstk import objectives
-    from firstk._base.atomic_file import beside
     from firstk.evaluation.inputs import VectorSource
     from firstk.moments.checkpoint import Checkpoint
 
+    check_new(out, force=force, model=True)
     given = (shrinkage, lam, noise, keep, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
     encoder = _posed(

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from firstk._base.atomic_file import check_new
+from firstk.cli._options import ForceOption
+
 
 def report(
     model: Annotated[Path, typer.Argument(help="Folder that 'firstk fit' wrote.")],
@@ -18,6 +21,7 @@ def report(
     keep: Annotated[
         float, typer.Option("--keep", help="Without -k: recommend the fewest coordinates that keep this share.")
     ] = 0.99,
+    force: ForceOption = False,
 ) -> None:
     """Write the evaluation of a fit as one self-contained HTML page.
 
@@ -28,5 +32,6 @@ def report(
     from firstk.evaluation.report import write_page
     from firstk.evaluation.report.held_out_page import page_of
 
+    check_new(out, force=force)
     page = write_page(out, page_of(read_report(model), rows=rows, k=k, keep=keep))
     typer.echo(f"Open the page: {page.resolve().as_uri()}")

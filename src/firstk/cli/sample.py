@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from firstk.cli._options import JsonOption
+from firstk._base.atomic_file import check_new
+from firstk.cli._options import ForceOption, JsonOption
 
 PARTS = ("all", "train", "test")
 
@@ -18,6 +19,7 @@ def sample(
         Path, typer.Option("--out", "-o", help="File to write; its ending is its format: .parquet, .npz, .csv, ...")
     ] = Path("digits.npz"),
     part: Annotated[str, typer.Option(help="Rows to write.", metavar="all|train|test")] = "all",
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Write an embedded data set to a file: 1,797 handwritten digits of 8 x 8 pixels.
@@ -30,6 +32,7 @@ def sample(
 
     check_choice(name, SAMPLES, "NAME", "sample")
     check_choice(part, PARTS, "--part", "sample")
+    check_new(out, force=force)
     written = write_sample(name, out, None if part == "all" else part)
     if json:
         from json import dumps

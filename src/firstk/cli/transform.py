@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk.cli._options import JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
+from firstk._base.atomic_file import check_new
+from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
 from firstk.cli._text import number_of, were
 
 if TYPE_CHECKING:
+    from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.transform_files import Outcome
+
+# In place of a model: the vectors as they are.
+RAW = "raw"
+# What is fitted for each precision that needs it, as the subject of a sentence.
+ROUNDING = {
+    "int8": "The scale of int8 was",
+    "int4": "The steps of int4 were",
+    "binary": "The thresholds of binary were",
+}
 
 
 def transform(
-    model: Annotated[Path, typer.Argument(help="Folder of a saved encoder.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a saved encoder; 'raw' to keep the vectors as they are.")],
     source: VectorsArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, or folder where a folder is read.")],
     k: Annotated[int | None, typer.Option("-k", help="Coordinates to keep; all if not given.")] = None,
     side: Annotated[
-        str, typer.Option(help="Encode documents or queries, for pairs.", metavar="document|query")
-    ] = "document",
+        str | None,
+        typer.Option(help="Encode documents (if not given) or queries, for pairs.", metavar="document|query"),
+    ] = None,
     precision: Annotated[
-        str, typer.Option(help="How codes are stored.", metavar="float32|float16|int8|binary")
-    ] = "float32",
+        str | None,
+        typer.Option(help="How codes are stored; float32 if not given.", metavar="float32|float16|int8|int4|binary"),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(help="Codes that this command wrote: same k and precision, rounded alike.", metavar="FILE"),
+    ] = None,
     vectors: VectorsOption = None,
     columns: Annotated[
         str | None, typer.Option(help="Other columns that travel along, with commas; all if not given, '' for none.")
     ] = None,
     nan: NanOption = "refuse",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a folder that was not finished.")] = False,
+    force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -40,12 +59,15 @@ def transform(
     Reads, encodes and writes in a stream, in bounded memory. Other columns travel along; the vector column keeps its
     name. The file appears under its name when it is whole. A folder of shards gives a folder of shards; with
     --resume, those that an earlier run finished are not done again.
+
+    Queries that are rounded must be rounded like the documents: --like takes k, precision, scales and thresholds from
+    a file that this command wrote. The model 'raw' keeps the first k numbers of each vector as they are.
     """
     from firstk.data.files import open_vectors
-    from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.transform_files import transform_files
 
-    encoder = FittedEncoder.load(model)
+    check_new(out, force=force)
+    encoder = _encoder(model)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
         outcome = transform_files(
@@ -55,6 +77,7 @@ def transform(
             k=k,
             side=side,
             precision=precision,
+            like=like,
             vectors=vectors,
             columns=names,
             nan=nan,
@@ -62,6 +85,13 @@ def transform(
             progress=progress,
         )
     typer.echo(_document(outcome) if json else "\n".join(_lines(outcome)))
+
+
+def _encoder(model: Path) -> FittedEncoder | None:
+    """Return the saved encoder; None for the word 'raw', unless a folder has that name."""
+    from firstk.encoder.fitted import FittedEncoder
+
+    return None if str(model) == RAW and not model.exists() else FittedEncoder.load(model)
 
 
 def _document(outcome: Outcome) -> str:
@@ -84,11 +114,26 @@ def _lines(outcome: Outcome) -> list[str]:
         lines.append(f"{number_of(dropped, 'vector')} with NaN, infinity or missing numbers {were(dropped)} left out.")
     if outcome.left_out:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(outcome.left_out)}.")
-    if outcome.clipped:
-        share, verb = outcome.clipped / (outcome.rows * outcome.k), were(outcome.clipped)
+    if outcome.fitted_on:
         lines.append(
-            f"{number_of(outcome.clipped, 'number')} ({share:.2g} of all) {verb} larger than any among the first rows, "
-            f"from which int8 takes its scale, and {verb} clipped to the largest there. Shuffle the rows, or write "
-            "float16."
+            f"{ROUNDING[outcome.precision]} fitted on {number_of(outcome.fitted_on, 'row')} of these and stored "
+            f"in the file. Round queries alike: --like {shlex.quote(outcome.path)}."
         )
+    if outcome.like:
+        lines.append(f"Rounded like {outcome.like}: k, precision, scales and thresholds are its own.")
+    if outcome.clipped:
+        lines.append(_about_clipping(outcome))
     return lines
+
+
+def _about_clipping(outcome: Outcome) -> str:
+    share, verb = outcome.clipped / (outcome.rows * outcome.k), were(outcome.clipped)
+    seen, way_out = (
+        (f"the rows that {outcome.like} took its scale from", "A few do no harm.")
+        if outcome.like
+        else ("the first rows, from which int8 takes its scale", "Shuffle the rows, or write float16.")
+    )
+    return (
+        f"{number_of(outcome.clipped, 'number')} ({share:.2g} of all) {verb} larger than any among {seen}, and {verb} "
+        f"clipped to the largest there. {way_out}"
+    )

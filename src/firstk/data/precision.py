@@ -1,12 +1,12 @@
-"""Precisions of stored codes: float32, float16, int8 or one bit per coordinate.
+"""Precisions of stored codes: float32, float16, int8, int4 or one bit per coordinate.
 
 Truncation and rounding are two ways to reduce the size of a code, so they are evaluated together. Rounding acts on
-each coordinate separately, so a stored code can still be truncated at any k (binary codes: at whole bytes).
+each coordinate separately, so a stored code can still be truncated at any k (int4 and binary codes: at whole bytes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,6 +18,8 @@ from firstk.exceptions import InvalidInputError
 
 # The int8 range is symmetric: -128 is not used.
 STEPS = 127
+# Distance of the 16 equal steps that keep a Gaussian number of standard deviation 1 best in mean square (Max 1960).
+GAUSSIAN_STEP = 0.3352
 
 
 class Precision(Protocol):
@@ -139,6 +141,68 @@ class Int8:
 
 
 @dataclass(frozen=True, eq=False)
+class Int4:
+    r"""Four bits per coordinate: 16 equal steps around the mean of each. Two coordinates make a byte.
+
+    Coordinate j is stored as :math:`c = \lfloor (z - m_j) / s_j \rfloor + 8`, clipped to 0 ... 15, and restored as
+    :math:`m_j + (c - 7.5) s_j`, with :math:`m_j` its mean and :math:`s_j` = 0.3352 times its standard deviation, the
+    best step for a Gaussian. Four bits are too few for one step for all coordinates: the first coordinates of a code
+    vary most, and their step would round the later ones to nothing (docs/decisions.md has the comparison).
+
+    The first coordinate of a byte lies in its lower half, as in faiss's ``QT_4bit``, which reads the same bytes with
+    ``vmin`` = m - 8 s and ``vdiff`` = 15 s. The upper half of the last byte is 0 where k is odd.
+
+    Examples
+    --------
+    >>> int4 = PRECISIONS["int4"].fit([[1.0, 4.0], [-1.0, 6.0]])
+    >>> stored = int4.quantise([[0.5, 4.0]])
+    >>> stored, int4.restore(stored).round(2)
+    (array([[89]], dtype=uint8), array([[0.5 , 4.16]], dtype=float32))
+    """
+
+    mean: np.ndarray | None = None
+    step: np.ndarray | None = None
+    name: str = field(default="int4", init=False)
+
+    def bytes_per_vector(self, k: int) -> int:
+        """Bytes of a code of k coordinates, rounded up."""
+        return -(-_checked_k(k) // 2)
+
+    def fit(self, Z: ArrayLike) -> Int4:
+        """Fit the means and the steps on codes."""
+        Z = check_matrix(Z, "int4.fit", "Z")
+        _largest(Z, "float32")
+        return Int4(Z.mean(axis=0, dtype=np.float64), GAUSSIAN_STEP * Z.std(axis=0, dtype=np.float64))
+
+    def quantise(self, Z: ArrayLike) -> np.ndarray:
+        """Return codes as uint8 of shape (n, ceil(k / 2))."""
+        mean, step = _fitted(self.mean, self.name), _fitted(self.step, self.name)
+        Z = check_matrix(Z, "int4.quantise", "Z", width=len(mean))
+        # A coordinate that did not vary has step 0, and is restored as its mean whatever is stored.
+        levels = np.floor((Z - mean) / np.where(step > 0, step, np.inf)) + 8
+        levels = np.clip(levels, 0, 15, out=levels).astype(np.uint8)
+        if levels.shape[1] % 2:
+            levels = np.pad(levels, ((0, 0), (0, 1)))
+        return np.asarray(levels[:, ::2] | levels[:, 1::2] << 4)
+
+    def clipped(self, Z: ArrayLike) -> int:
+        """Return 0: the outer steps are fitted to stand for all that lies beyond them."""
+        return 0
+
+    def restore(self, stored: ArrayLike) -> np.ndarray:
+        """Return stored codes as float32."""
+        mean, step = _fitted(self.mean, self.name), _fitted(self.step, self.name)
+        stored = _checked_stored(stored, self.name, "uint8", width=self.bytes_per_vector(len(mean)))
+        levels = np.stack([stored & 15, stored >> 4], axis=2).reshape(len(stored), -1)[:, : len(mean)]
+        return (mean + (levels - 7.5) * step).astype(np.float32)
+
+    def record(self) -> dict[str, object]:
+        """Return the means and the steps."""
+        mean, step = _fitted(self.mean, self.name), _fitted(self.step, self.name)
+        return {"precision": self.name, "mean": mean.tolist(), "step": step.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
 class Binary:
     r"""One bit per coordinate: whether it lies above its mean. Eight bits make a byte, the first in the highest bit.
 
@@ -194,6 +258,7 @@ PRECISIONS: dict[str, Precision] = {
     "float32": Floating("float32"),
     "float16": Floating("float16"),
     "int8": Int8(),
+    "int4": Int4(),
     "binary": Binary(),
 }
 
@@ -205,23 +270,49 @@ def resolve_precision(name: object, owner: str) -> Precision:
 
 def read_precision(record: object) -> Precision:
     """Return the fitted precision that ``record()`` describes; raise InvalidInputError for anything else."""
-    known = {"float32": set[str](), "float16": set[str](), "int8": {"scale"}, "binary": {"mean", "scale"}}
     values = dict(record) if isinstance(record, Mapping) else {}
     name = values.pop("precision", None)
-    if not isinstance(name, str) or name not in known or set(values) != known[name]:
+    if not isinstance(name, str) or name not in _READERS or set(values) != set(_READERS[name][0]):
         raise InvalidInputError(f"A precision is read from the result of its record(). Got {record!r:.100}.")
-    if not known[name]:
-        return PRECISIONS[name]
+    return _READERS[name][1](values)
+
+
+def _read_int8(values: Mapping[str, object]) -> Int8:
     scale = values["scale"]
-    # Codes that do not vary have deviation 0, which would lead to a division by zero.
-    if not is_real(scale) or scale < 0 or (name == "int8" and scale == 0):
-        raise bad_parameter("scale", f"a record of {name}", "a positive number", scale)
-    if name == "int8":
-        return Int8(float(scale))
-    means = values["mean"]
-    if not isinstance(means, (list, tuple)) or not means or not all(is_real(value) for value in means):
-        raise bad_parameter("mean", "a record of binary", "finite numbers, one for each coordinate", means)
-    return Binary(np.asarray(means, dtype=np.float64), float(scale))
+    if not is_real(scale) or scale <= 0:
+        raise bad_parameter("scale", "a record of int8", "a positive number", scale)
+    return Int8(float(scale))
+
+
+def _read_int4(values: Mapping[str, object]) -> Int4:
+    mean, step = (_numbers(values[name], name, "int4") for name in ("mean", "step"))
+    if len(mean) != len(step) or step.min() < 0:
+        raise bad_parameter("step", "a record of int4", "numbers of at least 0, as many as means", values["step"])
+    return Int4(mean, step)
+
+
+def _read_binary(values: Mapping[str, object]) -> Binary:
+    scale = values["scale"]
+    # Codes that do not vary have deviation 0.
+    if not is_real(scale) or scale < 0:
+        raise bad_parameter("scale", "a record of binary", "a number of at least 0", scale)
+    return Binary(_numbers(values["mean"], "mean", "binary"), float(scale))
+
+
+def _numbers(values: object, name: str, precision: str) -> np.ndarray:
+    if not isinstance(values, (list, tuple)) or not values or not all(is_real(value) for value in values):
+        raise bad_parameter(name, f"a record of {precision}", "finite numbers, one for each coordinate", values)
+    return np.asarray(values, dtype=np.float64)
+
+
+# What the record of a precision holds besides its name, and how it is read.
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, object]], Precision]]] = {
+    "float32": ((), lambda values: PRECISIONS["float32"]),
+    "float16": ((), lambda values: PRECISIONS["float16"]),
+    "int8": (("scale",), _read_int8),
+    "int4": (("mean", "step"), _read_int4),
+    "binary": (("mean", "scale"), _read_binary),
+}
 
 
 def _fitted(value: Any, name: str) -> Any:

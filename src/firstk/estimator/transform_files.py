@@ -6,7 +6,6 @@ under the name that was asked for is always whole.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,19 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from firstk import __version__
-from firstk._base.checks import check_choice, check_prefix
 from firstk._base.concurrency import prefetch
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch, Layout, described, must_be_restored
 from firstk.data.files.opening import FORMATS, VectorTable, format_of, open_vectors
 from firstk.data.files.shards import ShardLog, shard_names
 from firstk.data.files.writing import creating, fitting_columns
-from firstk.data.precision import Precision, read_precision, resolve_precision
+from firstk.data.precision import read_precision
 from firstk.encoder.fitted import FittedEncoder, check_fitted
+from firstk.estimator.encoding import Encoding, encoding_of
 from firstk.exceptions import InvalidInputError
 
-SIDES = ("document", "query")
 # Numbers of a batch. A few batches are in the air (read, encoded, written), so this bounds memory.
 _BATCH_NUMBERS = 4_000_000
 # Rows from which a precision takes its scale, and files that they come from.
@@ -58,6 +55,10 @@ class Outcome:
     clipped : int
         Numbers written by this run that were larger than any of the sample that int8 took its scale from, and are
         stored as the largest of it.
+    fitted_on : int
+        Rows on which this run fitted scales and thresholds; 0 where there are none, or they were taken over.
+    like : str or None
+        The file from which they were taken over.
     seconds : float
     """
 
@@ -72,40 +73,20 @@ class Outcome:
     bytes_per_vector: int
     left_out: tuple[str, ...]
     clipped: int
+    fitted_on: int
+    like: str | None
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
-class Encoding:
-    """How a batch of vectors becomes a batch of codes."""
-
-    encoder: FittedEncoder
-    k: int
-    side: str
-    precision: Precision
-
-    def __call__(self, batch: Batch) -> tuple[np.ndarray, int]:
-        """Return codes as they are stored, and how many of their numbers were clipped."""
-        codes = self.floats(batch)
-        return self.precision.quantise(codes), self.precision.clipped(codes)
-
-    def floats(self, batch: Batch) -> np.ndarray:
-        """Return codes before rounding."""
-        return self.encoder.encode(batch.vectors, self.k, side=self.side, owner="transform")
-
-    def facts(self) -> dict[str, Any]:
-        """Return what a file of codes says about itself."""
-        return {"k": self.k, "side": self.side, "encoder": fingerprint(self.encoder, self.k), "firstk": __version__}
-
-
 def transform_files(
-    encoder: FittedEncoder,
+    encoder: FittedEncoder | None,
     source: str | Path,
     target: str | Path,
     *,
     k: int | None = None,
-    side: str = "document",
-    precision: str = "float32",
+    side: str | None = None,
+    precision: str | None = None,
+    like: str | Path | None = None,
     vectors: str | None = None,
     columns: Sequence[str] | None = None,
     nan: str = "refuse",
@@ -116,18 +97,22 @@ def transform_files(
 
     Parameters
     ----------
-    encoder : FittedEncoder
+    encoder : FittedEncoder or PrefixEncoder, optional
+        None keeps the vectors as they are: their first k numbers, in that precision.
     source : path
         As `firstk.data.files.open_vectors` takes it.
     target : path
         A file, whose ending is its format; or a folder, which gets a file for each file of `source`.
     k : int, optional
         Coordinates to keep; all if not given.
-    side : {"document", "query"}
-        Whose mean is subtracted; it matters for encoders fitted on pairs.
-    precision : {"float32", "float16", "int8", "binary"}
-        The scale of int8 and the means of binary come from a sample of the codes, the first 65,536 (of a folder, of
+    side : {"document", "query"}, optional
+        Whose mean is subtracted; it matters for encoders fitted on pairs. Documents if not given.
+    precision : {"float32", "float16", "int8", "int4", "binary"}, optional
+        float32 if not given. Scales and thresholds come from a sample of the codes, the first 65,536 (of a folder, of
         files evenly chosen), and are stored in the file. Larger numbers that come later are clipped, and counted.
+    like : path, optional
+        A file that this function wrote: k, the precision, its scales and thresholds are taken from it. Queries must be
+        rounded like the documents that they are compared with.
     vectors : str, optional
         The vector column, where there are several. It keeps its name.
     columns : sequence of str, optional
@@ -157,17 +142,12 @@ def transform_files(
     (100, 2, 8)
     """
     start = time.perf_counter()
-    encoder = check_fitted(encoder, "transform_files")
-    check_choice(side, SIDES, "side", "transform")
-    k = check_prefix(k, encoder.d, "transform")
+    if encoder is not None:
+        encoder = check_fitted(encoder, "transform_files")
     table = open_vectors(source, vectors, nan=nan)
-    _check_width(table, encoder)
+    encoding = encoding_of(encoder, table, k=k, side=side, precision=precision, like=like)
     _check_columns(table, columns or ())
-    work = _Work(
-        Encoding(encoder, k, side, resolve_precision(precision, "transform")),
-        table.columns if columns is None else tuple(columns),
-        progress,
-    )
+    work = _Work(encoding, table.columns if columns is None else tuple(columns), progress)
     place = Path(target).expanduser()
     if _means_folder(source, place):
         _to_folder(work, table, place, resume)
@@ -180,11 +160,13 @@ def transform_files(
         files=work.files,
         finished_before=len(table.shards) - work.files if _means_folder(source, place) else 0,
         width=table.width,
-        k=k,
-        precision=precision,
-        bytes_per_vector=work.encoding.precision.bytes_per_vector(k),
+        k=encoding.k,
+        precision=encoding.precision.name,
+        bytes_per_vector=encoding.precision.bytes_per_vector(encoding.k),
         left_out=work.left_out,
         clipped=work.clipped,
+        fitted_on=work.fitted_on,
+        like=encoding.like,
         seconds=time.perf_counter() - start,
     )
 
@@ -201,17 +183,22 @@ class _Work:
     files: int = 0
     left_out: tuple[str, ...] = ()
     clipped: int = 0
+    fitted_on: int = 0
 
     def learn(self, table: VectorTable) -> None:
         """Fit the precision on codes from the beginnings of files, evenly chosen."""
-        if not must_be_restored(self.encoding.precision):
+        if not self.encoding.to_fit:
             return
         parts = [part for _, part in table.parts()]
         chosen = parts[:: -(-len(parts) // _SAMPLED_FILES)]
-        sample = [
-            self.encoding.floats(batch) for part in chosen for batch in _first_rows(part, _SAMPLE_ROWS // len(chosen))
-        ]
-        self.encoding = replace(self.encoding, precision=self.encoding.precision.fit(np.concatenate(sample)))
+        sample = np.concatenate(
+            [
+                self.encoding.encode(batch.vectors)
+                for part in chosen
+                for batch in _first_rows(part, _SAMPLE_ROWS // len(chosen))
+            ]
+        )
+        self.encoding, self.fitted_on = self.encoding.fitted(sample), len(sample)
 
     def write(self, table: VectorTable, target: Path) -> int:
         """Encode one table into one file; return the number of rows, without which there is no file."""
@@ -269,6 +256,8 @@ def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> N
         "columns": list(work.columns),
         "nan": table.nan,
     }
+    if work.encoding.like is not None:
+        job["like"] = work.encoding.precision.record()
     log = ShardLog.begin(target, job, resume=resume)
     if log.learned:
         work.encoding = replace(work.encoding, precision=read_precision(log.learned))
@@ -295,16 +284,6 @@ def _means_folder(source: str | Path, target: Path) -> bool:
     """Tell whether codes go to a folder: several files come in, and the name asked for is not that of a file."""
     known = any(target.name.lower().endswith(form.endings) for form in FORMATS)
     return not known and not Path(source).expanduser().is_file()
-
-
-def _check_width(table: VectorTable, encoder: FittedEncoder) -> None:
-    if table.width == encoder.p:
-        return
-    made = f" (columns {', '.join(table.members[:3])}, ...)" if len(table.members) > 1 else ""
-    raise InvalidInputError(
-        f"The vectors of '{table.path}' have {table.width} numbers{made}, and the encoder takes {encoder.p}. Give the "
-        "vectors that it was fitted on, or name their column with vectors= (--vectors)."
-    )
 
 
 def _check_columns(table: VectorTable, names: Sequence[str]) -> None:
@@ -345,15 +324,3 @@ class _Behind:
         self._pool.shutdown(wait=True)
         if kind is None:
             self._wait()
-
-
-def fingerprint(encoder: FittedEncoder, k: int) -> str:
-    """Return a checksum of all that turns a vector into its first k coordinates."""
-    arrays = {"components": encoder.components[:k], "mean": encoder.mean, "query_mean": encoder.query_mean}
-    if encoder.network is not None:
-        arrays |= encoder.network.arrays()
-    digest = hashlib.sha256(str(encoder.normalized).encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.shape} {array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

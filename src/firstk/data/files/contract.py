@@ -27,8 +27,8 @@ from firstk.exceptions import FirstkError, InvalidInputError
 _SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
 # The key of metadata under which firstk describes the codes of a file, as JSON.
 _KEY = "firstk"
-# How the precisions that must be restored are stored: int8 and binary codes mean nothing without their scale and means.
-_STORED = {"int8": np.dtype(np.int8), "binary": np.dtype(np.uint8)}
+# How the precisions that must be restored are stored: their integers mean nothing without scales and means.
+_STORED = {"int8": np.dtype(np.int8), "int4": np.dtype(np.uint8), "binary": np.dtype(np.uint8)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,21 +241,45 @@ def must_be_restored(precision: Precision) -> bool:
     return precision.name in _STORED
 
 
+@dataclass(frozen=True, eq=False)
+class CodeRecord:
+    """What a file of codes says about itself.
+
+    Attributes
+    ----------
+    k : int
+    precision : Precision
+        Fitted, so that other codes can be stored alike.
+    encoder : str
+        By which one knows whether two files have codes of the same encoder.
+    """
+
+    k: int
+    precision: Precision
+    encoder: str
+
+    @classmethod
+    def read(cls, path: object, metadata: Mapping[str, str]) -> CodeRecord | None:
+        """Return the record of a file; None where firstk wrote none."""
+        if _KEY not in metadata:
+            return None
+        try:
+            facts = strict_json(metadata[_KEY])
+            return cls(int(facts["k"]), read_precision(facts["stored"]), str(facts.get("encoder", "")))
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInputError(
+                f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."
+            ) from None
+
+
 class Restoring:
     """Turn stored codes into numbers, as the metadata of their file tells; numbers are left as they are."""
 
     def __init__(self, path: object, metadata: Mapping[str, str], width: int, dtype: np.dtype):
         self.width, self.dtype, self._precision = width, dtype, None
-        if _KEY not in metadata:
-            return
-        try:
-            facts = strict_json(metadata[_KEY])
-            precision, k = read_precision(facts["stored"]), int(facts["k"])
-        except (ValueError, KeyError, TypeError):
-            raise InvalidInputError(
-                f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."
-            ) from None
-        if must_be_restored(precision):
+        record = CodeRecord.read(path, metadata)
+        if record is not None and must_be_restored(record.precision):
+            k, precision = record.k, record.precision
             if precision.bytes_per_vector(k) != width:
                 raise InvalidInputError(
                     f"'{path}' holds {width} numbers a row; {precision.name} codes of {k} were expected."
