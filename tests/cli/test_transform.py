@@ -19,7 +19,7 @@ from firstk.data.files.contract import exactly
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 
 COMMAND = [sys.executable, "-c", "from firstk.cli import main; main()"]
-FORMATS = ["parquet", "arrow", "feather", "npz", "npy", "csv", "tsv", "safetensors"]
+FORMATS = ["parquet", "arrow", "feather", "npz", "npy", "csv", "tsv", "csv.gz", "jsonl", "jsonl.gz", "safetensors"]
 
 
 def done(*arguments, cwd):
@@ -166,7 +166,7 @@ def test_precisions_that_need_a_note_are_refused_where_there_is_no_room(place, d
     write_vectors(place / "in.npy", digits.X_test)
     for ending in ("npy", "csv"):
         said = refused("transform", "model", "in.npy", "-o", f"s.{ending}", "--precision", "int8", cwd=place)
-        assert "has no room for what says how its numbers are to be read" in said
+        assert "cannot store the scale of the codes" in said
 
 
 def test_queries_and_documents(tmp_path, digits):

@@ -18,7 +18,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
 from firstk._base.input_file import Stamp
-from firstk.data.files import arrow, npy, npz, parquet, tensors, text
+from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
     Batch,
@@ -47,8 +47,8 @@ FORMATS: tuple[Format, ...] = (
     npz.FORMAT,
     parquet.FORMAT,
     arrow.FORMAT,
-    text.COMMAS,
-    text.TABS,
+    *text.FORMATS,
+    *jsonl.FORMATS,
     tensors.FORMAT,
 )
 NAN = ("refuse", "drop")
@@ -230,7 +230,7 @@ def open_vectors(
     ----------
     path : path, or a pandas, Polars or Arrow table
         A file, a folder of shards, or a pattern such as ``"shards/*.parquet"``. Formats: npy, npz, parquet, arrow (also
-        feather), csv, tsv, safetensors.
+        feather), csv, tsv and jsonl (also in gzip), safetensors.
     vectors : str, optional
         The vector column. Needed only where there are several: a column of lists, the shared name of numbered columns
         (``x`` for x0, x1, ...), a pattern (``x*``), or names with commas between them.
@@ -268,9 +268,9 @@ def format_of(path: str | Path) -> Format:
     >>> format_of("vectors.feather").name
     'arrow'
     """
-    ending = Path(path).suffix.lower()
+    name = Path(path).name.lower()
     for form in FORMATS:
-        if ending in form.endings:
+        if name.endswith(form.endings):
             return form
     known = ", ".join(ending for form in FORMATS for ending in form.endings)
     raise InvalidInputError(f"The format of '{path}' is not known: its name must end in one of {known}.")

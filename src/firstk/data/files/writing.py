@@ -30,7 +30,8 @@ def write_vectors(
     Parameters
     ----------
     path : path
-        Its ending is the format: npy, npz, parquet, arrow (also feather), csv, tsv, safetensors.
+        Its ending is the format: npy, npz, parquet, arrow (also feather), csv, tsv, jsonl (these three also in gzip:
+        ``.csv.gz``), safetensors.
     vectors : array of shape (n, p)
         Written as it is typed: float16, float32 or float64, or whole numbers.
     columns : mapping of str to array of n entries, optional
@@ -75,8 +76,7 @@ def check_columns(form: Format, path: object, layout: Layout) -> None:
         raise InvalidInputError(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
     if layout.metadata and not form.notes:
         raise InvalidInputError(
-            f"A file of format {form.name} has no room for what says how its numbers are to be read ('{path}'). Write "
-            "parquet, arrow, npz or safetensors."
+            f"{form.name} cannot store the scale of the codes ('{path}'): use parquet, arrow, npz or safetensors."
         )
     if form.holds == "nothing" and layout.columns:
         names = ", ".join(map(repr, layout.columns))
