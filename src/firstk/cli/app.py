@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from firstk import __version__
+from firstk.cli._command import Group, register
 from firstk.cli._progress import give_bars_room
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
@@ -25,10 +26,23 @@ from firstk.cli.sample import sample
 from firstk.cli.transform import transform
 from firstk.exceptions import FirstkError
 
+HELP = """Make embedding vectors shorter: learn a code whose first k numbers are the best k to keep, for every k.
+
+Try it on built-in data: firstk demo
+
+On your own vectors (npy, npz, parquet, arrow, csv, jsonl or safetensors), in this order:
+
+  firstk diagnose vectors.parquet         see what to expect
+  firstk fit vectors.parquet -o model/    learn the code
+  firstk curve model/ other.parquet       choose how short
+  firstk transform model/ vectors.parquet -k 64 -o short.parquet
+"""
+
 app = typer.Typer(
     name="firstk",
-    help="Learn codes you can cut anywhere: the first k coordinates are the best k-dimensional code, for every k.",
-    epilog="Start with: firstk demo",
+    cls=Group,
+    help=HELP,
+    epilog="firstk COMMAND --help shows an example of each command.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -37,7 +51,7 @@ app = typer.Typer(
 # Exit codes: 0 done, 1 an error with its message, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
 FAILED, INTERRUPTED = 1, 130
 
-# Each command and the example that ends its --help.
+# Each command and the example with which its --help begins.
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.npz"),
@@ -45,13 +59,13 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
     (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --plot curve.svg"),
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
-    (report, "firstk report model/ -o report.html --rows 10000000"),
+    (report, "firstk report model/ -o report.html --rows 10M"),
     (info, "firstk info model/"),
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:
-    app.command(epilog=f"Example: {_example}")(_command)
+    register(app, _command, _example)
 
 
 def _show_version(wanted: bool) -> None:
@@ -62,7 +76,9 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     pass
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
-from firstk._base.input_file import Stamp
+from firstk._base.input_file import Stamp, check_there
 from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
@@ -278,6 +278,7 @@ def format_of(path: str | Path) -> Format:
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
+    check_there(path)
     place = Path(path).expanduser()
     if place.is_dir():
         endings = tuple(ending for form in FORMATS for ending in form.endings)
@@ -289,8 +290,6 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         found = [place]
     else:
         found = [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
-        if not found:
-            raise InvalidInputError(f"There is no file '{path}'. Check the name and the folder.")
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")
