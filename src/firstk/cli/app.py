@@ -1,18 +1,24 @@
-"""The application: its commands in the order of ``--help``, its exit codes, and how an error is shown."""
+"""The application: its commands in the order of ``--help``, its exit codes, and how an error is shown.
+
+A command imports what it needs when it runs, which takes seconds. A name that leads nowhere is told before that.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
-from firstk.cli._command import Group, register
+from firstk._base.input_file import check_there
 from firstk.cli._progress import give_bars_room
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
@@ -25,6 +31,62 @@ from firstk.cli.reproduce import reproduce
 from firstk.cli.sample import sample
 from firstk.cli.transform import transform
 from firstk.exceptions import FirstkError
+
+
+def _check_model(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        from firstk.encoder.storage.folder import read_manifest
+
+        read_manifest(folder)
+
+
+# Parameters that name what must be there before a command begins.
+_THERE: dict[str, Callable[[Any], None]] = {
+    "model": _check_model,
+    "source": check_there,
+    "queries": check_there,
+    "documents": check_there,
+    "reference": check_there,
+}
+
+
+class _PlainFlags:
+    """Show flags without a type, which newer versions of typer print."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, as help shows them."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for one in params:
+            if getattr(one, "is_flag", False) and one.metavar is None:
+                one.metavar = ""
+        return params
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """A command of firstk."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Look for the files that the command is given, and run it."""
+        for name, value in ctx.params.items():
+            if value is not None and name in _THERE:
+                _THERE[name](value)
+        return super().invoke(ctx)
+
+
+class _Group(_PlainFlags, TyperGroup):
+    """All commands."""
+
+
+def _register(app: typer.Typer, command: Callable[..., None], example: str) -> None:
+    """Add a command, whose help is its docstring with an example after the first paragraph."""
+    first, *rest = _unwrapped(command.__doc__ or "")
+    app.command(cls=_Command, help="\n\n".join((first, f"Example: {example}", *rest)))(command)
+
+
+def _unwrapped(text: str) -> list[str]:
+    """Return the paragraphs of a text, each on one line: the terminal has a width of its own."""
+    return [" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n")]
+
 
 HELP = """Make embedding vectors shorter: learn a code whose first k numbers are the best k to keep, for every k.
 
@@ -40,7 +102,7 @@ On your own vectors (npy, npz, parquet, arrow, csv, jsonl or safetensors), in th
 
 app = typer.Typer(
     name="firstk",
-    cls=Group,
+    cls=_Group,
     help=HELP,
     epilog="firstk COMMAND --help shows an example of each command.",
     no_args_is_help=True,
@@ -65,7 +127,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:
-    register(app, _command, _example)
+    _register(app, _command, _example)
 
 
 def _show_version(wanted: bool) -> None:
