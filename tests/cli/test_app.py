@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from command_line import firstk
 from firstk import __version__
+from firstk.cli._counts import read_count
 from firstk.cli.app import COMMANDS
 
 
@@ -29,10 +31,92 @@ def test_help_names_the_commands_and_where_to_start():
     assert "firstk demo" in done.stdout
 
 
-def test_command_help_teaches_by_example():
-    done = firstk("demo", "--help")
+@pytest.mark.parametrize(("command", "example"), [(one.__name__, example) for one, example in COMMANDS])
+def test_command_help_teaches_by_example(command, example):
+    """The example comes before the options, and flags are shown without the type that they have inside."""
+    done = firstk(command, "--help")
     assert done.returncode == 0
-    assert "Example" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert said.index(f"Example: {example}") < said.index("Options")
+    assert "<bool>" not in done.stdout
+
+
+def test_help_of_the_application_has_flags_without_a_type():
+    assert "<bool>" not in firstk("--help").stdout
+
+
+# -- a name that leads nowhere is told before anything heavy is imported -----------------------------------------------
+
+HEAVY = ("scipy.linalg", "sklearn", "torch", "pyarrow", "pandas")
+NOWHERE = [
+    ("fit", "gone.npy", "-o", "m"),
+    ("fit", "gone*.npy", "-o", "m"),
+    ("diagnose", "gone.npy"),
+    ("curve", "gone", "gone.npy"),
+    ("transform", "gone", "gone.npy", "-o", "a.npy"),
+    ("report", "gone"),
+    ("info", "gone"),
+    ("export", "gone", "--to", "onnx", "-o", "a.onnx"),
+]
+
+
+@pytest.mark.parametrize("arguments", NOWHERE, ids=" ".join)
+def test_a_name_that_leads_nowhere_is_told_at_once(tmp_path, arguments):
+    script = (
+        "import sys\nfrom firstk.cli import main\ntry:\n    main()\n"
+        f"finally:\n    print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (1, "")
+    assert "There is no file 'gone" in done.stderr or "'gone' is no firstk model" in done.stderr
+
+
+def test_documents_that_are_not_there_are_told_before_the_model_is_read(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.json").write_text("{}")
+    (tmp_path / "q.npy").touch()
+    done = firstk("curve", "m", "q.npy", "--documents", "gone.npy", "--relevance", "r.csv", cwd=tmp_path)
+    assert (done.returncode, "There is no file 'gone.npy'" in done.stderr) == (1, True)
+
+
+# -- numbers of rows ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("10M", 10_000_000),
+        ("1.5B", 1_500_000_000),
+        ("1.5g", 1_500_000_000),
+        ("200k", 200_000),
+        ("200K", 200_000),
+        ("10_000_000", 10_000_000),
+        ("10,000,000", 10_000_000),
+        ("10 000", 10_000),
+        (" 7 ", 7),
+        ("0.001k", 1),
+    ],
+)
+def test_numbers_of_rows_as_people_write_them(text, count):
+    assert read_count(text) == count
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-5", "10.000", "1.5", "10,5", "1,00", "0.0005k", "M", "10MM", "1e6", "１０", "9" * 40]
+)
+def test_what_is_no_number_of_rows(text):
+    with pytest.raises(typer.BadParameter, match="is no number of rows"):
+        read_count(text)
+
+
+@pytest.mark.parametrize("command", [("report", "m"), ("curve", "m", "v.npy")])
+def test_commands_take_such_numbers(tmp_path, command):
+    wrong = firstk(*command, "--rows", "ten", cwd=tmp_path)
+    assert (wrong.returncode, "is no number of rows" in " ".join(wrong.stderr.split())) == (2, True)
+    right = firstk(*command, "--rows", "10M", cwd=tmp_path)
+    assert (right.returncode, "'m' is no firstk model" in right.stderr) == (1, True)
 
 
 def test_version():

@@ -201,7 +201,9 @@ def test_targets_are_predicted(folder):
 def test_pairs_by_row_number(folder):
     spec = f"{folder / 'pairs.npz'}:left,right,score"
     arguments = ("--objective", "similarity", "--components", 4, "--shrinkage", 0.5, "--neighbor-weight", 0.5)
-    printed = run("fit", folder / "digits.npz", "--pairs", spec, "--by-row", *arguments, "-o", folder / "pairs", "--force")
+    printed = run(
+        "fit", folder / "digits.npz", "--pairs", spec, "--by-row", *arguments, "-o", folder / "pairs", "--force"
+    )
     assert "spearman at k" in printed
     assert "60 held-out pairs" in printed
     run("report", folder / "pairs", "-o", folder / "pairs.html", "--force")

@@ -20,7 +20,7 @@ from firstk.data.precision import PRECISIONS
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 
 COMMAND = [sys.executable, "-c", "from firstk.cli import main; main()"]
-FORMATS = ["parquet", "arrow", "feather", "npz", "npy", "csv", "tsv", "safetensors"]
+FORMATS = ["parquet", "arrow", "feather", "npz", "npy", "csv", "tsv", "csv.gz", "jsonl", "jsonl.gz", "safetensors"]
 
 
 def done(*arguments, cwd):

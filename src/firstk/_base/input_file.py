@@ -6,9 +6,11 @@ appended to while it is read would give rows of two versions as if they were one
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from dataclasses import dataclass
+from pathlib import Path
 
 from firstk.exceptions import InvalidInputError
 
@@ -73,6 +75,13 @@ class Stamp:
 def check_regular(path: str | os.PathLike[str]) -> None:
     """Raise InvalidInputError for a pipe, a device, a folder or a socket, on which reading would hang or never end."""
     Stamp.of(path)
+
+
+def check_there(path: str | os.PathLike[str]) -> None:
+    """Raise InvalidInputError unless a path is that of a file or folder, or a pattern that some file matches."""
+    place = Path(path).expanduser()
+    if not place.exists() and not any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True)):
+        raise InvalidInputError(f"There is no file '{path}'. Check the name and the folder.")
 
 
 def _changed(path: str | os.PathLike[str], how: str) -> InvalidInputError:

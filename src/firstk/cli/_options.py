@@ -6,28 +6,39 @@ from typing import Annotated
 
 import typer
 
+from firstk.cli._counts import read_count
+
 VectorsArgument = Annotated[
-    str, typer.Argument(metavar="VECTORS", help="File of vectors, folder of shards, or pattern in quotes.")
+    str,
+    typer.Argument(
+        metavar="VECTORS", help="File of vectors, folder of such files, or pattern in quotes: 'part-*.parquet'."
+    ),
 ]
 VectorsOption = Annotated[
     str | None,
     typer.Option(
-        "--vectors", help="The vector column, where there are several: a name, a pattern, or names with commas."
+        "--vectors",
+        help="Which column holds the vectors, if several could: a name, a pattern (x*), or names with commas.",
     ),
 ]
 LabelOption = Annotated[
     str | None,
-    typer.Option("--label", "--target", help="Column of labels or targets; several columns of numbers with commas."),
+    typer.Option(
+        "--label", "--target", help="Column of labels or targets in VECTORS; several target columns with commas."
+    ),
 ]
 LabelsOption = Annotated[
-    str | None, typer.Option("--labels", help="Labels or targets in a file of their own.", metavar="FILE[:COLUMN]")
+    str | None,
+    typer.Option(
+        "--labels", help="Labels or targets in another file, a row for each row of VECTORS.", metavar="FILE[:COLUMN]"
+    ),
 ]
 PairsOption = Annotated[
     str | None,
     typer.Option(
         "--pairs",
-        help="Pairs: two columns of ids of VECTORS' rows (see --id) or of vectors, then perhaps one of scores; in "
-        "VECTORS or in a FILE. With --queries the left side names rows of that file.",
+        help="Pairs that belong together: two columns of ids of VECTORS' rows (see --id) or of vectors, and one of "
+        "scores if there is one. With --queries the left side names rows of that file.",
         metavar="[FILE:]LEFT,RIGHT[,SCORE]",
     ),
 ]
@@ -66,7 +77,18 @@ QueryWeightOption = Annotated[
 NanOption = Annotated[
     str,
     typer.Option(
-        "--nan", help="Vectors with NaN, infinity or missing numbers: an error, or dropped.", metavar="refuse|drop"
+        "--nan",
+        help="What to do with vectors that have NaN, infinity or missing numbers: stop with an error, or drop them.",
+        metavar="refuse|drop",
+    ),
+]
+RowsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        parser=read_count,
+        metavar="COUNT",
+        help="How many vectors you will store, such as 10M, 200k or 10,000,000: sizes and savings are for so many.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]

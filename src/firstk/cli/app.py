@@ -1,17 +1,24 @@
-"""The application: its commands in the order of ``--help``, its exit codes, and how an error is shown."""
+"""The application: its commands in the order of ``--help``, its exit codes, and how an error is shown.
+
+A command imports what it needs when it runs, which takes seconds. A name that leads nowhere is told before that.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
+from firstk._base.input_file import check_there
 from firstk.cli._progress import give_bars_room
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
@@ -25,10 +32,79 @@ from firstk.cli.sample import sample
 from firstk.cli.transform import transform
 from firstk.exceptions import FirstkError
 
+
+def _check_model(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        from firstk.encoder.storage.folder import read_manifest
+
+        read_manifest(folder)
+
+
+# Parameters that name what must be there before a command begins.
+_THERE: dict[str, Callable[[Any], None]] = {
+    "model": _check_model,
+    "source": check_there,
+    "queries": check_there,
+    "documents": check_there,
+    "reference": check_there,
+}
+
+
+class _PlainFlags:
+    """Show flags without a type, which newer versions of typer print."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, as help shows them."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for one in params:
+            if getattr(one, "is_flag", False) and one.metavar is None:
+                one.metavar = ""
+        return params
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """A command of firstk."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Look for the files that the command is given, and run it."""
+        for name, value in ctx.params.items():
+            if value is not None and name in _THERE:
+                _THERE[name](value)
+        return super().invoke(ctx)
+
+
+class _Group(_PlainFlags, TyperGroup):
+    """All commands."""
+
+
+def _register(app: typer.Typer, command: Callable[..., None], example: str) -> None:
+    """Add a command, whose help is its docstring with an example after the first paragraph."""
+    first, *rest = _unwrapped(command.__doc__ or "")
+    app.command(cls=_Command, help="\n\n".join((first, f"Example: {example}", *rest)))(command)
+
+
+def _unwrapped(text: str) -> list[str]:
+    """Return the paragraphs of a text, each on one line: the terminal has a width of its own."""
+    return [" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n")]
+
+
+HELP = """Make embedding vectors shorter: learn a code whose first k numbers are the best k to keep, for every k.
+
+Try it on built-in data: firstk demo
+
+On your own vectors (npy, npz, parquet, arrow, csv, jsonl or safetensors), in this order:
+
+  firstk diagnose vectors.parquet         see what to expect
+  firstk fit vectors.parquet -o model/    learn the code
+  firstk curve model/ other.parquet       choose how short
+  firstk transform model/ vectors.parquet -k 64 -o short.parquet
+"""
+
 app = typer.Typer(
     name="firstk",
-    help="Learn codes you can cut anywhere: the first k coordinates are the best k-dimensional code, for every k.",
-    epilog="Start with: firstk demo",
+    cls=_Group,
+    help=HELP,
+    epilog="firstk COMMAND --help shows an example of each command.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -37,7 +113,7 @@ app = typer.Typer(
 # Exit codes: 0 done, 1 an error with its message, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
 FAILED, INTERRUPTED = 1, 130
 
-# Each command and the example that ends its --help.
+# Each command and the example with which its --help begins.
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.npz"),
@@ -45,13 +121,13 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
     (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --plot curve.svg"),
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
-    (report, "firstk report model/ -o report.html --rows 10000000"),
+    (report, "firstk report model/ -o report.html --rows 10M"),
     (info, "firstk info model/"),
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
 for _command, _example in COMMANDS:
-    app.command(epilog=f"Example: {_example}")(_command)
+    _register(app, _command, _example)
 
 
 def _show_version(wanted: bool) -> None:
@@ -62,7 +138,9 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     pass
 

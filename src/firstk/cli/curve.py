@@ -25,6 +25,7 @@ from firstk.cli._options import (
     QueryWeightOption,
     QuietOption,
     RelevanceOption,
+    RowsOption,
     VectorsArgument,
     VectorsOption,
 )
@@ -74,7 +75,6 @@ Latency = Annotated[
     typer.Option(help="Choose among codes that exact search goes through in so many milliseconds, measured here."),
 ]
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
-StoreRows = Annotated[int | None, typer.Option("--rows", min=1, help="Rows that the store will hold.")]
 Most = Annotated[int, typer.Option(min=1, help="Use at most so many rows of each file, drawn at random.")]
 Baselines = Annotated[bool, typer.Option(help="Evaluate PCA, uncentred SVD, plain truncation, random dimensions too.")]
 PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write the picture: .svg, .png or .pdf.")]
@@ -104,7 +104,7 @@ def curve(
     latency: Latency = None,
     k: Length = None,
     precision: Precisions = None,
-    rows: StoreRows = None,
+    rows: RowsOption = None,
     plot: PlotFile = None,
     baselines: Baselines = True,
     most: Most = 20_000,

@@ -7,15 +7,18 @@ from typing import Annotated
 
 import typer
 
+from firstk.cli._options import JsonOption
+
 
 def info(
-    model: Annotated[Path, typer.Argument(help="Folder of a saved model.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that 'firstk fit' wrote.", show_default=False)],
+    as_json: JsonOption = False,
 ) -> None:
-    """Say what is in a saved model, and check that it is whole.
+    """Show what is in a saved model, and check its files.
 
-    Objective, ordering, widths, rows seen, the curve at a few k and the smallest k, bytes a vector, where the vectors
-    come from, and whether each file is what was saved. A file that is missing or changed gives exit code 1.
+    It shows the objective, the ordering, the widths, the number of rows that were seen, the curve at a few k, the
+    smallest k, the bytes of a vector, and where the vectors come from. A file that is missing, or is not what was
+    saved, gives exit code 1.
     """
     import json
 

@@ -8,15 +8,13 @@ from typing import Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._options import ForceOption
+from firstk.cli._options import ForceOption, RowsOption
 
 
 def report(
     model: Annotated[Path, typer.Argument(help="Folder that 'firstk fit' wrote.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
-    rows: Annotated[
-        int | None, typer.Option("--rows", min=1, help="How many vectors you store, for the bytes saved.")
-    ] = None,
+    rows: RowsOption = None,
     k: Annotated[int | None, typer.Option("-k", min=1, help="The prefix length to recommend.")] = None,
     keep: Annotated[
         float, typer.Option("--keep", help="Without -k: recommend the fewest coordinates that keep this share.")

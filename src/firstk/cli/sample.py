@@ -14,18 +14,19 @@ PARTS = ("all", "train", "test")
 
 
 def sample(
-    name: Annotated[str, typer.Argument(help="Which data set: digits.", metavar="NAME")] = "digits",
+    name: Annotated[str, typer.Argument(help="The data set: digits, the only one so far.", metavar="NAME")] = "digits",
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="File to write; its ending is its format: .parquet, .npz, .csv, ...")
+        Path,
+        typer.Option("--out", "-o", help="File to write; its ending is its format: .parquet, .npz, .csv, .jsonl, ..."),
     ] = Path("digits.npz"),
-    part: Annotated[str, typer.Option(help="Rows to write.", metavar="all|train|test")] = "all",
+    part: Annotated[str, typer.Option(help="Which rows to write.", metavar="all|train|test")] = "all",
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write an embedded data set to a file: 1,797 handwritten digits of 8 x 8 pixels.
+    """Write a small built-in data set to a file, to try the other commands on: 1,797 images of handwritten digits.
 
-    Columns: pixels (64 numbers), label (0 to 9) and part (train or test). The formats .npz, .npy, .csv, .tsv and
-    .safetensors need no extra.
+    Its columns are pixels (the vectors: 8 x 8 = 64 numbers), label (0 to 9) and part (train or test). Parquet and arrow
+    need the extra 'tables'; npz, npy, csv, tsv, jsonl and safetensors need none.
     """
     from firstk._base.checks import check_choice
     from firstk.data.samples import SAMPLES, write_sample

@@ -28,17 +28,17 @@ def written(path, value):
 
 
 def replaced(path):
-    os.replace(written(path.with_stem("other"), 2), path)
+    os.replace(written(path.with_name(f"other-{path.name}"), 2), path)
 
 
 def replaced_later(path):
-    other = written(path.with_stem("other"), 2)
+    other = written(path.with_name(f"other-{path.name}"), 2)
     os.utime(other)
     os.replace(other, path)
 
 
 def overwritten(path):
-    other = written(path.with_stem("other"), 2)
+    other = written(path.with_name(f"other-{path.name}"), 2)
     with other.open("rb") as new, path.open("r+b") as old:
         shutil.copyfileobj(new, old)
 

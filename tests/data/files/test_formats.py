@@ -1,6 +1,7 @@
 """Every format gives back what was put in, in batches of any size, and says what is wrong in sentences."""
 
 import csv
+import gzip
 import os
 import platform
 import zipfile
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 ENDINGS = [ending for form in FORMATS for ending in form.endings]
 HOLDS = {ending: form.holds for form in FORMATS for ending in form.endings}
-TEXTS = [".csv", ".tsv", ".tab"]
+TEXTS = [ending for ending in ENDINGS if ending.startswith((".csv", ".tsv", ".tab", ".jsonl", ".ndjson"))]
 
 
 def rows(n=100, p=5, dtype="float32", seed=0):
@@ -278,7 +279,8 @@ def test_files_without_rows(tmp_path, ending):
 
         save_file({"e": np.empty((0, 3), np.float32)}, path)
     else:
-        path.write_text("\t".join(["x0", "x1"]) if ending != ".csv" else "x0,x1\n")
+        text = {".csv": "x0,x1\n", ".jso": "\n", ".ndj": "\n"}.get(ending[:4], "x0\tx1").encode()
+        path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
     with pytest.raises(InvalidInputError, match=r"it has no rows|none of its columns"):
         open_vectors(path)
 
@@ -289,7 +291,7 @@ def test_names_that_lead_nowhere(tmp_path):
     for path, sentence in {
         tmp_path / "gone.parquet": "There is no file",
         tmp_path / "*.parquet": "There is no file",
-        tmp_path / "notes.txt": "must end in one of .npy, .npz, .parquet, .pq, .arrow, .feather, .ipc, .csv, .tsv",
+        tmp_path / "notes.txt": "must end in one of .npy, .npz, .parquet, .pq, .arrow, .feather, .ipc, .csv, .csv.gz",
         tmp_path / "empty": "the folder holds no file that ends in",
     }.items():
         with pytest.raises(InvalidInputError) as caught:
@@ -463,7 +465,7 @@ def test_what_cannot_be_written_raises_an_error(tmp_path):
         (lambda: write_vectors(tmp_path / "a.csv", X, {"id": range(3)}), "as many rows"),
         (lambda: write_vectors(tmp_path / "a.csv", X[0]), "takes a matrix of numbers"),
         (lambda: write_vectors(tmp_path / "a.csv", X, {"vectors": range(4)}), "two columns called 'vectors'"),
-        (lambda: write_vectors(tmp_path / "a.csv", X, metadata={"firstk": "{}"}), "has no room"),
+        (lambda: write_vectors(tmp_path / "a.csv", X, metadata={"firstk": "{}"}), "cannot store the scale"),
         (lambda: write_vectors(tmp_path / "a.safetensors", X, {"t": list("abcd")}), "holds numbers only"),
         (lambda: write_vectors(tmp_path / "a.npz", X, {"t": np.array([None] * 4)}), "or lacks entries"),
         (lambda: write_vectors(tmp_path / "a.doc", X), "must end in one of"),

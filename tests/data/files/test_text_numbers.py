@@ -106,3 +106,64 @@ def test_a_nul_character_raises_an_error(tmp_path):
     table = open_vectors(pa.table({"x0": [1.0, 2.0], "x1": [3.0, 4.0], "label": ["a", "a\0"]}), beside=("label",))
     with pytest.raises(InvalidInputError, match=r"A column of text takes text that does not end in a NUL character"):
         table.read()
+
+
+# -- what spreadsheets write -------------------------------------------------------------------------------------------
+
+
+def tables_of_spreadsheets():
+    """The same rows with other marks between cells, decimal commas, a mark at the start and other line ends."""
+    points = [["x0", "x1", "label"], ["0.5", "-1", "a,b"], ["12", "1.25e-3", "c"], ["0.125", "3", "d"]]
+    commas = [points[0], *([*(cell.replace(".", ",") for cell in row[:2]), row[2]] for row in points[1:])]
+
+    def text(rows, mark, quote=""):
+        return "\n".join(mark.join(f"{quote}{cell}{quote}" for cell in row) for row in rows) + "\n"
+
+    return {
+        "semicolons": text(points, ";"),
+        "bars": text(points, "|"),
+        "tabs in a csv": text(points, "\t"),
+        "semicolons and decimal commas": text(commas, ";"),
+        "tabs and decimal commas": text(commas, "\t"),
+        "quoted decimal commas": text(commas, ",", '"'),
+        "a mark and other line ends": "\ufeff" + text(commas, ";").replace("\n", "\r\n"),
+        "blank lines": text(points, ";").replace("\n", "\n\n"),
+    }
+
+
+@pytest.mark.parametrize("kind", tables_of_spreadsheets())
+def test_what_spreadsheets_write_is_read(tmp_path, kind):
+    path = tmp_path / "a.csv"
+    path.write_bytes(tables_of_spreadsheets()[kind].encode())
+    found = open_vectors(path).read()
+    np.testing.assert_array_equal(found.vectors, [[0.5, -1], [12, 1.25e-3], [0.125, 3]])
+    assert found.columns["label"].tolist() == ["a,b", "c", "d"]
+    np.testing.assert_array_equal(load_columns(path)["x0"], [0.5, 12, 0.125])
+
+
+def test_where_commas_are_decimal_a_point_is_no_number(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x0;x1\n" + "0,5;1,5\n" * 300 + "0,5;1.500\n")
+    with pytest.raises(InvalidInputError, match=r"row 300 of column 'x1' holds '1\.500', not a number \(numbers have"):
+        open_vectors(path).read()
+
+
+def test_commas_between_thousands_are_not_taken_for_decimal(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x0;x1\n1,234;2,345\n3,456;4,567\n")
+    with pytest.raises(InvalidInputError, match="none of its columns is a vector"):
+        open_vectors(path)
+    path.write_text("x0;x1;tags\n0.5;0.25;1,5\n0.5;0.75;2,7\n")  # points decide: a list of tags is no number
+    table = open_vectors(path)
+    assert (table.width, table.read().columns["tags"].tolist()) == (2, ["1,5", "2,7"])
+
+
+def test_decimal_commas_without_names(tmp_path):
+    (tmp_path / "a.csv").write_text("0,5;1,5\n2,5;3,5\n")
+    with pytest.raises(InvalidInputError, match="first line holds numbers"):
+        open_vectors(tmp_path / "a.csv")
+
+
+def test_targets_with_decimal_commas(tmp_path):
+    (tmp_path / "a.csv").write_text("x0;x1;y\n1;2;0,5\n3;4;1\n5;7;2,25\n")
+    assert read_rows(tmp_path / "a.csv", label="y").y.tolist() == [0.5, 1.0, 2.25]

@@ -1,4 +1,4 @@
-"""Files of vectors: readers and writers of npy, npz, parquet, arrow, csv, tsv and safetensors behind one contract.
+"""Files of vectors: readers and writers of several formats behind one contract.
 
 `contract` is the package on one page; a format is one file and one line in `opening`. Saved models live in `encoder`.
 """

@@ -111,12 +111,14 @@ class ArrowWriter:
         arrow("Writing Arrow files")
         self._path, self._layout = path, layout
         self._writer: pyarrow.RecordBatchFileWriter | None = None
+        self._schema: pyarrow.Schema | None = None
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows as one record batch."""
         pa = arrow("Writing Arrow files")
-        batch = record_batch(self._layout, vectors, columns)
+        batch = record_batch(self._layout, vectors, columns, self._schema)
         if self._writer is None:
+            self._schema = batch.schema
             self._writer = pa.ipc.new_file(str(self._path), batch.schema)
         self._writer.write_batch(batch)
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
-from firstk._base.input_file import Stamp
-from firstk.data.files import arrow, npy, npz, parquet, tensors, text
+from firstk._base.input_file import Stamp, check_there
+from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
     Batch,
@@ -47,8 +47,8 @@ FORMATS: tuple[Format, ...] = (
     npz.FORMAT,
     parquet.FORMAT,
     arrow.FORMAT,
-    text.COMMAS,
-    text.TABS,
+    *text.FORMATS,
+    *jsonl.FORMATS,
     tensors.FORMAT,
 )
 NAN = ("refuse", "drop")
@@ -230,7 +230,7 @@ def open_vectors(
     ----------
     path : path, or a pandas, Polars or Arrow table
         A file, a folder of shards, or a pattern such as ``"shards/*.parquet"``. Formats: npy, npz, parquet, arrow (also
-        feather), csv, tsv, safetensors.
+        feather), csv, tsv and jsonl (also in gzip), safetensors.
     vectors : str, optional
         The vector column. Needed only where there are several: a column of lists, the shared name of numbered columns
         (``x`` for x0, x1, ...), a pattern (``x*``), or names with commas between them.
@@ -268,9 +268,9 @@ def format_of(path: str | Path) -> Format:
     >>> format_of("vectors.feather").name
     'arrow'
     """
-    ending = Path(path).suffix.lower()
+    name = Path(path).name.lower()
     for form in FORMATS:
-        if ending in form.endings:
+        if name.endswith(form.endings):
             return form
     known = ", ".join(ending for form in FORMATS for ending in form.endings)
     raise InvalidInputError(f"The format of '{path}' is not known: its name must end in one of {known}.")
@@ -278,6 +278,7 @@ def format_of(path: str | Path) -> Format:
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
+    check_there(path)
     place = Path(path).expanduser()
     if place.is_dir():
         endings = tuple(ending for form in FORMATS for ending in form.endings)
@@ -289,8 +290,6 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         found = [place]
     else:
         found = [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
-        if not found:
-            raise InvalidInputError(f"There is no file '{path}'. Check the name and the folder.")
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")

@@ -87,7 +87,7 @@ class ParquetWriter:
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; they reach the file a row group at a time."""
-        batch = record_batch(self._layout, vectors, columns)
+        batch = record_batch(self._layout, vectors, columns, None if self._writer is None else self._writer.schema)
         if self._writer is None:
             parquet = require("pyarrow.parquet", "tables", "Writing parquet")
             # Floats hardly repeat: a dictionary of them only costs time and space.

@@ -14,6 +14,7 @@ import numpy as np
 from firstk._base.checks import check_no_nul, require
 from firstk.data.files.choosing import Choice, choose
 from firstk.data.files.contract import Carried, Facts, Layout, Wanted, exactly, float_type, ragged, unreadable
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -187,7 +188,11 @@ def as_arrow(column: np.ndarray | pyarrow.Array) -> pyarrow.Array:
     pa = arrow("Writing tables")
     if isinstance(column, np.ndarray) and column.ndim == 2:
         return list_array(column)
-    return column if isinstance(column, pa.Array) else pa.array(column)
+    if isinstance(column, pa.Array):
+        return column
+    found = pa.array(column)
+    # Rows in which every entry is missing tell no type, and text has room for any that comes.
+    return found.cast(pa.string()) if pa.types.is_null(found.type) else found
 
 
 def list_array(matrix: np.ndarray) -> pyarrow.Array:
@@ -197,15 +202,26 @@ def list_array(matrix: np.ndarray) -> pyarrow.Array:
     return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
 
 
-def record_batch(layout: Layout, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> pyarrow.RecordBatch:
-    """Return rows as a record batch: the vectors first, then the other columns, types as they came."""
+def record_batch(
+    layout: Layout, vectors: np.ndarray, columns: Mapping[str, np.ndarray], schema: pyarrow.Schema | None = None
+) -> pyarrow.RecordBatch:
+    """Return rows as a record batch: the vectors first, then the other columns, types as they came or of `schema`."""
     pa = arrow("Writing tables")
     held = columns.arrays if isinstance(columns, Columns) else None
     beside = [exactly(columns, name) if held is None else held[name] for name in layout.columns]
     arrays = [list_array(vectors), *map(as_arrow, beside)]
     fields = [pa.field(name, one.type) for name, one in zip((layout.vectors, *layout.columns), arrays, strict=True)]
     metadata = {key.encode(): value.encode() for key, value in layout.metadata.items()}
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata or None))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata or None))
+    if schema is None or schema.equals(batch.schema):
+        return batch
+    try:
+        return batch.cast(schema)
+    except (pa.ArrowException, ValueError, NotImplementedError) as error:
+        raise InvalidInputError(
+            f"A column has entries of another type than in the first rows ({str(error).splitlines()[0][:100]}). Give "
+            "each column one type, or leave it out (--columns)."
+        ) from None
 
 
 def _plain_lists(column: pyarrow.Array) -> pyarrow.Array:

@@ -30,7 +30,8 @@ def write_vectors(
     Parameters
     ----------
     path : path
-        Its ending is the format: npy, npz, parquet, arrow (also feather), csv, tsv, safetensors.
+        Its ending is the format: npy, npz, parquet, arrow (also feather), csv, tsv, jsonl (these three also in gzip:
+        ``.csv.gz``), safetensors.
     vectors : array of shape (n, p)
         Written as it is typed: float16, float32 or float64, or whole numbers.
     columns : mapping of str to array of n entries, optional

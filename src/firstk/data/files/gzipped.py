@@ -1,0 +1,43 @@
+"""Text files for reading and writing, plain or packed by gzip: the formats of text do not tell them apart."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import TextIO, cast
+
+# What reading a damaged text or gzip file raises.
+BROKEN: tuple[type[BaseException], ...] = (OSError, ValueError, EOFError, zlib.error)
+# Higher levels take much longer for a few percent.
+_LEVEL = 6
+
+
+def open_text(path: Path, *, packed: bool) -> TextIO:
+    """Open a text file for reading, line ends as they are."""
+    # utf-8-sig: spreadsheets put a mark before the first name.
+    if packed:
+        return cast(TextIO, gzip.open(path, "rt", newline="", encoding="utf-8-sig"))
+    return path.open(newline="", encoding="utf-8-sig")
+
+
+def create_text(path: Path, *, packed: bool) -> TextIO:
+    """Open a text file for writing; the same rows give the same bytes."""
+    return _Packed(path) if packed else path.open("w", newline="", encoding="utf-8")
+
+
+class _Packed(io.TextIOWrapper):
+    """A text file in gzip, without the name and the time that gzip would write into it."""
+
+    def __init__(self, path: Path):
+        self._file = path.open("wb")
+        packed = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)
+        super().__init__(cast("io.BufferedWriter", packed), newline="", encoding="utf-8")
+
+    def close(self) -> None:
+        """Finish the archive, and close the file under it, which gzip leaves open."""
+        try:
+            super().close()
+        finally:
+            self._file.close()

@@ -1,0 +1,284 @@
+"""JSON lines, as embedding services return them: an object a line, one of whose fields is a list of numbers.
+
+The other fields are columns. Of what services return, three shapes are known by the first line: an object a vector;
+a response (``{"data": [{"embedding": [...], "index": 0}, ...]}``), which holds several; and a line of a batch
+(``{"custom_id": ..., "response": {"body": <a response>}}``). Lines are read one by one with the standard library, so
+that this format needs no extra, and errors name the line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from firstk.data.files.choosing import PLAIN_NAME, Choice, choose
+from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, reading, unreadable
+from firstk.data.files.gzipped import BROKEN, create_text, open_text
+from firstk.data.files.json_values import JsonColumns, as_array, joined, kinds_of, type_of, vector_of
+
+Record = dict[str, Any]
+
+# Rows from which the fields and their types are told, and numbers that are held at one time.
+_PEEK, _NUMBERS = 256, 4_000_000
+# Characters of a line: a response of 2,048 vectors of 3,072 numbers fits.
+_LONGEST_LINE = 1 << 28
+_ONE_A_LINE = 'Write one JSON object a line, such as {"id": 7, "embedding": [0.1, 0.2]}'
+
+
+class JsonReader:
+    """One file of JSON lines."""
+
+    def __init__(self, path: Path, wanted: Wanted, packed: bool, *, plain: bool = False):
+        self.path, self._packed, self._shape = path, packed, _flat
+        with reading(path, "JSON lines", BROKEN):
+            first = next(self._lines(), None)
+            self._shape = _flat if first is None else _shape_of(first[1])
+            peeked = [record for _, record in islice(self._records(), _PEEK)]
+        if not peeked and not plain:
+            raise unreadable(path, "it has no rows")
+        names = tuple(dict.fromkeys(name for record in peeked for name in record))
+        fields = {name: [record.get(name) for record in peeked] for name in names}
+        self._types = {name: joined(map(type_of, values)) for name, values in fields.items()}
+        self._types |= dict.fromkeys(wanted.text & set(names), "text")
+        choice = Choice("", (), spread=True) if plain else choose(path, kinds_of(fields), wanted)
+        self._spread, self._members = choice.spread, choice.members
+        width = len(choice.members) if choice.spread else self._measured(peeked)
+        columns = tuple(name for name in names if name not in choice.members)
+        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
+
+    def _measured(self, peeked: Sequence[Record]) -> int:
+        lists = (record.get(self._members[0]) for record in peeked)
+        return next((len(value) for value in lists if isinstance(value, list)), 0)
+
+    def _lines(self) -> Iterator[tuple[int, Record]]:
+        """Yield the object of each line that is not blank, with its number from 1."""
+        for number, line in self._texts():
+            try:
+                found = json.loads(line, object_pairs_hook=_unique)
+            except (ValueError, RecursionError) as error:
+                why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+                raise unreadable(self.path, f"line {number} is no JSON ({why})", _ONE_A_LINE) from None
+            if isinstance(found, list):
+                found = {PLAIN_NAME: found}
+            if not isinstance(found, dict):
+                raise unreadable(self.path, f"line {number} holds no object", _ONE_A_LINE)
+            yield number, found
+
+    def _texts(self) -> Iterator[tuple[int, str]]:
+        number = 0
+        with open_text(self.path, packed=self._packed) as file:
+            while line := file.readline(_LONGEST_LINE):
+                number += 1
+                if len(line) == _LONGEST_LINE:
+                    raise unreadable(
+                        self.path, f"line {number} has more than {_LONGEST_LINE:,} characters", _ONE_A_LINE
+                    )
+                if not line.isspace():
+                    yield number, line
+
+    def _records(self) -> Iterator[tuple[int, Record]]:
+        return ((number, record) for number, held in self._lines() for record in self._shape(held))
+
+    def count(self) -> int:
+        """Return the number of rows, from a pass over the file."""
+        with reading(self.path, "JSON lines", BROKEN):
+            return sum(1 for _ in (self._texts() if self._shape is _flat else self._records()))
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
+        """Yield vectors and other columns of at most `size` rows at a time."""
+        step = max(1, min(size, _NUMBERS // max(1, self.facts.width)))
+        with reading(self.path, "JSON lines", BROKEN):
+            records = self._records()
+            while block := self._block(islice(records, step), step, columns):
+                yield block
+
+    def _block(
+        self, records: Iterator[tuple[int, Record]], step: int, columns: Sequence[str]
+    ) -> tuple[np.ndarray, JsonColumns] | None:
+        """Return vectors and other columns; lists become rows of the matrix one by one, as they take much memory."""
+        rows: list[np.ndarray] = []
+        lines: list[int] = []
+        held: dict[str, list[object]] = {name: [] for name in columns}
+        everything = bool(columns) and set(columns) >= set(self.facts.columns)
+        for number, record in records:
+            if everything:
+                self._check_known(number, record)
+            rows.append(self._vector(number, record))
+            lines.append(number)
+            for name, values in held.items():
+                values.append(record.get(name))
+        if not rows:
+            return None
+        return np.stack(rows), JsonColumns(self.path, held, np.array(lines), self._types)
+
+    def _vector(self, number: int, record: Record) -> np.ndarray:
+        width = self.facts.width
+        value = [record.get(name) for name in self._members] if self._spread else record.get(self._members[0])
+        if value is None:
+            return np.full(width, np.nan)
+        found = vector_of(value, width)
+        if found is None:
+            raise self._no_vector(number, value)
+        return found
+
+    def _no_vector(self, number: int, value: object) -> Exception:
+        width, name = self.facts.width, self.facts.vectors
+        if self._spread and isinstance(value, list):
+            wrong = next(j for j, entry in enumerate(value) if vector_of([entry], 1) is None)
+            why = f"line {number} holds {json.dumps(value[wrong])[:40]} in field {self._members[wrong]!r}, not a number"
+        elif isinstance(value, list) and len(value) != width:
+            why = f"line {number} has {len(value)} numbers in field {name!r}, and the first vector has {width}"
+        else:
+            why = f"line {number} holds no list of numbers in field {name!r} ({json.dumps(value)[:40]})"
+        return unreadable(self.path, why, "Mend that line")
+
+    def _check_known(self, number: int, record: Record) -> None:
+        """Raise InvalidInputError for a field that comes late: whoever carries all columns along would lose it."""
+        new = next((name for name in record if name not in self._types), None)
+        if new is not None:
+            raise unreadable(
+                self.path,
+                f"line {number} has a field {new!r} that none of the first {_PEEK} rows has",
+                f'Add "{new}": null to the first line, or name the columns to take (--columns)',
+            )
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a whole column."""
+        with reading(self.path, "JSON lines", BROKEN):
+            values = [record.get(name) for _, record in self._records()]
+        return as_array(values, joined(map(type_of, values)))
+
+    def survey(self, names: Sequence[str]) -> tuple[int, frozenset[str]]:
+        """Return the number of rows, and the columns of `names` that must be read as text: one pass."""
+        found, rows = dict.fromkeys(names, "missing"), 0
+        with reading(self.path, "JSON lines", BROKEN):
+            for _, record in self._records():
+                rows += 1
+                for name, held in found.items():
+                    found[name] = joined((held, type_of(record.get(name))))
+        return rows, frozenset(name for name, held in found.items() if held in ("text", "nested"))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Record:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is in it twice")
+    return found
+
+
+# -- the shapes of what services return ----------------------------------------------------------------------------
+
+
+def _shape_of(line: Record) -> Any:
+    if _items(line) is not None:
+        return _response
+    if isinstance(line.get("response"), dict) and "custom_id" in line:
+        return _batch
+    return _flat
+
+
+def _flat(line: Record) -> Iterator[Record]:
+    yield line
+
+
+def _response(line: Record) -> Iterator[Record]:
+    for item in _items(line) or [{}]:
+        yield {name: value for name, value in item.items() if name != "object"}
+
+
+def _batch(line: Record) -> Iterator[Record]:
+    """Yield the vectors of one request; one that failed is a row without a vector."""
+    response = line.get("response")
+    body = response.get("body") if isinstance(response, dict) else None
+    for item in _response(body if isinstance(body, dict) else {}):
+        yield {"custom_id": line.get("custom_id")} | item
+
+
+def _items(line: Record) -> list[Record] | None:
+    """Return the objects of a response that hold an embedding each; None for other objects."""
+    items = line.get("data")
+    if isinstance(items, list) and items and all(isinstance(item, dict) and "embedding" in item for item in items):
+        return items
+    return None
+
+
+# -- columns in a file of their own, and writing -------------------------------------------------------------------
+
+
+def survey(path: Path, names: Sequence[str], packed: bool) -> tuple[int, frozenset[str]]:
+    """Return the number of rows, and the columns of `names` that must be read as text."""
+    return JsonReader(path, Wanted(), packed, plain=True).survey(names)
+
+
+def load(path: Path, packed: bool) -> Loaded:
+    """Return the columns of a file."""
+    reader = JsonReader(path, Wanted(), packed, plain=True)
+    return Loaded(reader.facts.columns, reader.column)
+
+
+class JsonWriter:
+    """One file of JSON lines that is being written: the vector first, then the other columns."""
+
+    def __init__(self, path: Path, layout: Layout, packed: bool):
+        self._layout = layout
+        self._file: TextIO = create_text(path, packed=packed)
+
+    def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+        """Append rows; a number has the fewest digits that give it back, and one that is not finite is null."""
+        names = (self._layout.vectors, *self._layout.columns)
+        values = [_plain(vectors), *(self._values(columns, name) for name in self._layout.columns)]
+        for row in zip(*values, strict=True):
+            self._file.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str) + "\n")
+
+    def _values(self, columns: Mapping[str, np.ndarray], name: str) -> Sequence[object]:
+        return columns.raw[name] if isinstance(columns, JsonColumns) else _plain(exactly(columns, name))
+
+    def close(self) -> None:
+        """Finish the last line."""
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        with suppress(Exception):
+            self._file.close()
+
+
+def _plain(column: np.ndarray) -> list[Any]:
+    """Return an array as values of JSON."""
+    if column.dtype.kind in "mM":
+        column = column.astype(str)
+    if column.dtype.kind != "f":
+        return column.tolist()
+    # A float16 or float32 turned into a float of Python would show digits that it does not have.
+    digits = column.astype(str).astype(np.float64) if column.dtype.itemsize < 8 else column
+    if not (finite := np.isfinite(digits)).all():
+        digits = digits.astype(object)
+        digits[~finite] = None
+    return digits.tolist()
+
+
+def _lines_of(name: str, endings: tuple[str, ...], *, packed: bool = False) -> Format:
+    return Format(
+        name,
+        endings,
+        "anything",
+        False,
+        partial(JsonReader, packed=packed),
+        partial(JsonWriter, packed=packed),
+        partial(load, packed=packed),
+        partial(survey, packed=packed),
+    )
+
+
+FORMATS = (
+    _lines_of("jsonl", (".jsonl", ".ndjson")),
+    _lines_of("jsonl.gz", (".jsonl.gz", ".ndjson.gz"), packed=True),
+)
