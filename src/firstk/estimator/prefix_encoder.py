@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._set_output import _get_output_config
@@ -28,6 +28,7 @@ from firstk.contracts import Objective, Ordering, Solver
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator._evaluated import Evaluated
+from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose
 from firstk.estimator.saving import SavedModels
 from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
@@ -80,7 +81,7 @@ def _has_probabilities(self: PrefixEncoder) -> bool:
     return True
 
 
-class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
