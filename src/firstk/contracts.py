@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Supervision = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
 # The training losses that have a name; :mod:`firstk.solvers.gradient.losses` holds the classes.
 TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
+# A number of coordinates; "rank": all that carry signal; None: the default, see :class:`firstk.PrefixEncoder`.
+Width = int | Literal["rank"] | None
 Residual = Literal["axes", "blocks", "signs", "permutation", "none"]
 # Rows by name ("X" with "y" and "weight", or "left" and "right" with "scores"); vectors may also be sparse matrices.
 Rows = Mapping[str, np.ndarray]
@@ -325,8 +327,8 @@ class FitRequest:
         The objective's, of these statistics.
     mean, query_mean : ndarray of shape (p,)
         What is subtracted from documents, and from queries.
-    n_components : int, optional
-        Width asked for; None takes the axes that carry signal.
+    n_components : int, "rank" or None
+        Width asked for; "rank" takes the axes that carry signal, None a multiple of 8 of them where that costs little.
     rows : mapping, optional
         The rows themselves; None where only their statistics were kept.
     network : "linear", MLP or torch module
@@ -346,7 +348,7 @@ class FitRequest:
     pencil: Pencil
     mean: np.ndarray
     query_mean: np.ndarray
-    n_components: int | None = None
+    n_components: Width = None
     rows: Rows | None = None
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
@@ -355,6 +357,11 @@ class FitRequest:
     verbose: bool = False
     processes: Processes | None = None
     axes: Solution | None = None
+
+    @property
+    def given_width(self) -> int | None:
+        """The width, where a number was asked for."""
+        return None if isinstance(self.n_components, str) else self.n_components
 
     @property
     def linear(self) -> bool:

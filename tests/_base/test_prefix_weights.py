@@ -61,7 +61,9 @@ def test_without_first():
 
 @pytest.mark.parametrize(("omega", "says"), [
     ("linear", "one of 'harmonic', 'reverse_harmonic', 'uniform', 4 weights, or a mapping.*Got 'linear'"),
-    ([1, 2, 3], r"one weight for each of the 4 prefixes. Got 'shape \(3,\)'"),
+    ([1, 2, 3], r"each of the 4 prefixes, or .* \(prefix lengths: \{1: 1, 2: 1, 3: 1\}\). Got 'shape \(3,\)'"),
+    ([0.5, 2, 3], r"each of the 4 prefixes, or \{k: weight\} for some of them. Got 'shape \(3,\)'"),
+    ([8, 16], r"each of the 4 prefixes, or \{k: weight\} for some of them. Got 'shape \(2,\)'"),
     ([[1, 2, 3, 4]], r"Got 'shape \(1, 4\)'"),
     ([1, -2, 3, 4], r"'omega\[2\]' parameter of loss must be a finite number that is not negative. Got -2.0"),
     ([1, 2, np.nan, 4], r"'omega\[3\]'.*Got nan"),

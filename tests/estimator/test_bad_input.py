@@ -188,7 +188,7 @@ CASES = {
     **{
         f"n_components = {d!r}": (
             fit(d=d),
-            "The 'n_components' parameter of PrefixEncoder must be a positive int or None. Got",
+            "The 'n_components' parameter of PrefixEncoder must be a positive int, 'rank' or None. Got",
         )
         for d in (0, -1, 1.5, True, "3")
     },

@@ -176,6 +176,12 @@ def test_free_heads_are_mrl():
     (lambda: FullPrefixCrossEntropy(estimator="some"), InvalidInputError, "of FullPrefixCrossEntropy must"),
     (lambda: FullPrefixInfoNCE(similarity="l1"), InvalidInputError, "'similarity' parameter of FullPrefixInfoNCE"),
     (lambda: FullPrefixCrossEntropy([1.0, 2.0])(Z, HEAD, LABELS), InvalidInputError, "each of the 5 prefixes"),
+    (lambda: FullPrefixCrossEntropy([2, 4])(Z, HEAD, LABELS), InvalidInputError, r"prefix lengths: \{2: 1, 4: 1\}"),
+    (lambda: FullPrefixCrossEntropy()(Z @ HEAD.T, LABELS), InvalidInputError,
+     r"misses 'labels': call it as loss\(z, head.weight, labels, head.bias\)"),
+    (lambda: FullPrefixCrossEntropy()(Z, torch.nn.Linear(5, 3), LABELS), InvalidInputError, "pass head.weight"),
+    (lambda: FullPrefixRegression()(Z @ HEAD.T, Z @ HEAD.T), InvalidInputError, "misses 'targets': call it as loss"),
+    (lambda: FullPrefixReconstruction()(Z, Z), InvalidInputError, r"misses 'decoder': call it as loss\(x, z, dec"),
 ])  # fmt: skip
 def test_errors(build, error, says):
     with pytest.raises(error, match=says):

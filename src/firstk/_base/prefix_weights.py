@@ -164,7 +164,8 @@ def _from_array(omega: ArrayLike, d: int, owner: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise bad_parameter("omega", owner, f"a name, {d} numbers or a mapping", omega) from None
     if weights.shape != (d,):
-        raise bad_parameter("omega", owner, f"one weight for each of the {d} prefixes", f"shape {weights.shape}")
+        allowed = f"one weight for each of the {d} prefixes, or {{k: weight}} for some of them"
+        raise bad_parameter("omega", owner, allowed + _as_lengths(weights, d), f"shape {weights.shape}")
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         k = int(bad[0]) + 1
@@ -172,6 +173,14 @@ def _from_array(omega: ArrayLike, d: int, owner: str) -> np.ndarray:
     if not weights.any():
         raise InvalidInputError(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
     return weights
+
+
+def _as_lengths(weights: np.ndarray, d: int) -> str:
+    """Return how a list of prefix lengths, as other libraries take it, is said here; nothing for other numbers."""
+    if weights.ndim != 1 or not len(weights) or not np.all((weights == np.round(weights)) & (weights >= 1)):
+        return ""
+    listed = ", ".join(f"{int(k)}: 1" for k in weights[:6] if k <= d)
+    return f" (prefix lengths: {{{listed}{', ...' if len(weights) > 6 else ''}}})" if listed else ""
 
 
 def _normalized(weights: np.ndarray) -> PrefixWeights:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter
+from firstk._base.checks import bad_parameter, check_prefix
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
-from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve, prefix_scores
 from firstk.metrics.judgements import Qrels, judgement_rows
+from firstk.metrics.scorers import check_known_labels
 from firstk.moments.targets import one_column
 
 
 class Evaluated:
     """Curves and score of an estimator that has an `encoder_` and checks its input."""
+
+    # Whether the objective was given by `set_params`, as a search over objectives does.
+    _objective_was_set = False
 
     @property
     def encoder_(self) -> FittedEncoder:
@@ -117,8 +124,69 @@ class Evaluated:
         )
         return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence)
 
-    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
-        """Return the objective's metric at full width. Metrics that need references look for them in X itself."""
-        own = self.encoder_.config["metric"]
-        metric = {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
-        return self.curve(X, y, metric=metric, ks=[self.encoder_.d]).full
+    def score(self, X: ArrayLike, y: ArrayLike | None = None, *, metric: str = "auto", k: int | None = None) -> float:
+        """Return one number for the first k coordinates: of what the objective is for, or of one metric for all.
+
+        Metrics that look for neighbors or fit a readout do so among the rows given: these are dealt into parts, and
+        each part is answered by the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : array-like, optional
+            Labels or targets, where the metric needs them.
+        metric : str
+            A metric of rows in :data:`firstk.metrics.METRICS`. "auto" is the objective's own: accuracy of ``predict``
+            for "fisher" and "classification", R^2 for "regression", explained variance for "reconstruction", recall@10
+            for "similarity". Those cannot be compared with one another, so in a search over objectives (an encoder
+            whose objective was given by ``set_params``) it is one for all of them, by `y`: "1nn_accuracy" for labels,
+            "r2" for targets (floats, or several columns), "recall@10" without `y`.
+        k : int, optional
+            Prefix length; the full width if not given.
+        """
+        encoder, target = self.encoder_, one_column(y)
+        name = metric
+        if metric == "auto":
+            name = _metric_for(target) if self._objective_was_set else _own_metric(encoder)
+        ks = np.array([check_prefix(k, encoder.d, "PrefixEncoder.score")])
+        if name == "head_accuracy":
+            check_known_labels(encoder, target)
+        rows = self._checked_input(X)
+        if name not in _AMONG_OTHERS:
+            return float(prefix_scores(encoder, EvaluationData(X=rows, y=target), name, ks)[0])
+        scores, sizes = [], []
+        for kept, held in _parts(rows.shape[0], name):
+            data = EvaluationData(X=rows[held], X_ref=rows[kept])
+            if target is not None:
+                data = replace(data, y=target[held], y_ref=target[kept])
+            scores.append(prefix_scores(encoder, data, name, ks)[0])
+            sizes.append(len(held))
+        return float(np.average(scores, weights=sizes))
+
+
+# Metrics that answer rows by reference rows, or by a readout fitted on them.
+_AMONG_OTHERS = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
+
+
+def _own_metric(encoder: FittedEncoder) -> str:
+    """Return the objective's metric, or the one in its place where only rows are given."""
+    own = str(encoder.config["metric"])
+    return {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
+
+
+def _metric_for(y: np.ndarray | None) -> str:
+    """Return the metric that compares objectives on such data: floats are targets, all else are labels."""
+    if y is None:
+        return "recall@10"
+    return "r2" if y.ndim > 1 or y.dtype.kind == "f" else "1nn_accuracy"
+
+
+def _parts(n: int, metric: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Deal rows out to five parts (two, if rows are few); return what each is answered by, and the part."""
+    if n < 4:
+        raise InvalidInputError(
+            f"The metric '{metric}' is scored among the rows given and needs at least four. Got {n}: pass more, or "
+            "use curve(X, y, reference=(X_train, y_train))."
+        )
+    number = np.arange(n) % (5 if n >= 50 else 2)
+    return [(np.flatnonzero(number != part), np.flatnonzero(number == part)) for part in range(number.max() + 1)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._set_output import _get_output_config
@@ -24,10 +24,11 @@ from sklearn.utils.validation import check_array, validate_data
 from firstk import objectives
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import bad_parameter, check_choice, check_weights, explaining_small_numbers, is_int
-from firstk.contracts import Objective, Ordering, Solver
+from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator._evaluated import Evaluated
+from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose
 from firstk.estimator.saving import SavedModels
 from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
@@ -82,13 +83,16 @@ def _has_probabilities(self: PrefixEncoder) -> bool:
     return True
 
 
-class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
     ----------
-    n_components : int, optional
-        Width d of the code. None keeps all that carry signal: the rank, or C - 1 for "fisher".
+    n_components : int, "rank" or None
+        Width d of the code. "rank" keeps all coordinates that carry signal: the numerical rank, or C - 1 for "fisher".
+        None does too, but from 64 coordinates on rounds down to a multiple of 8, which product quantizers can divide,
+        where the coordinates dropped (seven at most) hold at most 0.1 % of the sum of the spectrum. Directions that
+        classes or targets determine ("fisher", "classification", "regression") are all kept.
     objective : str or object
         What a good prefix is: "reconstruction", "fisher", "classification", "regression", "similarity", "mixture",
         "denoising", or an object with settings, such as ``Fisher(shrinkage="auto")``.
@@ -143,7 +147,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: Width = None,
         *,
         objective: str | Objective = "reconstruction",
         ordering: str | Ordering = "full_prefix",
@@ -281,8 +285,10 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     def _posed(self, pairs: bool) -> Problem:
         """Resolve the three axes; nothing is drawn at random."""
-        if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
-            raise bad_parameter("n_components", "PrefixEncoder", "a positive int or None", self.n_components)
+        width = self.n_components
+        named = width is None or (isinstance(width, str) and width == "rank")
+        if not named and (not is_int(width) or width < 1):
+            raise bad_parameter("n_components", "PrefixEncoder", "a positive int, 'rank' or None", width)
         return pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
 
     def _pose(self, pairs: bool = False) -> Problem:
@@ -388,7 +394,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         return {"left": L, "right": R, "scores": s}
 
     def _check_width(self, p: int) -> None:
-        if self.n_components is not None and self.n_components > p:
+        if is_int(self.n_components) and self.n_components > p:
             expected = f"an int in [1, {p}] (the number of columns)"
             raise bad_parameter("n_components", "PrefixEncoder", expected, self.n_components)
 

@@ -17,7 +17,7 @@ from firstk._base.checks import bad_parameter, check_matrix, class_path
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.rows import as_dense, projected
-from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver
+from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
@@ -41,7 +41,7 @@ class Problem:
     objective: Objective
     ordering: Ordering
     solver: Solver
-    n_components: int | None = None
+    n_components: Width = None
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
@@ -224,7 +224,7 @@ def pose(
     objective: object,
     ordering: object,
     solver: object,
-    n_components: int | None,
+    n_components: Width,
     *,
     network: object = "linear",
     pairs: bool = False,

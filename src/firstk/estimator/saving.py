@@ -170,7 +170,8 @@ def _column_names(names: object, p: int) -> list[str] | None:
 
 
 def _check_width(value: object) -> None:
-    if value is not None and not (isinstance(value, int) and is_int(value) and value > 0):
+    named = value is None or (isinstance(value, str) and value == "rank")
+    if not named and not (isinstance(value, int) and is_int(value) and value > 0):
         raise ValueError(f"{value!r} is no positive int")
 
 

@@ -77,7 +77,7 @@ def baselines_of(
 
 
 def _posed(objective: str | Similarity) -> Problem:
-    return pose(objective, "full_prefix", "auto", None)
+    return pose(objective, "full_prefix", "auto", "rank")  # every length that an encoder may have
 
 
 def _selection(columns: np.ndarray) -> FittedEncoder:

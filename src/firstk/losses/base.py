@@ -20,7 +20,7 @@ class PrefixLoss(nn.Module):
     ----------
     omega : str, mapping or array-like
         "uniform", "harmonic", "reverse_harmonic", one weight per prefix, or {k: weight} (sparse MRL); divided
-        by its sum.
+        by its sum, so that a loss is a mean over prefixes (MatryoshkaLoss of sentence-transformers is a sum).
     estimator : "exact" or "sampled"
         All prefixes of all rows, or one prefix per row, drawn with probability omega: unbiased, at the cost
         of one ordinary loss.

@@ -15,7 +15,7 @@ from firstk._base.checks import bad_parameter, is_int
 from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import cross_entropy, free_heads
-from firstk.losses.functional._inputs import check_not_sampled, untraced
+from firstk.losses.functional._inputs import check_given, check_not_sampled, untraced
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
@@ -66,8 +66,9 @@ class FullPrefixCrossEntropy(PrefixLoss):
         return {name: getattr(self, name) for name in names}
 
     @untraced
-    def forward(self, z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Return the weighted loss of codes (n, d) under a head (C, d)."""
+    def forward(self, z: Tensor, weight: Tensor, labels: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+        """Return the weighted loss of codes (n, d) under a head (C, d); `labels` must be given."""
+        labels = check_given(labels, "labels", type(self).__name__, "loss(z, head.weight, labels, head.bias)")
         return cross_entropy.cross_entropy(
             z,
             weight,

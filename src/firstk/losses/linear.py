@@ -14,7 +14,7 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import fisher, reconstruction, regression
-from firstk.losses.functional._inputs import check_not_sampled, untraced
+from firstk.losses.functional._inputs import check_given, check_not_sampled, untraced
 
 
 class FullPrefixReconstruction(PrefixLoss):
@@ -30,8 +30,9 @@ class FullPrefixReconstruction(PrefixLoss):
         super().__init__(omega, estimator, generator)
 
     @untraced
-    def forward(self, x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None = None) -> Tensor:
-        """Return the weighted loss of data (n, p) with codes (n, d) and a decoder (p, d)."""
+    def forward(self, x: Tensor, z: Tensor, decoder: Tensor | None = None, offset: Tensor | None = None) -> Tensor:
+        """Return the weighted loss of data (n, p) with codes (n, d) and a decoder (p, d), which must be given."""
+        decoder = check_given(decoder, "decoder", type(self).__name__, "loss(x, z, decoder.weight, decoder.bias)")
         omega = self.weights(z.shape[-1])
         options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
         return reconstruction.reconstruction(x, z, decoder, offset, omega=omega, **options)
@@ -66,8 +67,9 @@ class FullPrefixRegression(PrefixLoss):
         super().__init__(omega, estimator, generator)
 
     @untraced
-    def forward(self, z: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Return the weighted loss of codes (n, d) under a head (q, d), targets (n, q) or (n,)."""
+    def forward(self, z: Tensor, weight: Tensor, targets: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+        """Return the weighted loss of codes (n, d) under a head (q, d), targets (n, q) or (n,), which must be given."""
+        targets = check_given(targets, "targets", type(self).__name__, "loss(z, head.weight, targets, head.bias)")
         omega = self.weights(z.shape[-1])
         options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
         return regression.regression(z, weight, targets, bias, omega=omega, **options)

@@ -2,8 +2,9 @@
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors`, `ranking` and
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
-also scores single coordinates. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`.
-Held-out splits, baselines and reports live in `evaluation`.
+also scores single coordinates. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`;
+`make_scorer` turns one into a scorer for scikit-learn's searches. Held-out splits, baselines and reports live in
+`evaluation`.
 """
 
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
@@ -12,6 +13,7 @@ from firstk.metrics.neighbors import nearest_neighbor_accuracy, nearest_neighbor
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import pair_cosines, pair_spearman
 from firstk.metrics.search import mrr, ndcg, ndcg_per_query, relevant_recall, search_per_query
+from firstk.metrics.sklearn_scorer import make_scorer
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
 from firstk.metrics.task import (
     axis_probe_accuracy,
@@ -36,6 +38,7 @@ __all__ = [
     "explained_variance",
     "linear_probe_accuracy",
     "linear_readout_r2",
+    "make_scorer",
     "max_cosines",
     "mean_principal_angles",
     "mrr",

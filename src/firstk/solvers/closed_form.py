@@ -14,10 +14,15 @@ import numpy as np
 
 from firstk._base.checks import check_choice
 from firstk._base.linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
-from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Solution
+from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Solution, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
 
+# Default widths of WIDE coordinates and more are multiples of MULTIPLE, as product quantizers and vector instructions
+# divide a code, where the coordinates that this drops hold no more than this share of the sum of gamma.
+MULTIPLE = 8
+WIDE = 64
+DROPPED_SHARE = 1e-3
 NO_SIGNAL = (
     "every column is constant, or the labels or targets are unrelated to the data. Check the columns and the labels."
 )
@@ -82,13 +87,14 @@ def pencil_axes(request: FitRequest) -> Solution:
     return solution
 
 
-def solve_pencil(pencil: Pencil, n_components: int | None, eps: float) -> Solution:
-    """Return the first `n_components` axes of the pencil; None keeps those with nonzero gamma.
+def solve_pencil(pencil: Pencil, n_components: Width, eps: float) -> Solution:
+    """Return the first `n_components` axes of the pencil.
 
     Parameters
     ----------
     pencil : Pencil
-    n_components : int or None
+    n_components : int, "rank" or None
+        "rank" keeps the axes with nonzero gamma; None keeps a multiple of 8 of them, where that costs next to nothing.
     eps : float
         Precision of the products behind the pencil.
 
@@ -101,7 +107,9 @@ def solve_pencil(pencil: Pencil, n_components: int | None, eps: float) -> Soluti
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
     pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
     available = pinned if R is None else R.shape[1]
-    d = _chosen_width(n_components, pinned, available)
+    wanted = pinned if n_components == "rank" else n_components or _default_width(pencil, gamma[:pinned])
+    # Without N, directions of negative gamma count as missing: only an objective of the user's own has both.
+    d = _chosen_width(wanted, pinned, available, lowering=R is None and bool((gamma < -tolerance).any()))
     vectors = U if R is None else R @ U
     if d > pinned:
         assert R is not None
@@ -152,15 +160,30 @@ def _tolerance(pencil: Pencil, size: int, eps: float) -> float:
     return tolerance**2 if pencil.factor is not None else tolerance
 
 
-def _chosen_width(n_components: int | None, pinned: int, available: int) -> int:
-    """Return the number of axes to keep, at most as many as the data have."""
-    d = min(pinned if n_components is None else n_components, available)
+def _default_width(pencil: Pencil, gamma: np.ndarray) -> int:
+    """Return the number of axes to keep of those with gamma > 0 where no number was asked for."""
+    # Of C classes or q targets each direction tells something: a small gamma may still separate two classes.
+    counted = pencil.most is not None or pencil.factor is not None
+    rounded = len(gamma) - len(gamma) % MULTIPLE
+    if counted or len(gamma) < WIDE or gamma[rounded:].sum() > DROPPED_SHARE * gamma.sum():
+        return len(gamma)
+    return rounded
+
+
+def _chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool) -> int:
+    """Return the number of axes to keep, at most as many as there are."""
+    d = min(wanted, available)
     if d == 0 or pinned == 0:
         raise InvalidInputError(f"The objective prefers no direction: {NO_SIGNAL}")
-    if n_components is not None and n_components > d:
+    if wanted > d:
+        why = (
+            f"only {d} directions raise the objective (gamma > 0; its M is indefinite, and the others lower it)"
+            if lowering
+            else f"the data have numerical rank {d}"
+        )
         warnings.warn(
-            f"n_components={n_components} was requested, but the data have numerical rank {d}: {d} components are "
-            f"kept. Pass n_components={d} or None to silence this.",
+            f"n_components={wanted} was requested, but {why}: {d} components are kept. Pass n_components={d} or "
+            "None to silence this.",
             RankWarning,
             stacklevel=2,
         )

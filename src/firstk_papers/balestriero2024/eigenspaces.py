@@ -104,4 +104,4 @@ class Eigenspaces:
 def eigenspaces(name: str, rows: int, shrink: int = 1) -> Eigenspaces:
     """Return the eigenspaces of the first training images of a set: PCA in closed form, read once a process."""
     X = pixels(name, rows, 1, shrink).X_train
-    return Eigenspaces(PrefixEncoder().fit(X), float(X.var(axis=0, dtype=np.float64).sum()))
+    return Eigenspaces(PrefixEncoder("rank").fit(X), float(X.var(axis=0, dtype=np.float64).sum()))

@@ -68,6 +68,8 @@ def full_precision(device: torch.device) -> Iterator[None]:
 
 def check_codes(z: object, owner: str, name: str = "z", *, width: int | None = None) -> Tensor:
     """Return `z` if it is a floating tensor of shape (n, d)."""
+    if isinstance(z, torch.nn.Module):
+        raise InvalidInputError(f"{owner} takes the weight of a head as '{name}', not the module: pass head.weight.")
     if not isinstance(z, Tensor) or not z.dtype.is_floating_point:
         got = z.dtype if isinstance(z, Tensor) else type(z).__name__
         raise bad_parameter(name, owner, "a floating-point tensor", str(got))
@@ -81,6 +83,26 @@ def check_codes(z: object, owner: str, name: str = "z", *, width: int | None = N
             f"{owner} takes '{name}' with {width} coordinates, as the codes have. Got {z.shape[1]}."
         )
     return z
+
+
+def check_given(value: Tensor | None, name: str, owner: str, call: str) -> Tensor:
+    """Return an argument that must be given; a call with two tensors, as torch's losses take, lacks one.
+
+    Parameters
+    ----------
+    value : Tensor or None
+    name, owner : str
+        What an error message calls the argument and the loss.
+    call : str
+        How the loss is called.
+    """
+    if value is None:
+        raise InvalidInputError(
+            f"{owner} misses '{name}': call it as {call}. It cuts the code z itself at every k, so it takes the code "
+            "and the weight of the head or decoder, not their product: outputs of the whole code say nothing of its "
+            "prefixes."
+        )
+    return value
 
 
 def check_rows(a: Tensor, b: Tensor, name_a: str, name_b: str, owner: str) -> None:

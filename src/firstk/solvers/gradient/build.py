@@ -52,13 +52,14 @@ def build(request: FitRequest, settings: Gradient) -> Task:
     R = _whitener(request, settings, kind)
     loss = kind.from_request(request, R, tensor)
     initial = starts.choose(kind, request, R)
-    d = len(request.start.components) if request.linear or request.n_components is None else request.n_components
+    asked = request.given_width
+    d = len(request.start.components) if request.linear or asked is None else asked
     generator = torch.Generator().manual_seed(request.seed)
     rows = {} if request.rows is None else _tensors(request, kind, R, tensor, on_moments)
     constant = _length(kind.second_moment(request), R) if loss.offset and request.linear else None
     encoder = _encoder(request, initial, R, tensor, constant, d)
     if not request.linear:
-        d = check_width(encoder, rows["input" if "input" in rows else "left"], request.n_components)
+        d = check_width(encoder, rows["input" if "input" in rows else "left"], asked)
         initial = kind.network_initial(request, d)
     weights = request.ordering.prefix_weights(d, request.objective.conventions.omega)
     own = loss.own_heads(request, initial, weights)
