@@ -108,6 +108,7 @@ class Problem:
         statistics = self.empty(len(basis))
         self._update(statistics, {**rows, **centred})
         statistics.moments.shift(offset)
+        statistics.moments.note_resolution(*vectors.values())
         inside = {**rows} | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         statistics.fingerprint = Fingerprint.of(rows)

@@ -12,8 +12,10 @@ what is left correct them, in one pass over blocks of rows.
 from __future__ import annotations
 
 import copy
+import functools
+import operator
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +25,7 @@ from scipy.linalg import block_diag
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights, largest_of, too_small
 from firstk._base.rows import Rows, as_dense, is_sparse, sliceable
 from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.moments.resolution import DOUBLE, ROUNDINGS, Resolution
 
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
 _BLOCK_ENTRIES = 3_200_000
@@ -248,6 +251,8 @@ class Moments:
         Sorted labels seen so far.
     eps : float
         Precision of the products behind the scatter, for the rank rule.
+    resolution : Resolution
+        How finely the numbers were given, by which columns count as constant.
 
     Examples
     --------
@@ -267,6 +272,7 @@ class Moments:
         self.eps = float(np.finfo(np.float64).eps)
         # Precision of the numbers themselves, of rows and of targets: what varies by less is constant.
         self.input_eps = self.target_eps = float(np.finfo(np.float64).eps)
+        self.resolution = Resolution()
         self.labelled = False
         self.group_labels: np.ndarray = NO_LABEL[:0]
         self.group_weight: np.ndarray = np.zeros(0)
@@ -306,6 +312,7 @@ class Moments:
         made.labelled = batch.y is not None
         made.eps = float(np.finfo(batch.dtype).eps)
         made.input_eps, made.target_eps = _precision_of(batch.X), _precision_of(batch.targets)
+        made.resolution = Resolution.of(batch.X)
         made.group_labels, made.group_weight = groups.labels, groups.weight
         made.group_mean, made.within = means, within
         return made
@@ -327,6 +334,10 @@ class Moments:
     def shift(self, offset: np.ndarray) -> None:
         """Add `offset`, shape (p,), to every row that was seen."""
         self.group_mean[:, : self.p] += offset
+
+    def note_resolution(self, *rows: Rows) -> None:
+        """Say how finely the numbers were given, where those that were seen had been computed from them."""
+        self.resolution = functools.reduce(operator.add, map(Resolution.of, rows))
 
     def from_basis(self, basis: np.ndarray) -> Moments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
@@ -375,6 +386,7 @@ class Moments:
         self.eps = max(self.eps, other.eps)
         self.input_eps = max(self.input_eps, other.input_eps)
         self.target_eps = max(self.target_eps, other.target_eps)
+        self.resolution += other.resolution
         return self
 
     def _slots_for(self, labels: np.ndarray) -> np.ndarray:
@@ -402,6 +414,7 @@ class Moments:
             "precision": np.array([self.precision]),
             "counts": np.array([self.rows, self.p, self.q, self.labelled], dtype=np.int64),
             "eps": np.array([self.eps, self.input_eps, self.target_eps]),
+            "resolution": np.array(astuple(self.resolution), dtype=np.int64),
             **{name: getattr(self, name) for name in _STATE},
         }
 
@@ -413,6 +426,7 @@ class Moments:
             rows, made.p, made.q, labelled = (int(count) for count in arrays["counts"])
             made.rows, made.labelled = rows, bool(labelled)
             made.eps, made.input_eps, made.target_eps = (float(value) for value in arrays["eps"])
+            made.resolution = _given(arrays, made.input_eps)
             for name in _STATE:
                 setattr(made, name, np.array(arrays[name]))
         except (KeyError, ValueError, IndexError) as error:
@@ -467,9 +481,17 @@ class Moments:
         return ((self.group_mean - self._joint_mean) * np.sqrt(self.class_shares)[:, None]).T
 
     def _constant(self, variances: np.ndarray) -> np.ndarray:
-        """Tell which columns and targets vary by no more than ten roundings of their own numbers."""
+        """Tell which columns and targets vary by no more than ten roundings: of their own numbers, or of the largest.
+
+        The second is the rule of :mod:`firstk.moments.resolution`, for columns alone: targets may be in any units. It
+        compares *total* variation, because a column that hardly varies within classes may be what tells them apart.
+        """
         eps = np.repeat([self.input_eps, self.target_eps], [self.p, self.q])
-        return np.sqrt(np.maximum(variances, 0.0)) <= 10 * eps * np.abs(self._joint_mean)
+        constant = np.sqrt(np.maximum(variances, 0.0)) <= ROUNDINGS * eps * np.abs(self._joint_mean)
+        total = np.diag(self.within) / self.n + np.square(self.between_factor).sum(axis=1)
+        spread = np.sqrt(np.maximum(total[: self.p], 0.0))
+        constant[: self.p] |= spread <= ROUNDINGS * self.resolution.eps * spread.max(initial=0.0)
+        return constant
 
     def _joint(self, scatter: np.ndarray) -> np.ndarray:
         """Set rows and columns of numerically constant columns to exactly zero."""
@@ -532,6 +554,14 @@ class Moments:
     def Syy(self) -> np.ndarray:
         """Scatter of the targets divided by n, shape (q, q)."""
         return self._total[self.p :, self.p :]
+
+
+def _given(arrays: Mapping[str, np.ndarray], input_eps: float) -> Resolution:
+    """Return the resolution of stored moments; those of older versions know the type of the numbers alone."""
+    if "resolution" not in arrays:
+        return Resolution(coarse=input_eps > DOUBLE, single=False)
+    coarse, single, fractions = (bool(flag) for flag in arrays["resolution"])
+    return Resolution(coarse, single, fractions)
 
 
 def _precision_of(numbers: np.ndarray | sparse.csr_matrix | None) -> float:
