@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from firstk import Moments
-from firstk.moments.resolution import DOUBLE, SINGLE, Resolution
+from firstk._base.rows import DOUBLE, SINGLE, Resolution
 
 
 @pytest.fixture

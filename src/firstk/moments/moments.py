@@ -5,6 +5,13 @@ each group and the scatter *within* groups, from which every other scatter follo
 of squares, so offsets do no harm. ``update`` and ``merge`` are one operation, which makes the result independent
 of batching, partition and order up to rounding.
 
+The **resolution rule**: a column counts as constant when its standard deviation is at most ten roundings of its own
+mean, or of the largest column's standard deviation. A rounding is 1.2e-7 of float32 numbers; of float64 it is so small
+that columns in other units are safe. A closed form divides by standard deviations: an output that is dead in the model
+that made the vectors, and holds rounding errors, would get a weight of ten million, and the rounding of a query would
+decide its neighbors. Such columns are left out of every scatter here, which makes it one rule for all objectives.
+Directions that are no columns need none: the scatter rank rule drops them.
+
 The sums of one batch come first: rows are centred by rough means of their groups, taken from a few rows, and sums of
 what is left correct them, in one pass over blocks of rows.
 """
@@ -23,9 +30,8 @@ from scipy import sparse
 from scipy.linalg import block_diag
 
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights, largest_of, too_small
-from firstk._base.rows import Rows, as_dense, is_sparse, sliceable
+from firstk._base.rows import DOUBLE, Resolution, Rows, as_dense, is_sparse, sliceable
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.moments.resolution import DOUBLE, ROUNDINGS, Resolution
 
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
 _BLOCK_ENTRIES = 3_200_000
@@ -33,6 +39,8 @@ _BLOCK_ENTRIES = 3_200_000
 _BLOCK_ROWS = 32_768
 # Rows whose means are near enough to centre by without losing digits.
 _ANCHOR_ROWS = 256
+# Roundings that do not count as variation.
+ROUNDINGS = 10
 NO_LABEL = np.array([""])
 
 
@@ -483,8 +491,8 @@ class Moments:
     def _constant(self, variances: np.ndarray) -> np.ndarray:
         """Tell which columns and targets vary by no more than ten roundings: of their own numbers, or of the largest.
 
-        The second is the rule of :mod:`firstk.moments.resolution`, for columns alone: targets may be in any units. It
-        compares *total* variation, because a column that hardly varies within classes may be what tells them apart.
+        The second is for columns alone, as targets may be in any units. It compares *total* variation, because a column
+        that hardly varies within classes may be what tells them apart.
         """
         eps = np.repeat([self.input_eps, self.target_eps], [self.p, self.q])
         constant = np.sqrt(np.maximum(variances, 0.0)) <= ROUNDINGS * eps * np.abs(self._joint_mean)

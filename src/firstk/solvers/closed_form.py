@@ -101,7 +101,7 @@ def solve_pencil(pencil: Pencil, n_components: int | None, eps: float) -> Soluti
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
     pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
     available = pinned if R is None else R.shape[1]
-    d = _chosen_width(n_components, pinned, available)
+    d = chosen_width(n_components, pinned, available)
     vectors = U if R is None else R @ U
     if d > pinned:
         assert R is not None
@@ -152,7 +152,7 @@ def _tolerance(pencil: Pencil, size: int, eps: float) -> float:
     return tolerance**2 if pencil.factor is not None else tolerance
 
 
-def _chosen_width(n_components: int | None, pinned: int, available: int) -> int:
+def chosen_width(n_components: int | None, pinned: int, available: int) -> int:
     """Return the number of axes to keep, at most as many as the data have."""
     d = min(pinned if n_components is None else n_components, available)
     if d == 0 or pinned == 0:
