@@ -118,3 +118,18 @@ def test_fewer_rows_than_columns_have_the_fingerprint_of_the_rows():
 def test_pairs_have_one():
     enc = PrefixEncoder(2, objective="similarity").fit_pairs(X[:200], X[:200] + 0.1)
     assert fingerprint(enc).startswith("200 rows, ")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [6, 7])
+def test_sparse_rows_have_the_fingerprint_of_dense_ones(dtype, width):
+    rng = np.random.default_rng(4)
+    dense = (rng.standard_normal((40, width)) * (rng.random((40, width)) < 0.3) + 0.0).astype(dtype)
+    dense[3] = 0
+    rows, columns = np.nonzero(dense)
+    halves = np.tile(dense[rows, columns] / 2, 2)  # every number in two entries that add up to it
+    twice = sparse.csr_matrix((halves, (np.tile(rows, 2), np.tile(columns, 2))), shape=dense.shape)
+    signed_zero = sparse.csr_matrix(dense)
+    signed_zero.data = np.where(np.arange(signed_zero.nnz) == 0, dtype(-0.0), signed_zero.data)
+    assert Fingerprint.of({"X": twice}) == Fingerprint.of({"X": dense})
+    assert Fingerprint.of({"X": signed_zero}) == Fingerprint.of({"X": signed_zero.toarray()})

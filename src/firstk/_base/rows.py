@@ -1,4 +1,4 @@
-"""Rows of a matrix: dense, in single precision, of unit norm; and which of them are equal.
+"""Rows of a matrix: dense, in single precision, of unit norm; which of them are equal, and how finely they were given.
 
 BLAS may give two copies of a row other last bits, depending on their place in the matrix. So compare rows before the
 product, or multiply each distinct row once.
@@ -6,7 +6,8 @@ product, or multiply each distinct row once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
@@ -17,6 +18,9 @@ from firstk._base.scratch import scratch_array
 
 # Rows as they are given: anything that numpy takes for an array, or a sparse matrix.
 Rows: TypeAlias = "ArrayLike | sparse.spmatrix | sparse.sparray"
+SINGLE, DOUBLE = (float(np.finfo(kind).eps) for kind in (np.float32, np.float64))
+# Numbers that are looked at together: few at first, as most arrays of float64 show what they are in the first row.
+_FIRST, _BLOCK = 64, 1_000_000
 
 
 def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -26,9 +30,7 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> from typing import TypeAlias, TypeGuard
-
-    import numpy as np
+    >>> import numpy as np
     >>> distinct_rows(np.array([[2.0, 1.0], [0.0, 1.0], [2.0, 1.0], [-0.0, 1.0]]))
     (array([0, 1]), array([0, 1, 0, 1]))
     """
@@ -87,3 +89,70 @@ def projected(
     distinct = stacked[first] if centre is None else stacked[first] - centre
     ends = np.cumsum([len(part) for part in parts.values()])[:-1]
     return dict(zip(parts, np.split((distinct @ matrix)[inverse], ends), strict=True))
+
+
+# -- resolution -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How finely the numbers of some rows were given; the sum of two is that of all rows together.
+
+    Numbers of float64 have the resolution of float64. But an array of float64 whose numbers are all float32 numbers,
+    some of them fractions, was float32 before somebody converted it, and counts as float32. Whole numbers are exact.
+
+    Attributes
+    ----------
+    coarse : bool
+        Whether some were stored as float32 or less.
+    single : bool
+        Whether all of them are float32 numbers, whatever they were stored as.
+    fractions : bool
+        Whether some of them are not whole; only looked at while `single` holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.1, 3.0]])
+    >>> [Resolution.of(part).eps > 1e-10 for part in (X, X.astype(np.float32), X.astype(np.float32).astype(float))]
+    [False, True, True]
+    """
+
+    coarse: bool = False
+    single: bool = True
+    fractions: bool = False
+
+    @classmethod
+    def of(cls, rows: Rows) -> Resolution:
+        """Look at the numbers of rows, dense or sparse."""
+        rows = sliceable(rows)
+        numbers = rows.data if is_sparse(rows) else rows
+        if numbers.dtype.kind != "f":
+            return cls(single=False)
+        if numbers.dtype.itemsize <= 4:
+            return cls(coarse=True)
+        fractions = False
+        for block in _blocks(numbers):
+            with np.errstate(over="ignore", invalid="ignore"):
+                if not np.array_equal(block.astype(np.float32), block):
+                    return cls(single=False)
+            fractions = fractions or bool((block != np.trunc(block)).any())
+        return cls(fractions=fractions)
+
+    def __add__(self, other: Resolution) -> Resolution:
+        single = self.single and other.single
+        return Resolution(self.coarse or other.coarse, single, single and (self.fractions or other.fractions))
+
+    @property
+    def eps(self) -> float:
+        """Relative size of a rounding."""
+        return SINGLE if self.coarse or (self.single and self.fractions) else DOUBLE
+
+
+def _blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:
+    """Cut the first axis of an array, the first piece short."""
+    per_row = max(1, numbers.size // max(1, len(numbers)))
+    first, step = max(1, _FIRST // per_row), max(1, _BLOCK // per_row)
+    yield numbers[:first]
+    for start in range(first, len(numbers), step):
+        yield numbers[start : start + step]

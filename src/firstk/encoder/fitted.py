@@ -16,7 +16,7 @@ from scipy import sparse
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import bad_parameter, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
-from firstk._base.rows import as_dense, unit_rows
+from firstk._base.rows import as_dense, is_sparse, unit_rows
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.storage.card import model_card, saved_curve
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Entries of a block while encoding: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
+# Share of nonzero numbers below which sparse rows are multiplied as they are.
+_SPARSE_SHARE = 0.1
 _ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder", "origin")
 _HEAD_ARRAYS = ("weight", "offset", "quadratic")
 _OWN_HEADS = ("own_weight", "own_offset")
@@ -169,15 +171,19 @@ class FittedEncoder:
     ) -> tuple[np.ndarray, DTypeLike]:
         """Return the code, centred and multiplied block by block, and the dtype of the result.
 
-        Centring comes before the product because it keeps digits where offsets are large. Codes that are divided by
-        their norm are summed in float64: where the first coordinates nearly vanish, so does float32's last digit.
+        Centring comes before the product because it keeps digits where offsets are large, and after it, in float64,
+        where most numbers are zero: offsets of such columns are small. Codes that are divided by their norm are summed
+        in float64: where the first coordinates nearly vanish, so does float32's last digit.
         """
         k = check_prefix(k, self.d, owner)
         rows = self._checked(X, owner)
         result = np.float32 if rows.dtype == np.float32 else np.float64
         dtype = np.float64 if self.normalized or exact else result
-        B = self.components[:k].T.astype(dtype)
-        mean = (self.query_mean if side == "query" else self.mean).astype(dtype)
+        B = self.components[:k].T
+        mean = self.query_mean if side == "query" else self.mean
+        if is_sparse(rows) and self.network is None and rows.nnz < _SPARSE_SHARE * self.p * rows.shape[0]:
+            return (rows @ B - mean @ B).astype(dtype), result
+        B, mean = B.astype(dtype), mean.astype(dtype)
         Z = np.empty((rows.shape[0], k), dtype=dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
         for start in range(0, len(Z), step):

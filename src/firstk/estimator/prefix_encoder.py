@@ -187,7 +187,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             return self._solve(problem, statistics)
         rows = self._checked_rows(problem, X, y, sample_weight, reset=True)
         with explaining_small_numbers(rows["X"]):
-            self._encoder, self._statistics = problem.fit(rows)
+            self._hold(*problem.fit(rows))
         return self
 
     @available_if(_has_partial_fit)
@@ -199,6 +199,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         The cost is one pass over the batch; the encoder is solved when it is next asked for. Where training needs the
         rows themselves there is no such method, and a fitted encoder stays as it is.
         """
+        self._check_learns_on()
         problem, reset = self._pose(), not self._started()
         statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
         if statistics is None:
@@ -222,7 +223,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         )
         if statistics is not None:
             return self._solve(problem, statistics)
-        self._encoder, self._statistics = problem.fit(self._checked_pairs(left, right, scores, reset=True))
+        self._hold(*problem.fit(self._checked_pairs(left, right, scores, reset=True)))
         return self
 
     def fit_search(
@@ -251,6 +252,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""
+        self._check_learns_on()
         problem, reset = self._pose(pairs=True), not self._started()
         problem.check_streamable("partial_fit_pairs")
         statistics = self._statistics_of_collections(
@@ -358,13 +360,26 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         self._statistics = statistics
         return self
 
+    def _hold(self, encoder: FittedEncoder, statistics: Statistics | None) -> None:
+        """Keep what a fit gave; of sparse rows that stayed sparse there are no statistics."""
+        self._encoder = encoder
+        if statistics is not None:
+            self._statistics = statistics
+        else:
+            self.__dict__.pop("_statistics", None)
+
+    def _check_learns_on(self) -> None:
+        """Raise an error for an encoder that is fitted and holds no moments."""
+        if hasattr(self, "_encoder") and not self._started():
+            raise InvalidInputError(
+                "This encoder does not hold the moments of its data, so it cannot learn on: it was cut, loaded from a "
+                "folder without them, or fitted on a large sparse matrix. Fit a new one; save(path, moments=True) "
+                "keeps them with a model."
+            )
+
     def _take_in(self, statistics: Statistics) -> None:
+        self._check_learns_on()
         if not self._started():
-            if hasattr(self, "_encoder"):
-                raise InvalidInputError(
-                    "A loaded or cut encoder does not hold the moments of its data, so it cannot learn on. "
-                    "Fit a new one."
-                )
             self._statistics = statistics
         elif type(self._statistics.moments) is not type(statistics.moments):
             raise InvalidInputError("An encoder learns from rows or from pairs, not from both. Fit two encoders.")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk import __version__, objectives, orderings, solvers
-from firstk._base.checks import bad_parameter, check_matrix, class_path
+from firstk._base.checks import bad_parameter, check_finite, check_matrix, class_path
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
-from firstk._base.rows import as_dense, projected
+from firstk._base.memory import check_fits
+from firstk._base.rows import as_dense, is_sparse, projected
 from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
@@ -27,11 +28,17 @@ from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics
 from firstk.moments.stream import checked
+from firstk.solvers._principal_axes import CenteredRows, principal_axes
 
 if TYPE_CHECKING:
     import torch
     from numpy.typing import ArrayLike
     from torch import nn
+
+# Dense arrays up to this size are made of sparse rows without a thought; beyond it, leading axes are found without.
+_DENSE_BYTES = 2**28
+# Arrays of that size that a dense fit holds at a time.
+_DENSE_COPIES = 4
 
 
 @dataclass(frozen=True)
@@ -93,8 +100,13 @@ class Problem:
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
 
-    def fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics]:
-        """Fit data that are at hand as a whole; with fewer rows than columns, in a basis of the row space."""
+    def fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
+        """Fit data that are at hand as a whole; with fewer rows than columns, in a basis of the row space.
+
+        Of large sparse rows that stay sparse, no statistics are kept.
+        """
+        if self._stays_sparse(rows):
+            return self._fit_sparse(rows), None
         within = self._row_basis(rows)
         if within is None:
             statistics = self.accumulate(rows)
@@ -108,12 +120,52 @@ class Problem:
         statistics = self.empty(len(basis))
         self._update(statistics, {**rows, **centred})
         statistics.moments.shift(offset)
+        statistics.moments.note_resolution(*vectors.values())
         inside = {**rows} | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         statistics.fingerprint = Fingerprint.of(rows)
         statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).in_basis(basis)
         statistics.basis = basis
         return self.solve(statistics, inside).from_basis(basis), statistics
+
+    def _stays_sparse(self, rows: Rows) -> bool:
+        """Tell whether a few leading axes of large sparse rows are asked for; raise if others do not fit in memory."""
+        X = rows.get("X")
+        if not is_sparse(X) or (dense := 8 * X.shape[1] * min(X.shape)) <= _DENSE_BYTES:
+            return False
+        principal = getattr(self.objective, "principal", False) and not self.solver.trains and self.processes is None
+        if principal and self.n_components is not None and self.n_components <= min(X.shape) // 4:
+            return True
+        way_out = (
+            f"pass n_components of at most {min(X.shape) // 4}: then rows stay sparse."
+            if principal
+            else "reduce the columns first: PrefixEncoder(512) without an objective keeps rows sparse, and its codes "
+            f"are what objective '{self.objective.name}' can be fitted on."
+        )
+        check_fits(_DENSE_COPIES * dense, f"Fitting {X.shape[0]:,} sparse rows of {X.shape[1]:,} columns", way_out)
+        return False
+
+    def _fit_sparse(self, rows: Rows) -> FittedEncoder:
+        """Find the leading axes of sparse rows by their products with vectors."""
+        X, weight, objective = rows["X"].astype(np.float64), rows.get("weight"), self.objective
+        with np.errstate(invalid="ignore"):  # zero times NaN or infinity is NaN, in the row that holds it
+            check_finite((X @ np.zeros(X.shape[1]))[:, None], "fit")
+        share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
+        mean = np.zeros(X.shape[1]) if objective.conventions.centring == "none" else np.asarray(X.T @ share)
+        assert self.n_components is not None
+        found = principal_axes(CenteredRows(X, mean, weight), self.n_components)
+        self.ordering.check(len(found.components))
+        encoder = FittedEncoder(
+            components=found.components,
+            spectrum=found.spectrum,
+            mean=mean,
+            query_mean=mean,
+            decoder=found.components.T,
+            normalized=objective.conventions.normalized,
+            pinned=found.pinned,
+        )
+        config = self._config(objective, X.shape[0], Fingerprint.of(rows), None, encoder.d)
+        return replace(encoder, config={**config, **encoder.config})
 
     def _row_basis(self, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
         """Return a basis of the row space and the mean of the rows; None where the columns are used as they are."""
@@ -158,7 +210,7 @@ class Problem:
         choice: selection.Choice | None = None,
     ) -> FittedEncoder:
         encoder = solver.solve(self.request(objective, statistics, rows))
-        config = self._config(objective, statistics, choice, encoder.d)
+        config = self._config(objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
         return replace(encoder, config={**config, **encoder.config})
 
     def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:
@@ -187,7 +239,7 @@ class Problem:
         )
 
     def _config(
-        self, objective: Objective, statistics: Statistics, choice: selection.Choice | None, d: int
+        self, objective: Objective, rows: int, fingerprint: Fingerprint, choice: selection.Choice | None, d: int
     ) -> dict[str, Any]:
         """Plain facts about the fit, kept with the encoder and saved with it."""
         config = {
@@ -199,12 +251,12 @@ class Problem:
             "omega": self.ordering.prefix_weights(d, objective.conventions.omega).described(),
             "solver": self.solver.name,
             "metric": objective.conventions.metric,
-            "rows": statistics.moments.rows,
+            "rows": rows,
         }
         if len(supported := self.ordering.blocks(d)) < d:  # curves recommend these lengths alone
             config["supported"] = list(supported)
-        if statistics.fingerprint.rows == statistics.moments.rows:
-            config["data_fingerprint"] = str(statistics.fingerprint)
+        if fingerprint.rows == rows:
+            config["data_fingerprint"] = str(fingerprint)
         own = {
             axis: class_path(member)
             for axis, member, registered in (

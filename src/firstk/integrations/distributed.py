@@ -197,7 +197,7 @@ def fit(
     """
     problem = _shared(encoder, pairs=False)
     rows = encoder._checked_rows(problem, X, y, sample_weight, reset=True)
-    encoder._encoder, encoder._statistics = problem.fit(rows)
+    encoder._hold(*problem.fit(rows))
     return encoder
 
 
@@ -206,7 +206,7 @@ def fit_pairs(
 ) -> PrefixEncoder:
     """Fit on the pairs of all processes; see `fit`."""
     problem = _shared(encoder, pairs=True)
-    encoder._encoder, encoder._statistics = problem.fit(encoder._checked_pairs(left, right, scores, reset=True))
+    encoder._hold(*problem.fit(encoder._checked_pairs(left, right, scores, reset=True)))
     return encoder
 
 

@@ -5,6 +5,13 @@ each group and the scatter *within* groups, from which every other scatter follo
 of squares, so offsets do no harm. ``update`` and ``merge`` are one operation, which makes the result independent
 of batching, partition and order up to rounding.
 
+The **resolution rule**: a column counts as constant when its standard deviation is at most ten roundings of its own
+mean, or of the largest column's standard deviation. A rounding is 1.2e-7 of float32 numbers; of float64 it is so small
+that columns in other units are safe. A closed form divides by standard deviations: an output that is dead in the model
+that made the vectors, and holds rounding errors, would get a weight of ten million, and the rounding of a query would
+decide its neighbors. Such columns are left out of every scatter here, which makes it one rule for all objectives.
+Directions that are no columns need none: the scatter rank rule drops them.
+
 The sums of one batch come first: rows are centred by rough means of their groups, taken from a few rows, and sums of
 what is left correct them, in one pass over blocks of rows.
 """
@@ -12,8 +19,10 @@ what is left correct them, in one pass over blocks of rows.
 from __future__ import annotations
 
 import copy
+import functools
+import operator
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +30,7 @@ from scipy import sparse
 from scipy.linalg import block_diag
 
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights, largest_of, too_small
-from firstk._base.rows import Rows, as_dense, is_sparse, sliceable
+from firstk._base.rows import DOUBLE, Resolution, Rows, as_dense, is_sparse, sliceable
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
@@ -30,6 +39,8 @@ _BLOCK_ENTRIES = 3_200_000
 _BLOCK_ROWS = 32_768
 # Rows whose means are near enough to centre by without losing digits.
 _ANCHOR_ROWS = 256
+# Roundings that do not count as variation.
+ROUNDINGS = 10
 NO_LABEL = np.array([""])
 
 
@@ -248,6 +259,8 @@ class Moments:
         Sorted labels seen so far.
     eps : float
         Precision of the products behind the scatter, for the rank rule.
+    resolution : Resolution
+        How finely the numbers were given, by which columns count as constant.
 
     Examples
     --------
@@ -267,6 +280,7 @@ class Moments:
         self.eps = float(np.finfo(np.float64).eps)
         # Precision of the numbers themselves, of rows and of targets: what varies by less is constant.
         self.input_eps = self.target_eps = float(np.finfo(np.float64).eps)
+        self.resolution = Resolution()
         self.labelled = False
         self.group_labels: np.ndarray = NO_LABEL[:0]
         self.group_weight: np.ndarray = np.zeros(0)
@@ -306,6 +320,7 @@ class Moments:
         made.labelled = batch.y is not None
         made.eps = float(np.finfo(batch.dtype).eps)
         made.input_eps, made.target_eps = _precision_of(batch.X), _precision_of(batch.targets)
+        made.resolution = Resolution.of(batch.X)
         made.group_labels, made.group_weight = groups.labels, groups.weight
         made.group_mean, made.within = means, within
         return made
@@ -327,6 +342,10 @@ class Moments:
     def shift(self, offset: np.ndarray) -> None:
         """Add `offset`, shape (p,), to every row that was seen."""
         self.group_mean[:, : self.p] += offset
+
+    def note_resolution(self, *rows: Rows) -> None:
+        """Say how finely the numbers were given, where those that were seen had been computed from them."""
+        self.resolution = functools.reduce(operator.add, map(Resolution.of, rows))
 
     def from_basis(self, basis: np.ndarray) -> Moments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
@@ -375,6 +394,7 @@ class Moments:
         self.eps = max(self.eps, other.eps)
         self.input_eps = max(self.input_eps, other.input_eps)
         self.target_eps = max(self.target_eps, other.target_eps)
+        self.resolution += other.resolution
         return self
 
     def _slots_for(self, labels: np.ndarray) -> np.ndarray:
@@ -402,6 +422,7 @@ class Moments:
             "precision": np.array([self.precision]),
             "counts": np.array([self.rows, self.p, self.q, self.labelled], dtype=np.int64),
             "eps": np.array([self.eps, self.input_eps, self.target_eps]),
+            "resolution": np.array(astuple(self.resolution), dtype=np.int64),
             **{name: getattr(self, name) for name in _STATE},
         }
 
@@ -413,6 +434,7 @@ class Moments:
             rows, made.p, made.q, labelled = (int(count) for count in arrays["counts"])
             made.rows, made.labelled = rows, bool(labelled)
             made.eps, made.input_eps, made.target_eps = (float(value) for value in arrays["eps"])
+            made.resolution = _given(arrays, made.input_eps)
             for name in _STATE:
                 setattr(made, name, np.array(arrays[name]))
         except (KeyError, ValueError, IndexError) as error:
@@ -467,9 +489,17 @@ class Moments:
         return ((self.group_mean - self._joint_mean) * np.sqrt(self.class_shares)[:, None]).T
 
     def _constant(self, variances: np.ndarray) -> np.ndarray:
-        """Tell which columns and targets vary by no more than ten roundings of their own numbers."""
+        """Tell which columns and targets vary by no more than ten roundings: of their own numbers, or of the largest.
+
+        The second is for columns alone, as targets may be in any units. It compares *total* variation, because a column
+        that hardly varies within classes may be what tells them apart.
+        """
         eps = np.repeat([self.input_eps, self.target_eps], [self.p, self.q])
-        return np.sqrt(np.maximum(variances, 0.0)) <= 10 * eps * np.abs(self._joint_mean)
+        constant = np.sqrt(np.maximum(variances, 0.0)) <= ROUNDINGS * eps * np.abs(self._joint_mean)
+        total = np.diag(self.within) / self.n + np.square(self.between_factor).sum(axis=1)
+        spread = np.sqrt(np.maximum(total[: self.p], 0.0))
+        constant[: self.p] |= spread <= ROUNDINGS * self.resolution.eps * spread.max(initial=0.0)
+        return constant
 
     def _joint(self, scatter: np.ndarray) -> np.ndarray:
         """Set rows and columns of numerically constant columns to exactly zero."""
@@ -532,6 +562,14 @@ class Moments:
     def Syy(self) -> np.ndarray:
         """Scatter of the targets divided by n, shape (q, q)."""
         return self._total[self.p :, self.p :]
+
+
+def _given(arrays: Mapping[str, np.ndarray], input_eps: float) -> Resolution:
+    """Return the resolution of stored moments; those of older versions know the type of the numbers alone."""
+    if "resolution" not in arrays:
+        return Resolution(coarse=input_eps > DOUBLE, single=False)
+    coarse, single, fractions = (bool(flag) for flag in arrays["resolution"])
+    return Resolution(coarse, single, fractions)
 
 
 def _precision_of(numbers: np.ndarray | sparse.csr_matrix | None) -> float:

@@ -16,6 +16,7 @@ from firstk._base.array_types import MatrixLike
 from firstk._base.arrays import under, within
 from firstk._base.checks import check_matrix, check_same_length
 from firstk._base.linalg import symmetrised
+from firstk._base.rows import Rows
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.moments import Moments
 
@@ -84,6 +85,10 @@ class PairMoments:
     def shift(self, offset: np.ndarray) -> None:
         """Add `offset`, shape (p,), to both sides of every pair that was seen."""
         self.joint.shift(np.concatenate([offset, offset]))
+
+    def note_resolution(self, *rows: Rows) -> None:
+        """Say how finely the numbers were given, where those that were seen had been computed from them."""
+        self.joint.note_resolution(*rows)
 
     def from_basis(self, basis: np.ndarray) -> PairMoments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""

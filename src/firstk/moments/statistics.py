@@ -219,6 +219,8 @@ _WHOLE = (
     "counts",
     "moments.counts",
     "moments.joint.counts",
+    "moments.resolution",
+    "moments.joint.resolution",
     "moments.with_scores",
     "sample.capacity",
     "sample.priority",

@@ -33,6 +33,9 @@ class ClosedFormObjective:
     training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "ratio_trace"
     # Whether scores of the head are log-probabilities of classes, up to a constant.
     probabilities: ClassVar[bool] = False
+    # Whether the axes are the leading singular vectors of the rows, about the mean or the origin as `conventions` say,
+    # so that the first few can be found without a scatter; the decoder is then their transpose.
+    principal: ClassVar[bool] = False
 
     @property
     def exact(self) -> bool:

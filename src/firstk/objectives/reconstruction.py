@@ -24,6 +24,7 @@ class Reconstruction(LeastSquaresObjective):
     name: ClassVar[str] = "reconstruction"
     supervision: ClassVar[Supervision] = "rows"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "mean", False, "uniform", "explained_variance")
+    principal: ClassVar[bool] = True
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (St, I)."""

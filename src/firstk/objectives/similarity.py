@@ -105,6 +105,7 @@ class DotProducts(LeastSquaresObjective):
     name: ClassVar[str] = "dot_products"
     supervision: ClassVar[Supervision] = "rows"
     conventions: ClassVar[Conventions] = Conventions("orthonormal", "none", False, "uniform", "recall@10")
+    principal: ClassVar[bool] = True
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (St + mean mean^T, I)."""

@@ -109,7 +109,7 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float) -> Solution:
     available = pinned if R is None else R.shape[1]
     wanted = pinned if n_components == "rank" else n_components or _default_width(pencil, gamma[:pinned])
     # Without N, directions of negative gamma count as missing: only an objective of the user's own has both.
-    d = _chosen_width(wanted, pinned, available, lowering=R is None and bool((gamma < -tolerance).any()))
+    d = chosen_width(wanted, pinned, available, lowering=R is None and bool((gamma < -tolerance).any()))
     vectors = U if R is None else R @ U
     if d > pinned:
         assert R is not None
@@ -170,7 +170,7 @@ def _default_width(pencil: Pencil, gamma: np.ndarray) -> int:
     return rounded
 
 
-def _chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool) -> int:
+def chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool = False) -> int:
     """Return the number of axes to keep, at most as many as there are."""
     d = min(wanted, available)
     if d == 0 or pinned == 0:
