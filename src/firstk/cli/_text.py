@@ -1,13 +1,17 @@
-"""Text that commands print: counts with their nouns, and of a curve its scores, smallest k and what was chosen."""
+"""Text that commands print: counts with their nouns, scores of a curve, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from firstk.encoder.curve import PrefixCurve
-    from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
+    from firstk.encoder.recommendation import OperatingPoint, Recommendation
+    from firstk.evaluation.operating_points import PrecisionTable
 
 
 def number_of(count: int, noun: str) -> str:
@@ -26,17 +30,10 @@ def were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
-def about_list(curve: PrefixCurve) -> Iterator[str]:
-    """Say so where only some lengths are recommended."""
-    if curve.supported is not None:
-        lengths = ", ".join(map(str, curve.recommendable))
-        yield f"Recommended are lengths of the ordering's list alone ({lengths}): the code is made for no others."
-
-
 def smallest(curve: PrefixCurve) -> dict[str, dict[str, int | None]]:
-    """Smallest k for each share, of the full code and of the raw vectors; None where no k reaches it."""
-    of_full, of_input = curve.smallest_lengths(), curve.smallest_lengths("input")
-    return {f"{share:g}": {"full": of_full[share], "input": of_input[share]} for share in of_full}
+    """Smallest k as float32 for each share, of the best prefix and of the raw vectors; None where no k reaches it."""
+    of_best, of_input = curve.smallest_lengths("best"), curve.smallest_lengths("input")
+    return {f"{share:g}": {"best": of_best[share], "input": of_input[share]} for share in of_best}
 
 
 def score_table(curve: PrefixCurve, baselines: Sequence[PrefixCurve], ks: Sequence[int], p: int) -> Iterator[str]:
@@ -62,21 +59,6 @@ def _interval(curve: PrefixCurve, k: int) -> str:
     return f"  {f'{curve.low[i]:.4f} to {curve.high[i]:.4f}':<16}"
 
 
-def smallest_lines(curve: PrefixCurve) -> Iterator[str]:
-    """Smallest k that keeps shares of the score."""
-    from firstk.encoder.curve import full_name
-
-    found = smallest(curve)
-    for of, name in {"full": full_name(curve), "input": "the raw vectors"}.items():
-        if all(ks[of] is None for ks in found.values()):
-            continue
-        parts = (
-            f"{100 * float(s):g} % {'out of reach' if ks[of] is None else f'k = {ks[of]}'}" for s, ks in found.items()
-        )
-        yield f"Smallest k that keeps a share of the score of {name}: {', '.join(parts)}."
-    yield from about_list(curve)
-
-
 def table_lines(table: PrecisionTable) -> Iterator[str]:
     """Scores and bytes of each k in each precision."""
     yield from str(table).splitlines()
@@ -86,33 +68,83 @@ def table_lines(table: PrecisionTable) -> Iterator[str]:
         yield f"Exact search, float32, one query, {table.n_searched:,} rows, milliseconds on this machine: {shown}."
 
 
-def chosen_lines(chosen: OperatingPoint, curve: PrefixCurve, input_bytes: int, rows: int | None) -> Iterator[str]:
-    """Say what was chosen, what it keeps and what it saves."""
-    from firstk.evaluation.report.storage import bytes_text
+def advice_lines(
+    advice: Recommendation | None,
+    model: str | Path,
+    store: str | Path | None,
+    rows: int | None = None,
+    options: Mapping[str, str | None] | None = None,
+) -> list[str]:
+    """Say what to store and, where a file of vectors is known, the command that does it.
 
-    shares = [
-        f"{100 * chosen.score / whole:.1f} % of {name}"
-        for whole, name in ((curve.full, "all coordinates"), (curve.input_score, "the raw vectors"))
-        if whole is not None and whole > 0
-    ]
-    kept = f" ({', '.join(shares)})" if shares else ""
-    yield f"Chosen: k = {chosen.k} as {chosen.precision}. {curve.metric} {chosen.score:.4f}{kept}."
-    times = input_bytes / chosen.bytes
-    less = f"{times:.3g} times less" if times >= 1 else f"{1 / times:.3g} times as many"
-    yield f"{chosen.bytes:,} bytes per vector instead of {input_bytes:,}: {less}."
-    if rows is not None:
-        before, after = rows * input_bytes, rows * chosen.bytes
-        saved = bytes_text(max(0, before - after))
-        yield f"{rows:,} rows: {bytes_text(after)} instead of {bytes_text(before)}; saved: {saved}."
-    if chosen.seconds is not None:
-        yield f"Exact search: {1e3 * chosen.seconds:.3g} ms a query."
+    Parameters
+    ----------
+    advice : Recommendation or None
+    model : path
+        The model that was evaluated.
+    store : path or None
+        The file whose vectors are to be stored.
+    rows : int, optional
+        How many vectors that will be.
+    options : mapping
+        Options by which the vectors of `store` are found.
+    """
+    if advice is None:
+        return []
+    lines = advice.lines(rows)
+    if advice.advised is None or advice.chance is not None or store is None:
+        return lines
+    return [*lines, *(f"  {command}" for command in commands_for(advice.advised.point, model, store, options or {}))]
 
 
-def as_record(chosen: OperatingPoint | None, input_bytes: int, rows: int | None) -> dict[str, Any] | None:
-    """Return what was chosen for JSON."""
-    if chosen is None:
+def commands_for(
+    point: OperatingPoint, model: str | Path, store: str | Path, options: Mapping[str, str | None]
+) -> Iterator[str]:
+    """Return the commands that store vectors as an operating point says; `point.code` is "" for the model's own."""
+    from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW
+
+    if point.precision == PRODUCT_QUANTIZER:
+        yield f'In Python: faiss.index_factory({point.k}, "PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
+        return
+    source = [str(store), *(word for name, value in options.items() if value for word in (name, str(value)))]
+    by = str(model)
+    if point.code in (RAW, "plain truncation"):
+        by = "raw"
+    elif point.code in FITTED_BASELINES:
+        by = "other"
+        yield shlex.join(["firstk", "fit", *source, *FITTED_BASELINES[point.code], "-o", by])
+    elif point.code:
+        yield f"No command makes {point.code}: choose a code that is made for these vectors instead."
+        return
+    length = [] if point.code == RAW else ["-k", str(point.k)]
+    out = f"short{_ending(store, point.precision)}"
+    yield shlex.join(["firstk", "transform", by, *source, *length, "--precision", point.precision, "-o", out])
+
+
+# Options that fit a baseline.
+FITTED_BASELINES = {
+    "PCA": ("--objective", "reconstruction"),
+    "uncentred SVD": ("--objective", "similarity", "--preserve", "dot_products"),
+}
+# Endings of formats that have no place for a scale; the last is the one to take instead.
+_WITHOUT_SCALE, _WITH_SCALE = (".npy", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".gz", ""), ".npz"
+
+
+def _ending(store: str | Path, precision: str) -> str:
+    """Return the ending of a file of codes: that of the vectors, where such a file can hold the precision."""
+    from pathlib import Path
+
+    ending = Path(str(store)).suffix
+    plain = precision in ("float32", "float16")
+    return ending if ending and (plain or ending not in _WITHOUT_SCALE) else _WITH_SCALE
+
+
+def as_record(advice: Recommendation | None, input_bytes: int, rows: int | None) -> dict[str, Any] | None:
+    """Return the point that was chosen for JSON."""
+    if advice is None or advice.chosen is None:
         return None
     from dataclasses import asdict
 
+    chosen = advice.chosen.point
     saved = None if rows is None else rows * (input_bytes - chosen.bytes)
     return asdict(chosen) | {"input_bytes": input_bytes, "rows": rows, "bytes_saved": saved}

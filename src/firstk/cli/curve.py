@@ -35,7 +35,7 @@ from firstk.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
     from firstk.evaluation.files import CurveResult
-    from firstk.evaluation.operating_points import Limits
+    from firstk.evaluation.recommending import Limits
 
 OWNER = "firstk curve"
 
@@ -63,11 +63,19 @@ MetricName = Annotated[
 Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]
 Precisions = Annotated[
     str | None,
-    typer.Option(help="How codes may be stored: float32, float16, int8, binary, several with commas, or all."),
+    typer.Option(help="How codes may be stored: float32, float16, int8, int4, binary; several with commas. All."),
 ]
-Keep = Annotated[float | None, typer.Option(help="Choose the cheapest that keeps this share of the score.")]
+Keep = Annotated[
+    float | None,
+    typer.Option(help="Choose the cheapest code that keeps this share of the score; 0.99 if nothing else is asked."),
+]
 RelativeTo = Annotated[
-    str, typer.Option(help="What --keep is a share of: the full code or the raw vectors.", metavar="full|input")
+    str,
+    typer.Option(
+        help="What --keep is a share of: the score of the raw vectors (input), of the best prefix or of the full code. "
+        "auto: the raw vectors, where they can be scored.",
+        metavar="auto|input|best|full",
+    ),
 ]
 BytesPerVector = Annotated[int | None, typer.Option(min=1, help="Choose among codes of at most so many bytes.")]
 Latency = Annotated[
@@ -99,7 +107,7 @@ def curve(
     metric: MetricName = "auto",
     confidence: Confidence = 0.95,
     keep: Keep = None,
-    relative_to: RelativeTo = "full",
+    relative_to: RelativeTo = "auto",
     bytes_per_vector: BytesPerVector = None,
     latency: Latency = None,
     k: Length = None,
@@ -107,7 +115,7 @@ def curve(
     rows: RowsOption = None,
     plot: PlotFile = None,
     baselines: Baselines = True,
-    most: Most = 20_000,
+    most: Most = 5_000,
     force: ForceOption = False,
     nan: NanOption = "refuse",
     json: JsonOption = False,
@@ -115,8 +123,9 @@ def curve(
 ) -> None:
     """Evaluate every prefix of a saved encoder on a file of vectors, and choose k.
 
-    Prints the score at each k with its interval, next to four baselines, and the smallest k for 95, 99 and 99.9 %.
-    With --keep, --bytes-per-vector, --latency or -k it chooses, over the precisions that --precision allows.
+    Says first what to store: the cheapest number of coordinates and precision that keep 99 % of the raw vectors' score,
+    with how sure that is and the command that does it. --keep asks for another share, --bytes-per-vector for the best
+    in so many bytes. Then the score at each k with its interval, next to four baselines, and in each precision.
     """
     from firstk.encoder.fitted import FittedEncoder
     from firstk.evaluation.files import CurveRequest, evaluate_files
@@ -174,16 +183,22 @@ def _limits(
     keep: float | None, relative_to: str, size: int | None, latency: float | None, k: int | None, names: str | None
 ) -> Limits:
     from firstk.data.precision import PRECISIONS
-    from firstk.evaluation.operating_points import Limits
+    from firstk.encoder.curve import REFERENCES
+    from firstk.evaluation.recommending import KEEP, Limits
 
     if keep is not None:
         keep = check_fraction(keep, "--keep", OWNER, open_left=True)
-    check_choice(relative_to, ("full", "input"), "--relative-to", OWNER)
+    check_choice(relative_to, REFERENCES, "--relative-to", OWNER)
     if latency is not None and not 0 < latency < float("inf"):
         raise bad_parameter("--latency", OWNER, "a positive number of milliseconds", latency)
-    asked = tuple(PRECISIONS) if names == "all" else tuple(n.strip() for n in (names or "float32").split(","))
+    alone = k is not None and keep is None and size is None and latency is None
+    # A k of one's own is shown as it is, unless it is to be rounded.
+    usual = "float32" if alone else ",".join(PRECISIONS)
+    asked = tuple(n.strip() for n in (usual if names in (None, "all") else str(names)).split(","))
     for name in asked:
         check_choice(name, PRECISIONS, "--precision", OWNER)
+    if keep is None and size is None and latency is None and k is None:
+        keep = KEEP
     return Limits(keep, relative_to, size, None if latency is None else latency / 1e3, k, asked)
 
 
@@ -191,17 +206,17 @@ def _limits(
 
 
 def _write_plot(path: Path, found: CurveResult) -> None:
-    """Write the curves, and below them the trade-off where other precisions were evaluated, by an atomic write."""
+    """Write the curves, and below them score against bytes, by an atomic write."""
     from matplotlib.figure import Figure
 
     from firstk.evaluation.report import plot_curves, plot_tradeoff
     from firstk.evaluation.report.figures import write_figure
 
-    figure = Figure(figsize=(7.2, 3.8 * (1 + (found.table is not None))), layout="constrained")
-    axes = figure.subplots(1 + (found.table is not None), squeeze=False)[:, 0]
+    figure = Figure(figsize=(7.2, 7.6), layout="constrained")
+    axes = figure.subplots(2)
     plot_curves([found.curve], found.baselines, ax=axes[0])
-    if found.table is not None:
-        plot_tradeoff(found.table, found.chosen if found.chosen in found.table.points else None, ax=axes[1])
+    advice = found.recommendation
+    plot_tradeoff(found.table, None if advice is None or advice.chosen is None else advice.chosen.point, ax=axes[1])
     write_figure(path, figure)
 
 
@@ -216,8 +231,9 @@ def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: st
             "smallest": text.smallest(found.curve),
             "curve": found.curve.to_dict(),
             "baselines": [curve.to_dict() for curve in found.baselines],
-            "precisions": None if found.table is None else found.table.to_dict(),
-            "chosen": text.as_record(found.chosen, encoder.p * found.given.itemsize, rows),
+            "precisions": found.table.to_dict(),
+            "recommendation": None if found.recommendation is None else found.recommendation.to_dict(),
+            "chosen": text.as_record(found.recommendation, encoder.p * found.given.itemsize, rows),
             "refused": None if found.refusal is None else str(found.refusal),
             "notes": list(found.notes),
         },
@@ -230,14 +246,8 @@ def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int 
     from firstk.evaluation.precision_cost import ladder
 
     width = f"{text.number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
-    lines = [f"{found.curve.metric} of {model}, {width}.", found.given.said, ""]
+    lines = text.advice_lines(found.recommendation, model, found.given.store, rows)
+    lines += ["", f"{found.curve.metric} of {model}, {width}.", found.given.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
-    lines += ["", *text.smallest_lines(found.curve)]
-    if found.table is not None:
-        lines += ["", *text.table_lines(found.table)]
-    if (chosen := found.chosen) is not None:
-        lines += ["", *text.chosen_lines(chosen, found.curve, encoder.p * found.given.itemsize, rows)]
-        if (store := found.given.store) is not None:
-            out = f"-k {chosen.k} --precision {chosen.precision} -o short{Path(store).suffix}"
-            lines.append(f"Next: firstk transform {model} {store} {out}")
+    lines += ["", *text.table_lines(found.table)]
     return "\n".join([*lines, *found.notes])

@@ -33,7 +33,7 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
-from firstk.cli._text import about_list, number_of, were
+from firstk.cli._text import advice_lines, number_of, were
 from firstk.exceptions import InvalidInputError, RankWarning, TrainingWarning
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 # The options that no other command has: one name each, so that the command's signature reads as a list.
 OBJECTIVES = "reconstruction, fisher, classification, regression, similarity, mixture or denoising"
 # Settings of objectives, in the order in which the command hands them on.
+# An option that has another name than the setting: --keep is a share, in every command that has it.
+_OTHER_NAMES = {"keep": "preserve"}
 SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity")
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
@@ -70,7 +72,9 @@ Network = Annotated[str, typer.Option(help="linear, mlp, or mlp:256,256.")]
 Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or auto.")]
 Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
-Keep = Annotated[str | None, typer.Option(help="Of similarity without pairs: neighbors or dot_products.")]
+Preserve = Annotated[
+    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors or dot_products.")
+]
 NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
 Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
 Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
@@ -111,7 +115,7 @@ def fit(
     shrinkage: Shrinkage = None,
     lam: Lam = None,
     noise: Noise = None,
-    keep: Keep = None,
+    preserve: Preserve = None,
     neighbor_weight: NeighborWeight = None,
     fidelity: Fidelity = None,
     image: Image = None,
@@ -138,7 +142,7 @@ def fit(
     from firstk.moments.checkpoint import Checkpoint
 
     check_new(out, force=force, model=True)
-    given = (shrinkage, lam, noise, keep, neighbor_weight, fidelity)
+    given = (shrinkage, lam, noise, preserve, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
     encoder = _posed(
         objective, given, label or labels or pairs, ordering, network,
@@ -150,7 +154,7 @@ def fit(
     if pairs is not None:
         encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
     # Similarity that is told what to keep of the vectors does not look at judgements.
-    learns = keep is None and objectives.resolve(encoder.objective).resolved(True).supervision == "pairs"
+    learns = preserve is None and objectives.resolve(encoder.objective).resolved(True).supervision == "pairs"
     from_pairs = pairs is not None or learns
     kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
     _say_what_has_no_effect(
@@ -219,7 +223,9 @@ def _run(
     with step_progress(steps_of(done), quiet=not shown, what="evaluating") as begin:
         found = evaluate_fit(done, provenance, begin)
     curve = found.comparisons[0].ours if found.comparisons else None
-    encoder.save(out, curve=curve, source_model=source_model, extra={FILE: found.to_json()})
+    encoder.save(
+        out, curve=curve, recommendation=found.recommendation, source_model=source_model, extra={FILE: found.to_json()}
+    )
     return done, found, dropped
 
 
@@ -294,6 +300,7 @@ def _as_json(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
         lead = report.comparisons[0]
         found |= {
             "metric": lead.ours.metric,
+            "recommendation": None if report.recommendation is None else report.recommendation.to_dict(),
             "smallest": {f"{share:g}": k for share, k in lead.ours.smallest_lengths().items() if k is not None},
             "curve": lead.ours.to_dict(),
             "baselines": [curve.to_dict() for curve in lead.baselines],
@@ -315,30 +322,18 @@ def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
             f"  {_curve_of_test(out, place)}",
         ]
         return "\n".join(lines)
-    lines += [report.held_out, *report.notes, ""]
-    k = None
     if report.comparisons:
+        given = {"--vectors": place.vectors, "--nan": None if place.nan == "refuse" else place.nan}
+        lines += ["", *advice_lines(report.recommendation, out, place.source, options=given), ""]
         lead = report.comparisons[0]
         lines += [*_table((lead.ours, *lead.baselines), encoder.p), ""]
-        k, said = _recommended(lead.ours, lead.baselines)
-        lines += said
-    lines += [f"Saved in {out}. Next:", f"  firstk report {out} -o report.html"]
-    if k is not None and not place.pairs:
-        lines.append(f"  firstk transform {out} {place.source} -k {k} -o short{Path(str(place.source)).suffix}")
+    lines += [
+        report.held_out,
+        *report.notes,
+        f"Saved in {out}. A page to forward:",
+        f"  firstk report {out} -o report.html",
+    ]
     return "\n".join(lines)
-
-
-def _recommended(ours: PrefixCurve, baselines: Iterable[PrefixCurve]) -> tuple[int | None, list[str]]:
-    """Return the k that keeps 99 %, None where a share means nothing, and what to say about it and others."""
-    from firstk.encoder.curve import full_name
-
-    found = ours.smallest_lengths()
-    k = found[0.99]
-    if k is None:
-        return None, []
-    shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
-    keeping = f"Of the {ours.metric} of {full_name(ours)}, these keep: {shares}."
-    return k, [keeping, *_of_raw(ours), *about_list(ours), *_who_is_ahead(ours, baselines, k)]
 
 
 def _curve_of_test(out: Path, place: VectorSource) -> str:
@@ -354,21 +349,6 @@ def _curve_of_test(out: Path, place: VectorSource) -> str:
     words += ["--queries", "TEST_QUERIES"] if place.queries else []
     words += ["--id", place.ids] if place.ids else ["--by-row"] if place.by_row else []
     return shlex.join(map(str, words))
-
-
-def _of_raw(curve: PrefixCurve) -> Iterator[str]:
-    """Say which k keep shares of the raw vectors' score, where any does."""
-    found = {share: k for share, k in curve.smallest_lengths("input").items() if k is not None}
-    if found:
-        shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in found.items())
-        yield f"Of that of the raw vectors: {shares}."
-
-
-def _who_is_ahead(ours: PrefixCurve, baselines: Iterable[PrefixCurve], k: int) -> Iterator[str]:
-    """Name the best baseline where it beats the fit at the k that is recommended."""
-    best = max((curve for curve in baselines if k in curve.k), key=lambda curve: curve.at(k), default=None)
-    if best is not None and best.at(k) > ours.at(k):
-        yield f"{best.label} is ahead here at k = {k}: {best.at(k):.3f} against {ours.at(k):.3f}."
 
 
 def _table(curves: Iterable[PrefixCurve], p: int) -> list[str]:
@@ -474,7 +454,7 @@ _MEANINGS: dict[str, Callable[[str], object]] = {
 
 def _spelled(setting: str) -> str:
     """Return the option of a setting, as it is typed."""
-    return f"--{setting.replace('_', '-')}"
+    return f"--{_OTHER_NAMES.get(setting, setting).replace('_', '-')}"
 
 
 def _number(word: str, option: str, allowed: str) -> float:

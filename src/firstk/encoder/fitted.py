@@ -19,7 +19,8 @@ from firstk._base.linalg import signed
 from firstk._base.rows import as_dense, is_sparse, unit_rows
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
-from firstk.encoder.storage.card import model_card, saved_curve
+from firstk.encoder.recommendation import Recommendation
+from firstk.encoder.storage.card import model_card, saved_curve, saved_recommendation
 from firstk.encoder.storage.folder import check_facts, model_files, parse_model, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
@@ -261,6 +262,7 @@ class FittedEncoder:
         path: str | Path,
         *,
         curve: PrefixCurve | None = None,
+        recommendation: Recommendation | None = None,
         source_model: str | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> Path:
@@ -271,21 +273,23 @@ class FittedEncoder:
         path : path
         curve : PrefixCurve, optional
             Quality against k, kept with the model and shown on its card.
+        recommendation : Recommendation, optional
+            What to store, kept and shown with it.
         source_model : str, optional
             Name of the model that made the vectors.
         extra : mapping of str, optional
             Texts of further files by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
         """
-        config, arrays = self._stored(curve, source_model)
+        config, arrays = self._stored(curve, recommendation, source_model)
         return write_model(path, config, arrays, card=model_card(config), extra=extra)
 
     def files(self) -> dict[str, bytes]:
         """Return the contents of the files that `save` writes, by name; `from_files` reads them."""
-        config, arrays = self._stored(None, None)
+        config, arrays = self._stored(None, None, None)
         return model_files(config, arrays, card=model_card(config))
 
     def _stored(
-        self, curve: PrefixCurve | None, source_model: str | None
+        self, curve: PrefixCurve | None, recommendation: Recommendation | None, source_model: str | None
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the config and the arrays to save."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
@@ -295,7 +299,7 @@ class FittedEncoder:
             "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
             "normalised": bool(self.normalized),
         }
-        config |= _provenance(self, curve, source_model)
+        config |= _provenance(self, curve, recommendation, source_model)
         if self.head is not None:
             names = _HEAD_ARRAYS + (_OWN_HEADS if self.head.own else ())
             arrays |= {f"head.{name}": getattr(self.head, name) for name in names}
@@ -349,8 +353,10 @@ def check_fitted(encoder: object, owner: str) -> FittedEncoder:
     return found
 
 
-def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model: str | None) -> dict[str, Any]:
-    """Return the curve and the source model to save: those given, else those that were loaded with the encoder."""
+def _provenance(
+    encoder: FittedEncoder, curve: PrefixCurve | None, recommendation: Recommendation | None, source_model: str | None
+) -> dict[str, Any]:
+    """Return what is saved beside the arrays: what is given, else what was loaded with the encoder."""
     owner = "save"
     if curve is not None and not isinstance(curve, PrefixCurve):
         raise bad_parameter("curve", owner, "a PrefixCurve or None", curve)
@@ -358,9 +364,14 @@ def _provenance(encoder: FittedEncoder, curve: PrefixCurve | None, source_model:
         raise bad_parameter("curve", owner, f"a curve of prefixes in [1, {encoder.d}] (the width)", curve)
     if source_model is not None and (not isinstance(source_model, str) or not source_model.strip()):
         raise bad_parameter("source_model", owner, "the name of a model, or None", source_model)
+    if recommendation is not None and not isinstance(recommendation, Recommendation):
+        raise bad_parameter("recommendation", owner, "a Recommendation or None", recommendation)
     known = curve or saved_curve(encoder.config, encoder.d)
+    # A recommendation goes with its curve: one that was loaded says nothing of a new one.
+    advice = recommendation or (saved_recommendation(encoder.config, encoder.d) if curve is None else None)
     return {
         "curve": None if known is None else known.to_dict(),
+        **({} if advice is None else {"recommendation": advice.to_dict()}),
         "source_model": source_model or encoder.config.get("source_model"),
     }
 

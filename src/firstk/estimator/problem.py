@@ -134,7 +134,7 @@ class Problem:
         if not is_sparse(X) or (dense := 8 * X.shape[1] * min(X.shape)) <= _DENSE_BYTES:
             return False
         principal = getattr(self.objective, "principal", False) and not self.solver.trains and self.processes is None
-        if principal and self.n_components is not None and self.n_components <= min(X.shape) // 4:
+        if principal and isinstance(self.n_components, int) and self.n_components <= min(X.shape) // 4:
             return True
         way_out = (
             f"pass n_components of at most {min(X.shape) // 4}: then rows stay sparse."
@@ -152,7 +152,7 @@ class Problem:
             check_finite((X @ np.zeros(X.shape[1]))[:, None], "fit")
         share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
         mean = np.zeros(X.shape[1]) if objective.conventions.centring == "none" else np.asarray(X.T @ share)
-        assert self.n_components is not None
+        assert isinstance(self.n_components, int)
         found = principal_axes(CenteredRows(X, mean, weight), self.n_components)
         self.ordering.check(len(found.components))
         encoder = FittedEncoder(

@@ -23,6 +23,7 @@ from firstk._base.json_records import settings_of
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP
+from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.hub import local_folder, upload
 from firstk.exceptions import CorruptModelError, FirstkError
 
@@ -38,6 +39,7 @@ class SavedModels:
         path: str | Path,
         *,
         curve: PrefixCurve | None = None,
+        recommendation: Recommendation | None = None,
         source_model: str | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> Path:
@@ -49,6 +51,8 @@ class SavedModels:
             A new or empty folder, or one that holds a firstk model, which is replaced.
         curve : PrefixCurve, optional
             Quality against k, kept with the model and shown on its card.
+        recommendation : Recommendation, optional
+            What to store, kept and shown with it: ``precision_table(...).recommend()``.
         source_model : str, optional
             Name of the model that made the vectors.
         extra : mapping of str, optional
@@ -60,7 +64,9 @@ class SavedModels:
             "feature_names": None if names is None else [str(name) for name in names],
             "parameters": parameters_to_json(self.get_params(deep=False)),  # type: ignore[attr-defined]
         }
-        return replace(encoder, config=config).save(path, curve=curve, source_model=source_model, extra=extra)
+        return replace(encoder, config=config).save(
+            path, curve=curve, recommendation=recommendation, source_model=source_model, extra=extra
+        )
 
     @classmethod
     def load(cls, path: str | Path, module: nn.Module | None = None) -> Self:

@@ -14,16 +14,18 @@ import numpy as np
 from firstk._base.checks import check_prefix
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import draw
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
-from firstk.evaluation.held_out import OWN_METRICS, Progress, compare
+from firstk.evaluation.held_out import Progress, ahead, compare, lead_metric, recommendation_of
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
-from firstk.evaluation.operating_points import Limits, OperatingPoint, PrecisionTable, choose_point
+from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
-from firstk.evaluation.precision_cost import default_lengths, ladder, precision_table
+from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
 from firstk.evaluation.query_split import split_of_training
+from firstk.evaluation.recommending import KEEP, Limits
 from firstk.evaluation.seen_documents import seen_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, SEARCH, EvaluationData, check_metric
@@ -54,7 +56,7 @@ class CurveRequest:
     place: VectorSource
     reference: str | None = None
     reference_labels: str | None = None
-    most: int = 20_000
+    most: int = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +96,10 @@ class CurveResult:
     ----------
     curve : PrefixCurve
     baselines : tuple of PrefixCurve
-    table : PrecisionTable or None
-        Scores in other precisions, and times, where they were asked for.
-    chosen : OperatingPoint or None
+    table : PrecisionTable
+        Scores in every precision, of baselines that are ahead somewhere, and of the raw vectors.
+    recommendation : Recommendation or None
+        What to store; None where a share of the score means nothing.
     given : EvaluationInput
         What was evaluated.
     notes : tuple of str
@@ -106,8 +109,8 @@ class CurveResult:
 
     curve: PrefixCurve
     baselines: tuple[PrefixCurve, ...]
-    table: PrecisionTable | None
-    chosen: OperatingPoint | None
+    table: PrecisionTable
+    recommendation: Recommendation | None
     given: EvaluationInput
     notes: tuple[str, ...]
     refusal: InvalidInputError | None = None
@@ -133,7 +136,7 @@ def evaluate_files(
     metric : str
         A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
     limits : Limits, optional
-        What to choose by; nothing is chosen without.
+        What to choose by; without any, the cheapest that keeps 99 % of the raw vectors' score.
     confidence : float in (0, 1), optional
         Of bootstrap intervals over the rows.
     baselines : bool
@@ -143,7 +146,7 @@ def evaluate_files(
     progress : callable (str) -> None
         Told what is evaluated next.
     """
-    limits = limits or Limits()
+    limits = limits or Limits(keep=KEEP)
     check_prefix(limits.k, encoder.d, "firstk curve")
     given = read_evaluation(encoder, request, metric)
     name = check_metric(given.metric, given.data)
@@ -153,13 +156,22 @@ def evaluate_files(
         encoder, given.data, name, others, baseline_ks=ladder(encoder.d),
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
-    table = _precisions(encoder, given, limits, rows, progress) if limits.tabulates else None
+    table = precision_table(
+        encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
+        others=ahead(found, others), product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
+        progress=progress,
+    )  # fmt: skip
+    table = replace(table, input_bytes=encoder.p * given.itemsize)
     notes = [*given.notes, *_about_labels(given), *notes]
-    result = CurveResult(found.ours, found.baselines, table, None, given, tuple(notes))
+    advice, refusal = None, None
     try:
-        return replace(result, chosen=choose_point(found.ours, table, limits) if limits.chooses else None)
-    except InvalidInputError as refusal:  # the scores are there all the same
-        return replace(result, refusal=refusal)
+        table.check_within(limits)
+        advice = recommendation_of(table, limits)
+        if advice is not None and advice.chosen is None and limits.chooses:
+            refusal = InvalidInputError(advice.headline())
+    except InvalidInputError as error:  # the scores are there all the same
+        refusal = error
+    return CurveResult(found.ours, found.baselines, table, advice, given, tuple(notes), refusal)
 
 
 def read_evaluation(encoder: FittedEncoder, request: CurveRequest, metric: str = "auto") -> EvaluationInput:
@@ -193,25 +205,11 @@ def _baselines(encoder: FittedEncoder, given: EvaluationInput) -> tuple[dict[str
     return found, [missing] if len(found) < len(BASELINES) else []
 
 
-def _precisions(
-    encoder: FittedEncoder, given: EvaluationInput, limits: Limits, rows: int | None, progress: Progress
-) -> PrecisionTable:
-    ks = sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])})
-    table = precision_table(
-        encoder, given.data, given.metric, ks=ks,
-        # Float32 is always evaluated: it is what a share of the full score means.
-        precisions=dict.fromkeys(("float32", *limits.precisions)),
-        latency=limits.seconds is not None, rows=rows, progress=progress,
-    )  # fmt: skip
-    return replace(table, input_bytes=encoder.p * given.itemsize)
-
-
 # -- rows ------------------------------------------------------------------------------------------------------
 
 
 def _metric_of_rows(encoder: FittedEncoder, request: CurveRequest, metric: str) -> str:
-    own = str(encoder.config["metric"])
-    name = metric if metric != "auto" else "recall@10" if own == "pair_agreement" else own
+    name = lead_metric(encoder) if metric == "auto" else metric
     needs = METRICS[name].needs
     options = {"left": "pairs: --pairs", "relevance": "judged documents: --relevance and --queries"}
     for need, option in options.items():

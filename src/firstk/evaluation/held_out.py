@@ -261,21 +261,27 @@ def compare(
     return Comparison(ours, tuple(curves))
 
 
-def metrics_for(encoder: FittedEncoder, data: EvaluationData) -> tuple[str, ...]:
-    """Return the metrics of a held-out report, the one it is about first.
+def lead_metric(encoder: FittedEncoder, data: EvaluationData | None = None) -> str:
+    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too."""
+    own = str(encoder.config["metric"]) if data is None else settled_metric(encoder, data)
+    labels = encoder.head is not None and encoder.head.classes is not None
+    return {
+        "explained_variance": "readback_variance",
+        "head_accuracy": "1nn_accuracy",
+        "mixture": "1nn_accuracy" if labels else "r2",
+        "pair_agreement": "recall@10",
+    }.get(own, own)
 
-    That is the objective's own, or the nearest to it that baselines have too; then others that the data allow.
-    """
-    own = settled_metric(encoder, data)
-    by_target = () if data.y is None else (_metric_of(data.y),)
-    chosen = {
-        "explained_variance": ("readback_variance", *by_target),
-        "readback_variance": ("readback_variance", *by_target),
-        "head_accuracy": ("1nn_accuracy", "head_accuracy"),
-        "1nn_accuracy": ("1nn_accuracy", "probe_accuracy"),
-        "mixture": (*by_target, "readback_variance"),
-    }.get(own, (own, *by_target))
-    return tuple(dict.fromkeys(chosen))
+
+def metrics_for(encoder: FittedEncoder, data: EvaluationData) -> tuple[str, ...]:
+    """Return the metrics of a held-out report, the one it is about first; then others that the data allow."""
+    own, by_target = settled_metric(encoder, data), () if data.y is None else (_metric_of(data.y),)
+    others = {
+        "head_accuracy": ("head_accuracy",),
+        "1nn_accuracy": ("probe_accuracy",),
+        "mixture": ("readback_variance",),
+    }.get(own, by_target)
+    return tuple(dict.fromkeys((lead_metric(encoder, data), *others)))
 
 
 def _metric_of(y: ArrayLike) -> str:

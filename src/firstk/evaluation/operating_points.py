@@ -7,7 +7,7 @@ resampled rows too, so that a choice can be made, with how sure it is, wherever 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from firstk._base.checks import bad_parameter
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, slack
-from firstk.encoder.recommendation import PRODUCT_QUANTIZER, OperatingPoint, Recommendation
+from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation
 from firstk.evaluation.packed import Packed
 from firstk.evaluation.recommending import Limits, recommend
 from firstk.exceptions import InvalidInputError
@@ -78,7 +78,7 @@ class PrecisionTable:
        8  0.8000 (32)   0.7900 (8)*
       16            -  0.9000 (16)*
     * best score for its size
-    input: 0.9100 (256)
+    raw vectors: 0.9100 (256)
     """
 
     points: tuple[OperatingPoint, ...] = field(metadata={"stored_as": "offers"})
@@ -121,11 +121,14 @@ class PrecisionTable:
     @property
     def pareto_front(self) -> tuple[OperatingPoint, ...]:
         """The encoder's own points that none of them beats: as few bytes and a better score, or as good in fewer."""
+        return tuple(self._front(self.own))
+
+    def _front(self, points: Iterable[OperatingPoint]) -> list[OperatingPoint]:
         best: list[OperatingPoint] = []
-        for point in sorted(self.own, key=lambda o: (o.bytes, -self._merit(o), o.k)):
+        for point in sorted(points, key=lambda o: (o.bytes, -self._merit(o), o.k)):
             if not best or self._merit(point) > self._merit(best[-1]) + slack(best[-1].score):
                 best.append(point)
-        return tuple(best)
+        return best
 
     @property
     def full(self) -> OperatingPoint:
@@ -248,18 +251,32 @@ class PrecisionTable:
         return f"PrecisionTable({self.metric}, {len(self)} points in {', '.join(self.precisions)})"
 
     def __str__(self) -> str:
-        cells = {(o.k, o.precision): f"{o.score:.4f} ({o.bytes})" for o in self.own}
-        width = max(len(name) for name in (*cells.values(), *self.precisions))
-        stars = {(o.k, o.precision): "*" for o in self.pareto_front}
-        places = [[(k, name) for name in self.precisions] for k in sorted({o.k for o in self.own})]
-        rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in self.precisions)]
-        for row in places:
-            texts = (f" {cells.get(place, '-'):>{width}}{stars.get(place, ' ')}" for place in row)
-            rows.append(f"{row[0][0]:>4} {''.join(texts)}".rstrip())
-        given = "" if self.input_bytes is None else f" ({self.input_bytes})"
-        raw = [] if self.input_score is None else [f"input: {self.input_score:.4f}{given}"]
+        ours = [o for o in self.points if not o.code]
+        names = list(dict.fromkeys(o.stored_as for o in ours))
+        cells = {(o.k, o.stored_as): f"{o.score:.4f} ({o.bytes})" for o in ours}
+        width = max(len(name) for name in (*cells.values(), *names))
+        stars = {(o.k, o.stored_as): "*" for o in self.pareto_front}
+        rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in names)]
+        for k in sorted({o.k for o in ours}):
+            texts = (f" {cells.get((k, name), '-'):>{width}}{stars.get((k, name), ' ')}" for name in names)
+            rows.append(f"{k:>4} {''.join(texts)}".rstrip())
         title = ": ".join(part for part in (self.label, self.metric) if part)
-        return "\n".join([f"{title} (bytes per vector)", *rows, "* best score for its size", *raw])
+        return "\n".join([f"{title} (bytes per vector)", *rows, "* best score for its size", *self._others()])
+
+    def _others(self) -> Iterator[str]:
+        """Describe the raw vectors and each baseline: what no other point of theirs beats."""
+        codes = dict.fromkeys(point.code for point in self.points if point.code)
+        for code in codes:
+            points = [point for point in self.points if point.code == code]
+            shown = self._front(points) if code != RAW else sorted(points, key=lambda o: -o.bytes)
+            yield f"{code}: " + ", ".join(
+                f"{o.stored_as} {'' if code == RAW or o.precision == PRODUCT_QUANTIZER else f'k = {o.k} '}"
+                f"{o.score:.4f} ({o.bytes})"
+                for o in shown
+            )
+        if RAW not in codes and self.input_score is not None:
+            given = "" if self.input_bytes is None else f" ({self.input_bytes})"
+            yield f"{RAW}: {self.input_score:.4f}{given}"
 
 
 def in_order(point: OperatingPoint) -> tuple[str, int, bool, int, int]:

@@ -26,14 +26,22 @@ from firstk.evaluation.packed import Packed
 from firstk.evaluation.product_quantizer import faiss_is_there, quantizers
 from firstk.metrics._sweep import largest
 from firstk.metrics.bootstrap import PerRowScores, resampled_scores
-from firstk.metrics.curve import METRICS, EvaluationData, check_data, check_metric, per_row_scores, settled_metric
+from firstk.metrics.curve import (
+    METRICS,
+    SEARCH,
+    EvaluationData,
+    check_data,
+    check_metric,
+    per_row_scores,
+    settled_metric,
+)
 from firstk.metrics.scorers import n_rows
 from firstk.metrics.subspace import unit_rows
 
 # Metrics of an encoder's own head or decoder: the raw vectors and baselines have none.
 OWN_METRICS = ("head_accuracy", "mixture")
 # Metrics that compare queries with stored codes, whose queries may be rounded as well.
-SEARCHES = ("1nn_accuracy", "recall@10", "spearman", "positive_recall@10", "ndcg@10")
+SEARCHES = ("1nn_accuracy", "recall@10", "spearman", "positive_recall@10", *SEARCH)
 # Draws of the rows: enough for a standard deviation to 5 %.
 RESAMPLES = 200
 # Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time

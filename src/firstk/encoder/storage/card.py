@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths, supported_lengths
+from firstk.encoder.curve import PrefixCurve, shown_lengths, supported_lengths
+from firstk.encoder.recommendation import Recommendation
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
@@ -30,7 +31,7 @@ def model_card(config: Mapping[str, Any]) -> str:
         _facts(config),
     ]
     if curve is not None:
-        parts.append(_curve_section(curve))
+        parts.append(_curve_section(curve, saved_recommendation(config, d)))
     return "\n".join(parts)
 
 
@@ -43,6 +44,15 @@ def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
     if curve.supported is None:  # one of an earlier version, or a user's own: the model says which lengths are
         curve = replace(curve, supported=supported_lengths(config, d))
     return curve.cut(d)
+
+
+def saved_recommendation(config: Mapping[str, Any], d: int) -> Recommendation | None:
+    """Return the recommendation in a config.json; None for a code that was cut below what it recommends."""
+    found = config.get("recommendation")
+    if found is None:
+        return None
+    advice = Recommendation.from_dict(found)
+    return advice if advice.chosen is None or advice.chosen.point.k <= d else None
 
 
 def smallest_lengths(curve: PrefixCurve) -> dict[float, int]:
@@ -90,11 +100,14 @@ def _omega(omega: str | Sequence[float] | None) -> str | None:
     return omega if omega is None or isinstance(omega, str) else f"{len(omega)} weights, in config.json"
 
 
-def _curve_section(curve: PrefixCurve) -> str:
+def _curve_section(curve: PrefixCurve, advice: Recommendation | None) -> str:
     shown = shown_lengths(curve.k)
     rows = [f"| {k} | {score:.4f} |" for k, score in curve if k in shown]
-    name = "the full score" if curve.full_k == curve.k[-1] else f"the score of {full_name(curve)}"
-    after = [f"The smallest k that keeps {keep:.4g} of {name} is {k}." for keep, k in smallest_lengths(curve).items()]
+    whose = "the best prefix" if curve.input_score is None else "the raw vectors"
+    after = [] if advice is None else [_escaped(line) for line in advice.lines()]
+    if advice is None:
+        lengths = smallest_lengths(curve)
+        after = [f"The smallest k that keeps {keep:.4g} of the score of {whose} is {k}." for keep, k in lengths.items()]
     if curve.input_score is not None:
         after.append(f"The raw vectors score {curve.input_score:.4f}.")
     if curve.n_evaluated is not None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, full_name, shown_lengths
+from firstk.encoder.curve import PrefixCurve, shown_lengths
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.storage.card import saved_curve, smallest_lengths
+from firstk.encoder.recommendation import Recommendation
+from firstk.encoder.storage.card import saved_curve, saved_recommendation, smallest_lengths
 from firstk.encoder.storage.folder import (
     CARD,
     CONFIG,
@@ -57,8 +58,13 @@ class ModelInfo:
 
     @property
     def smallest(self) -> dict[float, int]:
-        """Smallest k for each share of the full score; empty where no curve was saved."""
+        """Smallest k for each share of the score, as float32; empty where no curve was saved."""
         return {} if self.curve is None else smallest_lengths(self.curve)
+
+    @property
+    def recommendation(self) -> Recommendation | None:
+        """What to store, where that was saved."""
+        return saved_recommendation(self.config, self.d)
 
     @property
     def whole(self) -> bool:
@@ -67,12 +73,13 @@ class ModelInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
-        told = {name: value for name, value in self.config.items() if name not in ("curve", "auto")}
+        told = {name: value for name, value in self.config.items() if name not in ("curve", "auto", "recommendation")}
         return {
             "path": self.path,
             **told,
             "format_version": self.format_version,
             "curve": None if self.curve is None else self.curve.to_dict(),
+            "recommendation": None if self.recommendation is None else self.recommendation.to_dict(),
             "smallest_k": {f"{keep:g}": k for keep, k in self.smallest.items()},
             "bytes_per_vector": {"raw": _FLOAT32 * self.config["p"], "full": _FLOAT32 * self.d}
             | {f"keep {keep:g}": _FLOAT32 * k for keep, k in self.smallest.items()},
@@ -98,9 +105,12 @@ class ModelInfo:
         ]
         if self.curve is None:
             lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
+        elif self.recommendation is not None:
+            lines += self.recommendation.lines()
         elif self.smallest:
-            whole = "its full" if self.curve.full_k == self.d else f"the first {self.curve.full_k} coordinates'"
-            lines.append(f"The first {self.smallest[0.99]} coordinates keep 99 % of {whole} {self.curve.metric}.")
+            share, k = max(self.smallest.items())
+            whose = "the best prefix's" if self.curve.input_score is None else "the raw vectors'"
+            lines.append(f"The first {k} coordinates keep {100 * share:g} % of {whose} {self.curve.metric}.")
         return lines + self._integrity_lines()
 
     def _integrity_lines(self) -> list[str]:
@@ -143,8 +153,11 @@ class ModelInfo:
         shown = shown_lengths(self.curve.k)
         lines = ["", f"  {'k':>6}  {self.curve.metric:>20}  {'bytes a vector':>15}"]
         lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>15,}" for k, score in self.curve if k in shown]
-        name = "the full score" if self.curve.full_k == self.curve.k[-1] else f"the score of {full_name(self.curve)}"
-        lines += [f"  smallest k that keeps {keep:.4g} of {name}: {k}" for keep, k in self.smallest.items()]
+        whose = "the best prefix" if self.curve.input_score is None else "the raw vectors"
+        lines += [
+            f"  smallest k that keeps {keep:.4g} of the score of {whose}, as float32: {k}"
+            for keep, k in self.smallest.items()
+        ]
         return lines
 
 

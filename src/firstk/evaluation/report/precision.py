@@ -32,7 +32,7 @@ def precision_data(page: Page, number: int) -> dict[str, object]:
 
 def row_at(table: PrecisionTable, k: int) -> int:
     """Return the longest prefix length of a table that fits into k; the shortest where none does."""
-    lengths = sorted({point.k for point in table.points})
+    lengths = sorted({point.k for point in table.own})
     return max((own for own in lengths if own <= k), default=lengths[0])
 
 
@@ -45,9 +45,9 @@ def _legend(table: PrecisionTable) -> str:
 
 
 def _table(table: PrecisionTable, current: int, number: int) -> str:
-    points = {(point.k, point.precision): point for point in table.points}
+    points = {(point.k, point.precision): point for point in table.own}
     rows = []
-    for k in sorted({point.k for point in table.points}):
+    for k in sorted({point.k for point in table.own}):
         cells = "".join(_cell(points.get((k, name)), table.pareto_front) for name in table.precisions)
         now = ' class="now"' if k == current else ""
         rows.append(f'<tr data-offer="{k}"{now}><th scope="row">{k}</th>{cells}</tr>')

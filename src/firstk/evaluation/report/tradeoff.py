@@ -44,7 +44,7 @@ def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, a
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
     for name, look in looks_of_precisions(table).items():
-        points = [point for point in table if point.precision == name]
+        points = [point for point in table.own if point.precision == name]
         bytes_, scores = [o.bytes for o in points], [o.score for o in points]
         ax.plot(bytes_, scores, color=look.color, marker="o", markersize=3, linewidth=1.2, label=name)
     front = table.pareto_front
@@ -109,13 +109,13 @@ def looks_of_precisions(table: PrecisionTable) -> dict[str, Look]:
 
 
 def _bytes_axis(table: PrecisionTable) -> Octaves:
-    costs = [point.bytes for point in table]
+    costs = [point.bytes for point in table.own]
     return Octaves(min(costs), max(costs))
 
 
 def _score_axis(table: PrecisionTable) -> Values:
     raw = [] if table.input_score is None else [table.input_score]
-    return Values.covering([*(point.score for point in table), *raw])
+    return Values.covering([*(point.score for point in table.own), *raw])
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _axes(picture: _Picture) -> str:
 
 
 def _line(picture: _Picture, name: str, look: Look) -> str:
-    stored = [point for point in picture.table if point.precision == name]
+    stored = [point for point in picture.table.own if point.precision == name]
     points = [picture.point(one) for one in stored]
     steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(

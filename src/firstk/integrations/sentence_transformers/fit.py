@@ -95,7 +95,7 @@ def fit_sentence_transformer(
     k : int, optional
         Truncate the model at k, with unit vectors. Default: all coordinates, for ``truncate_dim``.
     keep : float, optional
-        Instead of `k`: truncate at the smallest k that keeps this share of the encoder's score at full width.
+        Instead of `k`: truncate at the smallest k that keeps this share of the raw embeddings' score.
     held_out : float in (0, 1)
         Share of the texts used for the curve and not for fitting. All pairs with the same partner are held out
         together.
