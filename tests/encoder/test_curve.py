@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -114,10 +115,11 @@ def test_smallest_is_the_first_that_reaches_the_target():
 
 def test_smallest_of_a_loss():
     made = curve(score=[4.0, 2.0, 1.05, 1.0], higher_is_better=False, input_score=0.5)
-    assert made.smallest(0.95) == 4
-    assert made.smallest(0.5) == 2
-    with pytest.raises(InvalidInputError, match=r"Best is 1 at k = 8: it keeps 0.5"):
-        made.smallest(0.9, "input")
+    assert made.smallest(0.95, "full") == 4
+    assert made.smallest(0.5, "best") == 2
+    assert made.smallest(0.5) == 8  # of the raw vectors
+    with pytest.raises(InvalidInputError, match=r"The best is 1 at k = 8: it keeps 0.5"):
+        made.smallest(0.9)
 
 
 @pytest.mark.parametrize("keep", [0, -0.1, 1.01, np.nan, "all", True])
@@ -127,21 +129,22 @@ def test_smallest_refuses_shares_outside_zero_to_one(keep):
 
 
 def test_smallest_refuses_what_means_nothing():
-    with pytest.raises(InvalidInputError, match=r"full accuracy is -0.2, of which a share means nothing"):
-        curve(score=[-1, -0.5, -0.3, -0.2]).smallest()
-    with pytest.raises(InvalidInputError, match="input accuracy is 0"):
+    with pytest.raises(InvalidInputError, match=r"accuracy of all 8 coordinates is -0.2, of which a share"):
+        curve(score=[-1, -0.5, -0.3, -0.2]).smallest(relative_to="full")
+    with pytest.raises(InvalidInputError, match="accuracy of the raw vectors is 0"):
         curve(input_score=0).smallest(relative_to="input")
     with pytest.raises(InvalidInputError, match="no input_score"):
         curve(input_score=None).smallest(relative_to="input")
-    with pytest.raises(InvalidInputError, match="'full', 'input'"):
-        curve().smallest(relative_to="best")
+    with pytest.raises(InvalidInputError, match="'auto', 'best', 'full', 'input'"):
+        curve().smallest(relative_to="last")
 
 
 def test_smallest_says_the_best_when_out_of_reach():
     with pytest.raises(
-        InvalidInputError, match=r"No prefix keeps 0.99 of the input accuracy 0.92. Best is 0.9 at k = 8.*0.9783"
+        InvalidInputError,
+        match=r"No prefix keeps 0.99 of the accuracy of the raw vectors, 0.92. The best is 0.9 at k = 8.*0.978",
     ):
-        curve().smallest(0.99, "input")
+        curve().smallest(0.99)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def test_only_supported_lengths_are_recommended():
     # The longest of the list takes the place of the full width, and only members of the list are returned.
     assert (listed.recommendable, listed.full_k, listed.full) == ((2, 4, 6), 6, 0.9)
     assert (listed.smallest(0.9), listed.smallest(0.99), free.smallest(0.81)) == (4, 6, 3)
-    assert listed.smallest_lengths() == {0.95: 4, 0.99: 6, 0.999: 6}
+    assert listed.smallest_lengths() == {0.9: 4, 0.95: 4, 0.99: 6}
     again = PrefixCurve.from_json(listed.to_json())
     assert again == listed
     assert again.supported == (2, 4, 6)
@@ -266,13 +269,41 @@ def test_no_supported_length_was_evaluated():
     assert (made.recommendable, made.full_k, made.full) == ((), 8, 0.9)
     with pytest.raises(InvalidInputError, match=r"is fixed: 3, 16\. The curve has k = 1, 2, 4, 8"):
         made.smallest()
-    assert made.smallest_lengths("input") == {0.95: None, 0.99: None, 0.999: None}
+    assert made.smallest_lengths("input") == {0.9: None, 0.95: None, 0.99: None}
 
 
 def test_the_best_that_is_out_of_reach_is_one_that_may_be_recommended():
     made = curve(score=[0.4, 0.7, 0.6, 0.9], supported=[1, 2, 4], input_score=1.0)
-    with pytest.raises(InvalidInputError, match=r"Best is 0\.7 at k = 2: it keeps 0\.7\."):
+    with pytest.raises(InvalidInputError, match=r"The best is 0\.7 at k = 2: it keeps 0\.7\."):
         made.smallest(0.99, relative_to="input")
+
+
+def test_one_lucky_score_is_not_recommended():
+    scores = [0.5, 0.91, 0.80, 0.91, 0.92, 0.93]
+    made = PrefixCurve(range(1, 7), scores, "accuracy", input_score=1.0)
+    assert made.smallest(0.9) == 4  # k = 2 reaches the share, and k = 3 does not
+    assert made.smallest(0.7) == 2
+
+
+def test_coordinates_that_do_harm_do_not_hide_a_good_prefix():
+    scores = [0.5, 0.93, 0.95, 0.951, 0.90, 0.866]
+    made = PrefixCurve(range(1, 7), scores, "accuracy", input_score=0.926)
+    assert made.best_k == 4
+    assert made.smallest(0.99) == 2
+    # With intervals, prefixes that may be as good as the best one count, and clearly worse ones do not.
+    sure = replace(made, low=[s - 0.01 for s in scores], high=[s + 0.01 for s in scores], confidence=0.95)
+    assert sure.smallest(0.99) == 2
+    unsure = replace(made, low=[s - 0.1 for s in scores], high=[s + 0.1 for s in scores], confidence=0.95)
+    with pytest.raises(InvalidInputError, match=r"The best is 0.951 at k = 4"):
+        unsure.smallest(0.99)
+
+
+def test_shares_are_of_the_raw_vectors_or_else_of_the_best_prefix():
+    scores = [0.5, 0.8, 1.0, 0.9]
+    assert PrefixCurve(range(1, 5), scores, "accuracy").smallest(0.89) == 3
+    assert PrefixCurve(range(1, 5), scores, "accuracy", input_score=0.8).smallest(0.89) == 2
+    assert PrefixCurve(range(1, 5), scores, "accuracy", input_score=0.8).smallest(0.89, "best") == 3
+    assert PrefixCurve(range(1, 5), scores, "accuracy", input_score=0.8).smallest(0.89, "full") == 3
 
 
 def test_a_curve_is_cut_with_its_intervals_and_supported_lengths():

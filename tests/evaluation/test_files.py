@@ -10,7 +10,7 @@ from firstk.data import load_digits
 from firstk.data.files import write_vectors
 from firstk.evaluation.files import CurveRequest, evaluate_files, read_evaluation
 from firstk.evaluation.inputs import VectorSource
-from firstk.evaluation.operating_points import Limits
+from firstk.evaluation.recommending import Limits
 from firstk.exceptions import InvalidInputError
 
 
@@ -46,8 +46,9 @@ def test_scores_are_those_of_the_estimator(digits, fitted, request_of):
         "plain truncation",
         "random dimensions",
     ]
-    assert (found.table, found.chosen, found.refusal) == (None, None, None)
-    assert told == [f"1nn_accuracy, {name}" for name in ("ours", *(curve.label for curve in found.baselines))]
+    assert found.refusal is None
+    assert found.recommendation.best.point.k in (3, 6, 12)
+    assert told[:5] == [f"1nn_accuracy, {name}" for name in ("ours", *(curve.label for curve in found.baselines))]
     assert found.given.said == "Evaluated on 360 rows of test.npz, against 1,437 rows of train.npz."
 
 
@@ -55,16 +56,21 @@ def test_a_choice_is_made_among_supported_lengths(fitted, request_of):
     for limits in (Limits(keep=0.9), Limits(keep=0.9, precisions=("int8",)), Limits(bytes_per_vector=44)):
         found = evaluate_files(fitted.encoder_, request_of, "1nn_accuracy", limits, confidence=None, baselines=False)
         assert found.baselines == ()
-        assert found.chosen.k in (3, 6, 12)
-        assert found.chosen.score == pytest.approx(found.curve.at(found.chosen.k), abs=0.02)
+        chosen = found.recommendation.chosen.point
+        assert chosen.k in (3, 6, 12)
+        assert chosen.score == pytest.approx(found.curve.at(chosen.k), abs=0.03)
     # A length that is asked for may be any.
     found = evaluate_files(fitted.encoder_, request_of, "1nn_accuracy", Limits(k=7), baselines=False)
-    assert (found.chosen.k, found.chosen.score) == (7, found.curve.at(7))
+    chosen = found.table.choose(k=7, precision="float32")
+    assert (chosen.k, chosen.score) == (7, pytest.approx(found.curve.at(7), abs=1e-12))
+    assert found.recommendation.chosen.point.k == 7
 
 
 def test_limits_that_cannot_be_met_leave_the_scores(fitted, request_of):
-    found = evaluate_files(fitted.encoder_, request_of, "1nn_accuracy", Limits(bytes_per_vector=3), baselines=False)
-    assert found.chosen is None
+    found = evaluate_files(
+        fitted.encoder_, request_of, "1nn_accuracy", Limits(bytes_per_vector=1, precisions=("int8",)), baselines=False
+    )
+    assert found.recommendation is None
     assert isinstance(found.refusal, InvalidInputError)
     assert found.curve.full > 0.8
 

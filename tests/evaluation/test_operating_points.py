@@ -56,11 +56,18 @@ def test_front_is_what_no_other_beats(given_points, higher):
 @given(points, st.floats(0.05, 1), st.integers(1, 300) | st.none())
 @settings(max_examples=100, deadline=None)
 def test_choose_is_the_cheapest_that_keeps_enough(given_points, keep, limit):
-    made = PrecisionTable(given_points, "accuracy")
-    full = max(made, key=lambda o: (o.k, o.bytes)).score
-    good = [o for o in made if o.score >= keep * full and (limit is None or o.bytes <= limit)]
+    made = PrecisionTable(given_points, "accuracy", input_score=0.9)
+
+    def keeps(point):
+        """Say whether this prefix and each longer one up to the best of its precision keep the share."""
+        family = sorted((o for o in made if o.precision == point.precision), key=lambda o: o.k)
+        most = max(o.score for o in family)
+        last = max(o.k for o in family if o.score == most)
+        return all(o.score >= keep * 0.9 for o in family if point.k <= o.k <= max(last, point.k))
+
+    good = [o for o in made if keeps(o) and (limit is None or o.bytes <= limit)]
     if not good:
-        with pytest.raises(InvalidInputError, match="No operating point"):
+        with pytest.raises(InvalidInputError, match=r"No (operating point is within|code of this model keeps)"):
             made.choose(keep=keep, bytes_per_vector=limit)
         return
     found = made.choose(keep=keep, bytes_per_vector=limit)
@@ -84,8 +91,8 @@ def test_choose_without_a_share_is_the_best_within_the_limits(given_points, limi
 def test_choose_by_name():
     made = table()
     assert made.choose(keep=0.85).precision == "binary"
-    assert made.choose(keep=0.95) == OperatingPoint(32, "int8", 32, 0.9, 0.032)
-    assert made.choose(keep=0.9, relative_to="input").k == 32
+    assert made.choose(keep=0.95, relative_to="full") == OperatingPoint(32, "int8", 32, 0.9, 0.032)
+    assert made.choose(keep=0.9).k == 32
     assert made.choose(bytes_per_vector=16).score == 0.85  # 32 bits are four bytes
     assert made.choose(seconds=0.016).score == 0.8
     assert made.choose(k=16, precision="int8").score == 0.79
@@ -109,9 +116,9 @@ def test_choose_of_a_loss():
         ({"keep": 1.2}, r"'keep'.*\(0, 1\]"),
         (
             {"keep": 1.0, "relative_to": "input"},
-            "No operating point within the limits keeps 1 of the input accuracy 0.95",
+            "No code of this model keeps 100 % of the raw vectors' accuracy",
         ),
-        ({"keep": 0.9, "relative_to": "best"}, "'relative_to'"),
+        ({"keep": 0.9, "relative_to": "last"}, "'relative_to'"),
         ({"bytes_per_vector": 0}, "positive number"),
         ({"bytes_per_vector": 0.5}, "the least is 1 bytes"),
         ({"seconds": 1e-9}, "the least is 8 ms a search"),
@@ -125,7 +132,7 @@ def test_limits_that_cannot_be_met_are_sentences(limits, sentence):
 
 
 def test_a_share_of_nothing_is_a_sentence():
-    with pytest.raises(InvalidInputError, match="share of the input accuracy means nothing"):
+    with pytest.raises(InvalidInputError, match="no score of the raw vectors to take a share of"):
         table(input_score=None).choose(keep=0.9, relative_to="input")
     with pytest.raises(InvalidInputError, match="were not measured"):
         PrecisionTable([OperatingPoint(1, "int8", 1, 0.5)], "accuracy").choose(seconds=1)
@@ -135,7 +142,7 @@ def test_json_round_trip():
     made = table(details={"seeds": [1, 2]}, n_evaluated=10, label="fisher")
     for again in (PrecisionTable.from_json(made.to_json()), pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
         assert again == made
-    assert json.loads(made.to_json())["format"] == "firstk.PrecisionTable/1"
+    assert json.loads(made.to_json())["format"] == "firstk.PrecisionTable/2"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +178,7 @@ def test_printed_table_marks_the_front():
     lines = str(table()).splitlines()
     assert lines[1].split() == ["k", "float32", "int8", "binary"]
     assert lines[2].split() == ["8", "0.5000", "(32)", "0.4900", "(8)", "0.2000", "(1)*"]
-    assert lines[-1] == "input: 0.9500 (256)"
+    assert lines[-1] == "raw vectors: 0.9500 (256)"
 
 
 def test_scores_that_differ_by_rounding_tie():

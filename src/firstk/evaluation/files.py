@@ -167,7 +167,7 @@ def evaluate_files(
     try:
         table.check_within(limits)
         advice = recommendation_of(table, limits)
-        if advice is not None and advice.chosen is None and limits.chooses:
+        if advice is not None and (advice.advised is None or advice.chance is not None):
             refusal = InvalidInputError(advice.headline())
     except InvalidInputError as error:  # the scores are there all the same
         refusal = error

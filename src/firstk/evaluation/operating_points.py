@@ -17,7 +17,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, slack
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation
 from firstk.evaluation.packed import Packed
-from firstk.evaluation.recommending import Limits, recommend
+from firstk.evaluation.recommending import Limits, recommend, within_limits
 from firstk.exceptions import InvalidInputError
 
 __all__ = ["Limits", "OperatingPoint", "PrecisionTable", "in_order"]
@@ -189,6 +189,12 @@ class PrecisionTable:
         names = PRECISIONS if precision is None else (precision,) if isinstance(precision, str) else precision
         limits = Limits(keep, relative_to, bytes_per_vector, seconds, k, tuple(names))
         self.check_within(limits)
+        if keep is None:  # the best score needs no reference to take a share of
+            left = within_limits(self, limits)
+            if not left:
+                raise InvalidInputError("No operating point is within all of these limits at once. Allow more.")
+            most = max(map(self._merit, left))
+            return min((o for o in left if self._merit(o) >= most - slack(most)), key=lambda o: (o.bytes, o.k))
         found = recommend(self, limits)
         if found.chosen is None:
             raise InvalidInputError(found.headline())

@@ -220,6 +220,11 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
     )
 
 
+def within_limits(table: PrecisionTable, limits: Limits) -> list[OperatingPoint]:
+    """Return the encoder's own points that are within the limits, whatever they keep."""
+    return [point for point, fits in zip(table.points, _allowed(table, limits, own=True), strict=True) if fits]
+
+
 def _allowed(table: PrecisionTable, limits: Limits, *, own: bool) -> np.ndarray:
     """Return which points are within the limits: the encoder's own, or those of baselines."""
     queries = "binary" if limits.binary_queries else "float32"

@@ -45,7 +45,7 @@ def test_the_table_is_the_curve(model):
     text = (model / "README.md").read_text()
     rows = re.findall(r"^\| (\d+) \| ([\d.]+) \|$", text, re.MULTILINE)
     assert [(int(k), float(score)) for k, score in rows] == list(CURVE)
-    assert "keeps 0.99 of the full score is 4" in text
+    assert "keeps 0.99 of the score of the raw vectors is 4" in text
     assert "The raw vectors score 0.9500." in text
     assert "1,234" in text
 

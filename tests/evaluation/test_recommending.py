@@ -1,0 +1,192 @@
+"""The recommendation: the rule against loops, its interval against what is measured later, and what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from firstk import PrefixEncoder, precision_table
+from firstk.data import load_digits
+from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
+from firstk.evaluation.operating_points import PrecisionTable
+from firstk.evaluation.packed import Packed
+from firstk.evaluation.precision_cost import RESAMPLES
+from firstk.evaluation.recommending import KEEP, Limits, evidence, recommend
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.bootstrap import MeanScore, resampled_scores
+from firstk.metrics.curve import EvaluationData
+
+KS = (2, 4, 8, 16)
+
+
+def table_of(hits: dict[OperatingPoint, np.ndarray], raw: np.ndarray, **changes) -> PrecisionTable:
+    """Return the table of points whose rows are right or wrong, and of raw vectors."""
+    points = {**hits, OperatingPoint(32, "float32", 128, 0.0, code=RAW): raw}
+    scored = [(OperatingPoint(o.k, o.precision, o.bytes, float(h.mean()), None, o.code), h) for o, h in points.items()]
+    ordered = PrecisionTable([o for o, _ in scored], "accuracy").points
+    rows = {(o.k, o.precision, o.code): h for o, h in scored}
+    draws = [
+        resampled_scores(MeanScore(rows[o.k, o.precision, o.code][:, None].astype(float)), resamples=RESAMPLES)[:, 0]
+        for o in ordered
+    ]
+    values = {"input_score": float(raw.mean()), "input_bytes": 128, "n_evaluated": len(raw)} | changes
+    return PrecisionTable(ordered, "accuracy", resampled=Packed.of(draws), **values)
+
+
+def right(n: int, share: float, seed: int = 0) -> np.ndarray:
+    """Return rows of which the first are right; a few are shuffled, so that codes differ."""
+    hits = np.arange(n) < share * n
+    return np.random.default_rng(seed).permutation(hits) if seed else hits
+
+
+def own(shares: dict[int, float], n: int = 2000, precision: str = "int8", code: str = "") -> dict:
+    return {OperatingPoint(k, precision, k, 0.0, code=code): right(n, share) for k, share in shares.items()}
+
+
+def test_the_cheapest_that_keeps_the_share_from_there_on():
+    table = table_of(own({2: 0.4, 4: 0.87, 8: 0.8, 16: 0.89}), right(2000, 0.9))
+    assert recommend(table, Limits(keep=0.95)).chosen.point.k == 16  # k = 4 keeps it, and k = 8 does not
+    assert recommend(table, Limits(keep=0.85)).chosen.point.k == 4
+    assert recommend(table).keep == KEEP == 0.99
+
+
+def test_coordinates_that_do_harm_are_left_out():
+    table = table_of(own({2: 0.4, 4: 0.9, 8: 0.91, 16: 0.7}), right(2000, 0.9))
+    found = recommend(table, Limits(keep=0.99))
+    assert found.chosen.point.k == 4
+    assert found.best.point.k == 8
+
+
+def test_precisions_and_baselines_are_searched_together():
+    codes = own({8: 0.9}) | own({4: 0.89, 8: 0.9}, precision="int4")
+    table = table_of(codes | own({2: 0.9}, code="PCA"), right(2000, 0.9))
+    found = recommend(table, Limits(keep=0.95))
+    assert (found.chosen.point.precision, found.chosen.point.k) == ("int4", 4)
+    assert (found.better.point.code, found.advised) == ("PCA", found.better)
+    assert found.headline().startswith("Use PCA, 2 coordinates as int8: 2 bytes a vector instead of 128.")
+    alone = recommend(table, Limits(keep=0.95, precisions=("float32",)))
+    assert alone.chosen is None
+    assert alone.better.point.code == RAW  # the raw vectors themselves
+    assert alone.headline().startswith("Do not cut: store the raw vectors as float32")
+
+
+def test_within_bytes_the_best_and_a_baseline_only_if_it_is_clearly_better():
+    n = 2000
+    ours, raw = right(n, 0.80), right(n, 0.9)
+    worse = {OperatingPoint(8, "int8", 8, 0.0, code="PCA"): right(n, 0.7)}
+    better = {OperatingPoint(8, "int8", 8, 0.0, code="PCA"): right(n, 0.85)}
+    point = OperatingPoint(8, "int8", 8, 0.0)
+    assert recommend(table_of({point: ours} | worse, raw), Limits(bytes_per_vector=8)).better is None
+    assert recommend(table_of({point: ours} | better, raw), Limits(bytes_per_vector=8)).better.point.code == "PCA"
+    same = recommend(
+        table_of({point: ours, OperatingPoint(8, "int8", 8, 0.0, code="PCA"): ours}, raw), Limits(keep=0.8)
+    )
+    assert same.better is None
+    assert same.as_good.point.code == "PCA"
+    assert any(line.startswith("As good within the noise, and simpler: PCA") for line in same.lines())
+
+
+def test_shares_and_draws_are_ratios_on_the_same_rows():
+    n, raw = 300, right(300, 0.8, seed=1)
+    hits = own({4: 0.5, 8: 0.7}, n)
+    found, name, whole = evidence(table_of(hits, raw))
+    assert (name, whole) == (RAW, pytest.approx(0.8))
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(n, size=n) for _ in range(RESAMPLES)]
+    for place, h in zip((0, 1), hits.values(), strict=True):
+        assert found.shares[place] == pytest.approx(h.mean() / raw.mean())
+        slow = [h[rows].mean() / raw[rows].mean() for rows in drawn]
+        np.testing.assert_allclose(found.draws[:, place], slow, atol=2e-4)  # sixteen bits a number
+
+
+def test_what_the_choice_adds_to_the_score_is_taken_off():
+    # Twenty codes that are equally good, but for luck: the luckiest is chosen.
+    n = 400
+    lucky = {
+        OperatingPoint(8, "int8", 8, 0.0, code=f"code {i}"): np.random.default_rng(i).random(n) < 0.7 for i in range(20)
+    }
+    table = table_of(own({8: 0.3}, n) | lucky, right(n, 0.9, seed=99))
+    chosen = recommend(table, Limits(bytes_per_vector=8)).better
+    measured = chosen.point.score / table.input_score
+    assert chosen.kept < measured - 0.01
+    assert abs(chosen.kept - 0.7 / 0.9) < abs(measured - 0.7 / 0.9)
+    assert chosen.low < 0.7 / 0.9 < chosen.high
+
+
+def test_few_rows_are_said_to_be_few():
+    rng = np.random.default_rng(0)
+    raw = rng.random(90) < 0.6
+    codes = {
+        OperatingPoint(k, "int8", k, 0.0): np.where(rng.random(90) < keep, raw, ~raw)
+        for k, keep in ((4, 0.5), (8, 0.995), (16, 1.0))
+    }
+    found = recommend(table_of(codes, raw, unit="queries"), Limits(keep=0.98))
+    text = "\n".join(found.lines())
+    assert f"{90} queries cannot tell 98 % from" in text
+    assert found.needed is None or found.needed > 90
+    assert 0.99 not in found.shares  # finer than the noise
+    many = recommend(table_of({p: np.tile(h, 400) for p, h in codes.items()}, np.tile(raw, 400)), Limits(keep=0.98))
+    assert "cannot tell" not in "\n".join(many.lines())
+
+
+def test_a_score_at_chance_is_called_a_mistake():
+    rng = np.random.default_rng(0)
+    guessed = {OperatingPoint(k, "int8", k, 0.0): rng.random(500) < 0.1 for k in KS}
+    found = recommend(table_of(guessed, rng.random(500) < 0.1, chance=0.1), Limits(keep=0.9))
+    assert (found.chosen, found.advised, found.chance) == (None, None, 0.1)
+    assert found.lines()[0].startswith("Check the inputs: neither the raw vectors")
+    assert recommend(table_of(own(dict.fromkeys(KS, 0.8)), right(2000, 0.9), chance=0.1)).chance is None
+
+
+def test_out_of_reach_says_the_best_that_is_reached():
+    table = table_of(own({4: 0.5, 8: 0.6}), right(2000, 0.9))
+    found = recommend(table, Limits(keep=0.99, precisions=("int8",)))
+    assert found.better is None
+    assert found.headline().startswith(
+        "No code of this model keeps 99 % of the raw vectors' accuracy (0.9000). The best"
+    )
+    assert "8 coordinates as int8" in found.headline()
+
+
+def test_a_table_without_draws_is_chosen_from_by_its_scores():
+    points = [OperatingPoint(k, "int8", k, score) for k, score in zip(KS, (0.5, 0.8, 0.89, 0.9), strict=True)]
+    found = recommend(PrecisionTable(points, "accuracy", input_score=0.9), Limits(keep=0.98))
+    assert (found.chosen.point.k, found.chosen.low, found.chosen.kept) == (8, None, pytest.approx(0.89 / 0.9))
+    with pytest.raises(InvalidInputError, match="means nothing"):
+        recommend(PrecisionTable(points, "accuracy", input_score=-0.1))
+
+
+def test_a_recommendation_reads_back():
+    table = table_of(own({4: 0.87, 8: 0.9}) | own({2: 0.9}, code="PCA"), right(2000, 0.9))
+    for limits in (Limits(keep=0.95), Limits(bytes_per_vector=4), Limits(keep=0.95, precisions=("float32",))):
+        found = recommend(table, limits)
+        assert Recommendation.from_json(found.to_json()) == found
+    assert PrecisionTable.from_json(table.to_json()).recommend() == table.recommend()
+    with pytest.raises(InvalidInputError):
+        Recommendation.from_json('{"format": "firstk.Recommendation/1"}')
+
+
+def test_points_say_what_they_are():
+    assert str(OperatingPoint(64, "int8", 64, 0.5)) == "64 coordinates as int8"
+    assert str(OperatingPoint(1, "float32", 4, 0.5, code="PCA")) == "PCA, 1 coordinate as float32"
+    assert str(OperatingPoint(64, "binary", 8, 0.5, queries="binary")) == "64 coordinates as binary, binary queries"
+    assert "product quantizer of the raw vectors" in str(OperatingPoint(8, PRODUCT_QUANTIZER, 4, 0.5, code="faiss"))
+    assert Choice(OperatingPoint(8, "int8", 8, 0.5), 0.974, 0.95, 0.998).share == "95 to 100 %"
+    assert Choice(OperatingPoint(8, "int8", 8, 0.5), 0.974, 0.972, 0.976).share == "97.2 to 97.6 %"
+
+
+def test_queries_may_be_rounded_too():
+    digits = load_digits()
+    encoder = PrefixEncoder(16).fit(digits.X_train).encoder_
+    data = EvaluationData(X=digits.X_test, y=digits.y_test, X_ref=digits.X_train, y_ref=digits.y_train)
+    table = precision_table(encoder, data, "1nn_accuracy", ks=[16])
+    both, floating = (
+        next(o for o in table if not o.code and o.precision == "binary" and o.queries == queries)
+        for queries in ("binary", "float32")
+    )
+    bits = encoder.coordinates(digits.X_train) > np.median(encoder.coordinates(digits.X_train), axis=0)
+    assert both.score < floating.score
+    assert bits.shape[1] == both.bytes * 8
+    only = table.recommend(Limits(bytes_per_vector=2, precisions=("binary",), binary_queries=True))
+    assert only.chosen.point == both
+    assert not both.own
