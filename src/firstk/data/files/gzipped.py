@@ -5,13 +5,28 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO, cast
 
+from firstk.data.files.contract import reading, unreadable
+
 # What reading a damaged text or gzip file raises.
-BROKEN: tuple[type[BaseException], ...] = (OSError, ValueError, EOFError, zlib.error)
+_BROKEN: tuple[type[BaseException], ...] = (OSError, ValueError, EOFError, zlib.error)
 # Higher levels take much longer for a few percent.
 _LEVEL = 6
+
+
+@contextmanager
+def reading_text(path: Path, name: str, *broken: type[BaseException]) -> Iterator[None]:
+    """Turn errors about a damaged text file into InvalidInputError; `broken` are those of the format."""
+    with reading(path, name, (*_BROKEN, *broken)):
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            why = f"it is no UTF-8 text (it holds byte 0x{error.object[error.start]:02x})"
+            raise unreadable(path, why, "Save it as UTF-8 text, which spreadsheets call 'CSV UTF-8'") from None
 
 
 def open_text(path: Path, *, packed: bool) -> TextIO:

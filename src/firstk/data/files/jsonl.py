@@ -19,8 +19,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from firstk.data.files.choosing import PLAIN_NAME, Choice, choose
-from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, reading, unreadable
-from firstk.data.files.gzipped import BROKEN, create_text, open_text
+from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
+from firstk.data.files.gzipped import create_text, open_text, reading_text
 from firstk.data.files.json_values import JsonColumns, as_array, joined, kinds_of, type_of, vector_of
 
 Record = dict[str, Any]
@@ -37,7 +37,7 @@ class JsonReader:
 
     def __init__(self, path: Path, wanted: Wanted, packed: bool, *, plain: bool = False):
         self.path, self._packed, self._shape = path, packed, _flat
-        with reading(path, "JSON lines", BROKEN):
+        with reading_text(path, "JSON lines"):
             first = next(self._lines(), None)
             self._shape = _flat if first is None else _shape_of(first[1])
             peeked = [record for _, record in islice(self._records(), _PEEK)]
@@ -62,13 +62,16 @@ class JsonReader:
         for number, line in self._texts():
             try:
                 found = json.loads(line, object_pairs_hook=_unique)
+            except _Twice as error:
+                raise unreadable(self.path, f"line {number} has two fields called {error}", "Rename one") from None
             except (ValueError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else error
                 raise unreadable(self.path, f"line {number} is no JSON ({why})", _ONE_A_LINE) from None
-            if isinstance(found, list):
+            if isinstance(found, list) and not any(isinstance(entry, (dict, list)) for entry in found):
                 found = {PLAIN_NAME: found}
             if not isinstance(found, dict):
-                raise unreadable(self.path, f"line {number} holds no object", _ONE_A_LINE)
+                what = "a list of objects" if isinstance(found, list) else "no object"
+                raise unreadable(self.path, f"line {number} holds {what}", _ONE_A_LINE)
             yield number, found
 
     def _texts(self) -> Iterator[tuple[int, str]]:
@@ -88,13 +91,13 @@ class JsonReader:
 
     def count(self) -> int:
         """Return the number of rows, from a pass over the file."""
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             return sum(1 for _ in (self._texts() if self._shape is _flat else self._records()))
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         step = max(1, min(size, _NUMBERS // max(1, self.facts.width)))
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             records = self._records()
             while block := self._block(islice(records, step), step, columns):
                 yield block
@@ -151,14 +154,14 @@ class JsonReader:
 
     def column(self, name: str) -> np.ndarray:
         """Return a whole column."""
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             values = [record.get(name) for _, record in self._records()]
         return as_array(values, joined(map(type_of, values)))
 
     def survey(self, names: Sequence[str]) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns of `names` that must be read as text: one pass."""
         found, rows = dict.fromkeys(names, "missing"), 0
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             for _, record in self._records():
                 rows += 1
                 for name, held in found.items():
@@ -170,8 +173,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> Record:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is in it twice")
+        raise _Twice(repr(next(name for name in names if names.count(name) > 1)))
     return found
+
+
+class _Twice(ValueError):
+    """A name that an object has twice, of which JSON readers keep one."""
 
 
 # -- the shapes of what services return ----------------------------------------------------------------------------
