@@ -12,7 +12,7 @@ from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.contract import exactly
 from firstk.estimator.transform_files import transform_files
-from firstk.evaluation.inputs import read_rows
+from firstk.evaluation.inputs import read_pairs, read_rows
 from firstk.exceptions import InvalidInputError
 
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -262,3 +262,16 @@ def test_exact_columns_are_those_of_the_file(tmp_path):
     assert exactly(batch.columns, "id").tolist() == [f"{i:03}" for i in range(12)]
     assert "id" in batch.columns
     assert len(batch.columns) == 1
+
+
+def test_labels_and_pairs_in_files_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    labels = [f"class {i % 3}" for i in range(12)]
+    lines(tmp_path / "y.jsonl.gz", [{"id": i, "y": label, "more": {"a": 1}} for i, label in enumerate(labels)])
+    assert read_rows("x.npy", labels="y.jsonl.gz:y").y.tolist() == labels
+    with pytest.raises(InvalidInputError, match=r"Name one: y\.jsonl\.gz:id"):
+        read_rows("x.npy", labels="y.jsonl.gz")
+    lines(tmp_path / "p.jsonl", [{"left": i, "right": (i + 1) % 12, "score": i / 12} for i in range(12)])
+    pairs = read_pairs("x.npy", "p.jsonl:left,right,score")
+    assert pairs["scores"].tolist() == [i / 12 for i in range(12)]

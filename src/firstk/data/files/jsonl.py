@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -240,10 +240,14 @@ class JsonWriter:
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; a number has the fewest digits that give it back, and one that is not finite is null."""
-        names = (self._layout.vectors, *self._layout.columns)
-        values = [_plain(vectors), *(self._values(columns, name) for name in self._layout.columns)]
-        for row in zip(*values, strict=True):
-            self._file.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str) + "\n")
+        # A float16 or float32 turned into a float of Python would show digits that it does not have.
+        cells = vectors.astype(str)
+        cells[~np.isfinite(vectors)] = "null"
+        begin, names = f"{{{json.dumps(self._layout.vectors, ensure_ascii=False)}: [", self._layout.columns
+        beside = zip(*(self._values(columns, name) for name in names), strict=True) if names else repeat(())
+        for row, values in zip(cells.tolist(), beside, strict=False):
+            others = json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, default=str)[1:]
+            self._file.write(f"{begin}{', '.join(row)}]{', ' if names else ''}{others}\n")
 
     def _values(self, columns: Mapping[str, np.ndarray], name: str) -> Sequence[object]:
         return columns.raw[name] if isinstance(columns, JsonColumns) else _plain(exactly(columns, name))
@@ -264,7 +268,6 @@ def _plain(column: np.ndarray) -> list[Any]:
         column = column.astype(str)
     if column.dtype.kind != "f":
         return column.tolist()
-    # A float16 or float32 turned into a float of Python would show digits that it does not have.
     digits = column.astype(str).astype(np.float64) if column.dtype.itemsize < 8 else column
     if not (finite := np.isfinite(digits)).all():
         digits = digits.astype(object)
