@@ -9,7 +9,7 @@ that this format needs no extra, and errors name the line.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice, repeat
@@ -36,7 +36,8 @@ class JsonReader:
     """One file of JSON lines."""
 
     def __init__(self, path: Path, wanted: Wanted, packed: bool, *, plain: bool = False):
-        self.path, self._packed, self._shape = path, packed, _flat
+        self.path, self._packed = path, packed
+        self._shape: Callable[[Record], Iterator[Record]] = _flat
         with reading_text(path, "JSON lines"):
             first = next(self._lines(), None)
             self._shape = _flat if first is None else _shape_of(first[1])
@@ -184,7 +185,7 @@ class _Twice(ValueError):
 # -- the shapes of what services return ----------------------------------------------------------------------------
 
 
-def _shape_of(line: Record) -> Any:
+def _shape_of(line: Record) -> Callable[[Record], Iterator[Record]]:
     if _items(line) is not None:
         return _response
     if isinstance(line.get("response"), dict) and "custom_id" in line:
