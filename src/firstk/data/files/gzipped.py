@@ -16,6 +16,8 @@ from firstk.data.files.contract import reading, unreadable
 _BROKEN: tuple[type[BaseException], ...] = (OSError, ValueError, EOFError, zlib.error)
 # Higher levels take much longer for a few percent.
 _LEVEL = 6
+# Half of a pair of UTF-16, which JSON can hold and UTF-8 cannot, is written as JSON escapes it.
+_ERRORS = "backslashreplace"
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def open_text(path: Path, *, packed: bool) -> TextIO:
 
 def create_text(path: Path, *, packed: bool) -> TextIO:
     """Open a text file for writing; the same rows give the same bytes."""
-    return _Packed(path) if packed else path.open("w", newline="", encoding="utf-8")
+    return _Packed(path) if packed else path.open("w", newline="", encoding="utf-8", errors=_ERRORS)
 
 
 class _Packed(io.TextIOWrapper):
@@ -48,7 +50,7 @@ class _Packed(io.TextIOWrapper):
     def __init__(self, path: Path):
         self._file = path.open("wb")
         packed = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)
-        super().__init__(cast("io.BufferedWriter", packed), newline="", encoding="utf-8")
+        super().__init__(cast("io.BufferedWriter", packed), newline="", encoding="utf-8", errors=_ERRORS)
 
     def close(self) -> None:
         """Finish the archive, and close the file under it, which gzip leaves open."""

@@ -21,7 +21,7 @@ import numpy as np
 from firstk.data.files.choosing import PLAIN_NAME, Choice, choose
 from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
 from firstk.data.files.gzipped import create_text, open_text, reading_text
-from firstk.data.files.json_values import JsonColumns, as_array, joined, kinds_of, type_of, vector_of
+from firstk.data.files.json_values import JsonColumns, as_array, is_vector, joined, kinds_of, type_of, vector_of
 
 Record = dict[str, Any]
 
@@ -55,8 +55,8 @@ class JsonReader:
         self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
 
     def _measured(self, peeked: Sequence[Record]) -> int:
-        lists = (record.get(self._members[0]) for record in peeked)
-        return next((len(value) for value in lists if isinstance(value, list)), 0)
+        values = (record.get(self._members[0]) for record in peeked)
+        return next((len(value) for value in values if isinstance(value, list) and is_vector(value)), 0)
 
     def _lines(self) -> Iterator[tuple[int, Record]]:
         """Yield the object of each line that is not blank, with its number from 1."""
@@ -100,11 +100,11 @@ class JsonReader:
         step = max(1, min(size, _NUMBERS // max(1, self.facts.width)))
         with reading_text(self.path, "JSON lines"):
             records = self._records()
-            while block := self._block(islice(records, step), step, columns):
+            while block := self._block(islice(records, step), columns):
                 yield block
 
     def _block(
-        self, records: Iterator[tuple[int, Record]], step: int, columns: Sequence[str]
+        self, records: Iterator[tuple[int, Record]], columns: Sequence[str]
     ) -> tuple[np.ndarray, JsonColumns] | None:
         """Return vectors and other columns; lists become rows of the matrix one by one, as they take much memory."""
         rows: list[np.ndarray] = []
@@ -188,7 +188,7 @@ class _Twice(ValueError):
 def _shape_of(line: Record) -> Callable[[Record], Iterator[Record]]:
     if _items(line) is not None:
         return _response
-    if isinstance(line.get("response"), dict) and "custom_id" in line:
+    if "response" in line and "custom_id" in line:
         return _batch
     return _flat
 
