@@ -51,6 +51,11 @@ HEAVY = ("scipy.linalg", "sklearn", "torch", "pyarrow", "pandas")
 NOWHERE = [
     ("fit", "gone.npy", "-o", "m"),
     ("fit", "gone*.npy", "-o", "m"),
+    ("fit", "there.npy", "-o", "m", "--labels", "gone.csv"),
+    ("fit", "there.npy", "-o", "m", "--labels", "gone.csv:label"),
+    ("fit", "there.npy", "-o", "m", "--pairs", "gone.csv"),
+    ("fit", "there.npy", "-o", "m", "--pairs", "gone.csv:left,right"),
+    ("fit", "there.npy", "-o", "m", "--held-out", "gone.npy"),
     ("diagnose", "gone.npy"),
     ("curve", "gone", "gone.npy"),
     ("transform", "gone", "gone.npy", "-o", "a.npy"),
@@ -62,6 +67,7 @@ NOWHERE = [
 
 @pytest.mark.parametrize("arguments", NOWHERE, ids=" ".join)
 def test_a_name_that_leads_nowhere_is_told_at_once(tmp_path, arguments):
+    (tmp_path / "there.npy").touch()
     script = (
         "import sys\nfrom firstk.cli import main\ntry:\n    main()\n"
         f"finally:\n    print(*(name for name in {HEAVY!r} if name in sys.modules))"
@@ -79,6 +85,13 @@ def test_documents_that_are_not_there_are_told_before_the_model_is_read(tmp_path
     (tmp_path / "q.npy").touch()
     done = firstk("curve", "m", "q.npy", "--documents", "gone.npy", "--relevance", "r.csv", cwd=tmp_path)
     assert (done.returncode, "There is no file 'gone.npy'" in done.stderr) == (1, True)
+
+
+def test_columns_of_the_vectors_are_no_file(tmp_path):
+    (tmp_path / "there.npy").touch()
+    for arguments in (("--pairs", "left,right"), ("--held-out", "0.5")):
+        done = firstk("fit", "there.npy", "-o", "m", *arguments, cwd=tmp_path)
+        assert (done.returncode, "'there.npy': it is empty" in done.stderr) == (1, True), done.stderr
 
 
 # -- numbers of rows ---------------------------------------------------------------------------------------------------

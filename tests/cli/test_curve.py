@@ -37,6 +37,7 @@ def folder(tmp_path_factory, digits):
     path = tmp_path_factory.mktemp("curve")
     np.savez(path / "train.npz", pixels=digits.X_train, label=digits.y_train)
     np.savez(path / "test.npz", pixels=digits.X_test, label=digits.y_test)
+    np.savez(path / "renamed.npz", X=digits.X_train, digit=digits.y_train)
     np.save(path / "test.npy", digits.X_test)
     np.save(path / "labels.npy", digits.y_test)
     left = np.arange(100)
@@ -383,6 +384,11 @@ def test_help_names_every_metric(folder):
         (("fisher", "test.npz", "--label", "label", "--plot", "curve.gif"), "A figure ends in .svg, .png, .pdf"),
         (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "folder that exists"),
         (("fisher", "test.npy", "--labels", "labels.npy", "--reference", "train.npz"), "--reference-labels"),
+        (
+            ("fisher", "test.npz", "--label", "label", "--reference", "renamed.npz"),
+            "has no column 'label'. It has: 'X', 'digit'. If its labels have another name, give them as "
+            "--reference-labels renamed.npz:COLUMN.",
+        ),
         (("pca", "test.npz", "--documents", "documents.npz"), "belong to --relevance"),
         (("pca", "test.npz", "--queries", "queries.npz"), "--queries belong to --relevance or --pairs"),
         (("pca", "test.npz", "--by-row"), "--by-row belong to --relevance or --pairs"),

@@ -40,6 +40,21 @@ def _check_model(folder: Path) -> None:
         read_manifest(folder)
 
 
+def _check_file_of(spec: str) -> None:
+    """Check the file of FILE[:COLUMNS]; columns alone, with a comma between them, are of another file."""
+    if not Path(spec).expanduser().exists():
+        file = spec.rpartition(":")[0] or ("" if "," in spec else spec)
+        if file:
+            check_there(file)
+
+
+def _check_share_or_file(spec: str) -> None:
+    try:
+        float(spec)
+    except ValueError:
+        check_there(spec)
+
+
 # Parameters that name what must be there before a command begins.
 _THERE: dict[str, Callable[[Any], None]] = {
     "model": _check_model,
@@ -47,6 +62,11 @@ _THERE: dict[str, Callable[[Any], None]] = {
     "queries": check_there,
     "documents": check_there,
     "reference": check_there,
+    "labels": _check_file_of,
+    "reference_labels": _check_file_of,
+    "pairs": _check_file_of,
+    "relevance": _check_file_of,
+    "held_out": _check_share_or_file,
 }
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.checks import check_prefix
+from firstk.data.files.beside import load_columns
+from firstk.data.files.choosing import missing_column
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.recommendation import Recommendation
@@ -312,7 +314,18 @@ def _reference_place(request: CurveRequest) -> VectorSource:
         )
     label = None if request.reference_labels is not None else place.label
     assert request.reference is not None
+    _check_labels_of_reference(request.reference, label)
     return VectorSource(request.reference, place.vectors, label, request.reference_labels, nan=place.nan)
+
+
+def _check_labels_of_reference(reference: str, label: str | None) -> None:
+    held = load_columns(reference) if label is not None else {}
+    for name in [] if label is None or label in held else label.split(","):
+        if name.strip() not in held:
+            raise InvalidInputError(
+                f"{missing_column(reference, name.strip(), tuple(held))} If its labels have another name, give them as "
+                f"--reference-labels {reference}:COLUMN."
+            )
 
 
 # -- pairs and searches ----------------------------------------------------------------------------------------

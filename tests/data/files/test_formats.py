@@ -193,7 +193,7 @@ def test_damaged_files_raise_an_error(tmp_path, ending, content):
     assert f"Cannot read vectors from '{path}'" in str(caught.value)
 
 
-@pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet", ".arrow", ".safetensors", ".csv"])
+@pytest.mark.parametrize("ending", [form.endings[0] for form in FORMATS])
 def test_any_damage_is_noticed_or_harmless(tmp_path, ending):
     """Cut and overwrite at seeded places: a sentence or a table, never another error."""
     path = tmp_path / f"a{ending}"
@@ -357,7 +357,7 @@ def with_holes(path):
     return X
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".npz", ".safetensors"])
+@pytest.mark.parametrize("ending", [form.endings[0] for form in FORMATS])
 def test_nan_raises_an_error_with_the_rows_or_dropped(tmp_path, ending):
     path = tmp_path / f"a{ending}"
     X = with_holes(path)
@@ -416,7 +416,7 @@ def draft_of(path, node=None, process=None):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".npy", ".safetensors"])
+@pytest.mark.parametrize("ending", [form.endings[0] for form in FORMATS if form.name != "npz"])
 def test_no_space_left_raises_an_error_and_leaves_nothing(tmp_path, monkeypatch, ending):
     path = tmp_path / f"a{ending}"
     monkeypatch.setattr(atomic_files, "_new_file", lambda temporary: temporary.symlink_to("/dev/full"))

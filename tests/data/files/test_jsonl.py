@@ -12,7 +12,7 @@ from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.contract import exactly
 from firstk.estimator.transform_files import transform_files
-from firstk.evaluation.inputs import read_rows
+from firstk.evaluation.inputs import read_pairs, read_rows
 from firstk.exceptions import InvalidInputError
 
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -61,11 +61,11 @@ def test_what_services_return_is_read(tmp_path, shape, ending):
 def test_a_request_that_failed_is_a_row_without_a_vector(tmp_path):
     held = responses()["a batch"]
     held[4]["response"] = {"status_code": 400, "body": {"error": {"message": "too long"}}}
-    held[7]["response"] = None
+    held[0]["response"] = None
     path = lines(tmp_path / "a.jsonl", held)
-    with pytest.raises(InvalidInputError, match=r"\(row 4, 7\)"):
+    with pytest.raises(InvalidInputError, match=r"\(row 0, 4\)"):
         open_vectors(path).read()
-    np.testing.assert_array_equal(open_vectors(path, nan="drop").read().vectors, np.delete(X, [4, 7], axis=0))
+    np.testing.assert_array_equal(open_vectors(path, nan="drop").read().vectors, np.delete(X, [0, 4], axis=0))
 
 
 FIELDS = {
@@ -145,7 +145,7 @@ BAD = {
     "a huge number": ('{"embedding": [1.0, 1' + "0" * 400 + ", 2.0]}", "line 3 holds no list of numbers"),
     "no JSON": ('{"embedding": [1.0, 2.0', "line 3 is no JSON"),
     "no object": ("3", "line 3 holds no object"),
-    "a name twice": ('{"embedding": [1, 2, 3], "embedding": [1, 2, 4]}', "'embedding' is in it twice"),
+    "a name twice": ('{"embedding": [1, 2, 3], "embedding": [1, 2, 4]}', "line 3 has two fields called 'embedding'"),
     "deep": ("[" * 100_000, "line 3 is no JSON"),
 }
 
@@ -166,6 +166,9 @@ def test_a_document_over_several_lines_is_told_what_lines_are(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps(records(), indent=2))
     with pytest.raises(InvalidInputError, match=r"line 1 is no JSON .* Write one JSON object a line"):
         open_vectors(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_text(json.dumps(records()))
+    with pytest.raises(InvalidInputError, match=r"line 1 holds a list of objects\. Write one"):
+        open_vectors(tmp_path / "a.jsonl")
 
 
 def test_blank_lines_marks_and_line_ends_of_other_systems(tmp_path):
@@ -181,7 +184,7 @@ def test_blank_lines_marks_and_line_ends_of_other_systems(tmp_path):
 
 
 def test_values_travel_as_they_are_to_the_same_format(tmp_path):
-    payload = [{"a": [1, {"b": None}]}, None, "text", 7, 7.5, True, [1, 2], [], "007", 2**70, "ä", {}]
+    payload = [{"a": [1, {"b": None}]}, None, "\ud800", 7, 7.5, True, [1, 2], [], "007", 2**70, "ä", {}]
     path = lines(tmp_path / "a.jsonl", records(id=range(12), payload=payload))
     encoder = PrefixEncoder(2).fit(X)
     transform_files(encoder.encoder_, path, tmp_path / "b.jsonl.gz")
@@ -259,3 +262,16 @@ def test_exact_columns_are_those_of_the_file(tmp_path):
     assert exactly(batch.columns, "id").tolist() == [f"{i:03}" for i in range(12)]
     assert "id" in batch.columns
     assert len(batch.columns) == 1
+
+
+def test_labels_and_pairs_in_files_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    labels = [f"class {i % 3}" for i in range(12)]
+    lines(tmp_path / "y.jsonl.gz", [{"id": i, "y": label, "more": {"a": 1}} for i, label in enumerate(labels)])
+    assert read_rows("x.npy", labels="y.jsonl.gz:y").y.tolist() == labels
+    with pytest.raises(InvalidInputError, match=r"Name one: y\.jsonl\.gz:id"):
+        read_rows("x.npy", labels="y.jsonl.gz")
+    lines(tmp_path / "p.jsonl", [{"left": i, "right": (i + 1) % 12, "score": i / 12} for i in range(12)])
+    pairs = read_pairs("x.npy", "p.jsonl:left,right,score")
+    assert pairs["scores"].tolist() == [i / 12 for i in range(12)]

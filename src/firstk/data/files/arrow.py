@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from firstk.data.files.choosing import check_names
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch
 
@@ -68,6 +69,7 @@ def load(path: Path) -> Loaded:
     pa = arrow("Reading Arrow files")
     with reading(path, "Arrow", _broken()):
         names = tuple(_open(path).schema.names)
+        check_names(path, names)
 
     def one(name: str) -> np.ndarray:
         with reading(path, "Arrow", _broken()):

@@ -9,6 +9,7 @@ Files of named arrays (npz, safetensors) are chosen from by their headers: a mat
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -146,6 +147,13 @@ def check_rows(path: object, shapes: Mapping[str, tuple[int, ...]], vectors: str
             raise unreadable(
                 path, f"{name!r} has shape {shape}, and {vectors!r} has {rows} rows", "There must be an entry a row"
             )
+
+
+def check_names(path: object, names: Sequence[str]) -> None:
+    """Raise InvalidInputError for two columns of one name."""
+    doubled = sorted(name for name, times in Counter(names).items() if times > 1)
+    if doubled:
+        raise unreadable(path, f"it has two columns called {doubled[0]!r}", "Rename one")
 
 
 def missing_column(path: object, name: str, there: Sequence[str]) -> InvalidInputError:

@@ -53,6 +53,11 @@ def _is_list(one: str) -> bool:
     return one.startswith(("ints ", "floats "))
 
 
+def is_vector(value: object) -> bool:
+    """Tell whether a value is a list of numbers."""
+    return _is_list(type_of(value))
+
+
 def kinds_of(fields: Mapping[str, Iterable[object]]) -> dict[str, str]:
     """Return what `choose` calls each field, by its first values.
 

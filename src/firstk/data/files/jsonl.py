@@ -9,19 +9,19 @@ that this format needs no extra, and errors name the line.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
 from firstk.data.files.choosing import PLAIN_NAME, Choice, choose
-from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, reading, unreadable
-from firstk.data.files.gzipped import BROKEN, create_text, open_text
-from firstk.data.files.json_values import JsonColumns, as_array, joined, kinds_of, type_of, vector_of
+from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
+from firstk.data.files.gzipped import create_text, open_text, reading_text
+from firstk.data.files.json_values import JsonColumns, as_array, is_vector, joined, kinds_of, type_of, vector_of
 
 Record = dict[str, Any]
 
@@ -36,8 +36,9 @@ class JsonReader:
     """One file of JSON lines."""
 
     def __init__(self, path: Path, wanted: Wanted, packed: bool, *, plain: bool = False):
-        self.path, self._packed, self._shape = path, packed, _flat
-        with reading(path, "JSON lines", BROKEN):
+        self.path, self._packed = path, packed
+        self._shape: Callable[[Record], Iterator[Record]] = _flat
+        with reading_text(path, "JSON lines"):
             first = next(self._lines(), None)
             self._shape = _flat if first is None else _shape_of(first[1])
             peeked = [record for _, record in islice(self._records(), _PEEK)]
@@ -54,21 +55,24 @@ class JsonReader:
         self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
 
     def _measured(self, peeked: Sequence[Record]) -> int:
-        lists = (record.get(self._members[0]) for record in peeked)
-        return next((len(value) for value in lists if isinstance(value, list)), 0)
+        values = (record.get(self._members[0]) for record in peeked)
+        return next((len(value) for value in values if isinstance(value, list) and is_vector(value)), 0)
 
     def _lines(self) -> Iterator[tuple[int, Record]]:
         """Yield the object of each line that is not blank, with its number from 1."""
         for number, line in self._texts():
             try:
                 found = json.loads(line, object_pairs_hook=_unique)
+            except _Twice as error:
+                raise unreadable(self.path, f"line {number} has two fields called {error}", "Rename one") from None
             except (ValueError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else error
                 raise unreadable(self.path, f"line {number} is no JSON ({why})", _ONE_A_LINE) from None
-            if isinstance(found, list):
+            if isinstance(found, list) and not any(isinstance(entry, (dict, list)) for entry in found):
                 found = {PLAIN_NAME: found}
             if not isinstance(found, dict):
-                raise unreadable(self.path, f"line {number} holds no object", _ONE_A_LINE)
+                what = "a list of objects" if isinstance(found, list) else "no object"
+                raise unreadable(self.path, f"line {number} holds {what}", _ONE_A_LINE)
             yield number, found
 
     def _texts(self) -> Iterator[tuple[int, str]]:
@@ -88,19 +92,19 @@ class JsonReader:
 
     def count(self) -> int:
         """Return the number of rows, from a pass over the file."""
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             return sum(1 for _ in (self._texts() if self._shape is _flat else self._records()))
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         step = max(1, min(size, _NUMBERS // max(1, self.facts.width)))
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             records = self._records()
-            while block := self._block(islice(records, step), step, columns):
+            while block := self._block(islice(records, step), columns):
                 yield block
 
     def _block(
-        self, records: Iterator[tuple[int, Record]], step: int, columns: Sequence[str]
+        self, records: Iterator[tuple[int, Record]], columns: Sequence[str]
     ) -> tuple[np.ndarray, JsonColumns] | None:
         """Return vectors and other columns; lists become rows of the matrix one by one, as they take much memory."""
         rows: list[np.ndarray] = []
@@ -151,14 +155,14 @@ class JsonReader:
 
     def column(self, name: str) -> np.ndarray:
         """Return a whole column."""
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             values = [record.get(name) for _, record in self._records()]
         return as_array(values, joined(map(type_of, values)))
 
     def survey(self, names: Sequence[str]) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns of `names` that must be read as text: one pass."""
         found, rows = dict.fromkeys(names, "missing"), 0
-        with reading(self.path, "JSON lines", BROKEN):
+        with reading_text(self.path, "JSON lines"):
             for _, record in self._records():
                 rows += 1
                 for name, held in found.items():
@@ -170,17 +174,21 @@ def _unique(pairs: list[tuple[str, Any]]) -> Record:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is in it twice")
+        raise _Twice(repr(next(name for name in names if names.count(name) > 1)))
     return found
+
+
+class _Twice(ValueError):
+    """A name that an object has twice, of which JSON readers keep one."""
 
 
 # -- the shapes of what services return ----------------------------------------------------------------------------
 
 
-def _shape_of(line: Record) -> Any:
+def _shape_of(line: Record) -> Callable[[Record], Iterator[Record]]:
     if _items(line) is not None:
         return _response
-    if isinstance(line.get("response"), dict) and "custom_id" in line:
+    if "response" in line and "custom_id" in line:
         return _batch
     return _flat
 
@@ -233,10 +241,14 @@ class JsonWriter:
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; a number has the fewest digits that give it back, and one that is not finite is null."""
-        names = (self._layout.vectors, *self._layout.columns)
-        values = [_plain(vectors), *(self._values(columns, name) for name in self._layout.columns)]
-        for row in zip(*values, strict=True):
-            self._file.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str) + "\n")
+        # A float16 or float32 turned into a float of Python would show digits that it does not have.
+        cells = vectors.astype(str)
+        cells[~np.isfinite(vectors)] = "null"
+        begin, names = f"{{{json.dumps(self._layout.vectors, ensure_ascii=False)}: [", self._layout.columns
+        beside = zip(*(self._values(columns, name) for name in names), strict=True) if names else repeat(())
+        for row, values in zip(cells.tolist(), beside, strict=False):
+            others = json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, default=str)[1:]
+            self._file.write(f"{begin}{', '.join(row)}]{', ' if names else ''}{others}\n")
 
     def _values(self, columns: Mapping[str, np.ndarray], name: str) -> Sequence[object]:
         return columns.raw[name] if isinstance(columns, JsonColumns) else _plain(exactly(columns, name))
@@ -257,7 +269,6 @@ def _plain(column: np.ndarray) -> list[Any]:
         column = column.astype(str)
     if column.dtype.kind != "f":
         return column.tolist()
-    # A float16 or float32 turned into a float of Python would show digits that it does not have.
     digits = column.astype(str).astype(np.float64) if column.dtype.itemsize < 8 else column
     if not (finite := np.isfinite(digits)).all():
         digits = digits.astype(object)

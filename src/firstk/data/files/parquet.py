@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.checks import require
+from firstk.data.files.choosing import check_names
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, selected
 
@@ -67,6 +68,7 @@ def load(path: Path) -> Loaded:
     parquet = require("pyarrow.parquet", "tables", "Reading parquet")
     with reading(path, "parquet", _broken()):
         file = parquet.ParquetFile(path, page_checksum_verification=True)
+        check_names(path, file.schema_arrow.names)
 
     def one(name: str) -> np.ndarray:
         with reading(path, "parquet", _broken()):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.checks import check_no_nul, require
-from firstk.data.files.choosing import Choice, choose
+from firstk.data.files.choosing import Choice, check_names, choose
 from firstk.data.files.contract import Carried, Facts, Layout, Wanted, exactly, float_type, ragged, unreadable
 from firstk.exceptions import InvalidInputError
 
@@ -69,9 +69,7 @@ class TableView:
 
     def __init__(self, path: object, schema: pyarrow.Schema, wanted: Wanted, peek: Peek):
         self.path = path
-        doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        if doubled:
-            raise unreadable(path, f"it has two columns called {doubled[0]!r}", "Rename one")
+        check_names(path, schema.names)
         self.choice: Choice = choose(path, {field.name: kind_of(field.type) for field in schema}, wanted)
         types = [schema.field(name).type for name in self.choice.members]
         if self.choice.spread:

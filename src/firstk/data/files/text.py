@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -32,7 +33,7 @@ from firstk.data.files.cells import (
     kind_of_cells,
     list_of,
 )
-from firstk.data.files.choosing import Choice, choose
+from firstk.data.files.choosing import Choice, check_names, choose
 from firstk.data.files.contract import (
     Carried,
     Facts,
@@ -42,14 +43,14 @@ from firstk.data.files.contract import (
     Wanted,
     exactly,
     ragged,
-    reading,
     unreadable,
 )
-from firstk.data.files.gzipped import BROKEN, create_text, open_text
+from firstk.data.files.gzipped import create_text, open_text, reading_text
 
-_BROKEN = (*BROKEN, csv.Error)
 # Marks between cells, the likeliest first.
 _MARKS = ",;\t|"
+# A first line by which a spreadsheet is told the mark.
+_SEPARATOR_LINE = re.compile(r"sep=.[\r\n]*")
 # Rows from which the kinds of columns are told, and cells that are held as text at one time.
 _PEEK, _CELLS = 256, 400_000
 # Share of cells with text, up to which a column of a plain table is one of numbers with a slip in it.
@@ -64,13 +65,13 @@ class TextReader:
     def __init__(self, path: Path, wanted: Wanted, delimiter: str, packed: bool, *, plain: bool = False):
         self.path, self._packed = path, packed
         csv.field_size_limit(_LONGEST_CELL)
-        with reading(path, "text", _BROKEN):
+        with reading_text(path, "text", csv.Error):
             self._delimiter = self._mark(delimiter)
             rows = self._lines()
             self._names = next(rows, [])
             first = list(islice(rows, _PEEK))
         self._check_header()
-        if self._names and not first and wanted.vectors is None and not plain:  # cells tell what a column is
+        if not first and wanted.vectors is None and not plain:  # cells tell what a column is
             raise unreadable(path, "it has no rows")
         self._commas = have_decimal_commas([row[j] for row in first] for j in range(len(self._names)))
         self._kinds = {
@@ -90,9 +91,7 @@ class TextReader:
         return Cells().taken(row[j] for row in rows)
 
     def _check_header(self) -> None:
-        doubled = sorted({name for name in self._names if self._names.count(name) > 1})
-        if doubled:
-            raise unreadable(self.path, f"it has two columns called {doubled[0]!r}", "Rename one")
+        check_names(self.path, self._names)
         numbers = all(is_number(name) or is_number(name, commas=True) for name in self._names)
         if self._names and numbers and not _counts(self._names):
             raise unreadable(
@@ -118,33 +117,45 @@ class TextReader:
         """Return the mark between cells: the expected one, unless only another gives both first lines as many cells."""
         fitting = {}
         for mark in (expected, *_MARKS.replace(expected, "")):
-            with open_text(self.path, packed=self._packed) as file:
-                rows = list(islice((row for row in csv.reader(self._checked(file), delimiter=mark) if row), 2))
-            if rows and len(rows[0]) > 1 and len(rows[0]) == len(rows[-1]):
-                fitting[mark] = rows[0]
+            with suppress(csv.Error), closing(self._rows(mark)) as rows:
+                first = list(islice(rows, 2))
+                if first and len(first[0]) > 1 and len(first[0]) == len(first[-1]):
+                    fitting[mark] = first[0]
         # Without names, rows such as 0,5;1,5 have as many cells by commas as well.
         bare = [mark for mark, cells in fitting.items() if all(is_number(cell, commas=True) for cell in cells)]
         return next(iter((*bare, *fitting)), expected)
 
+    def _rows(self, mark: str) -> Generator[list[str]]:
+        """Yield the cells of each line that is not blank."""
+        with open_text(self.path, packed=self._packed) as file:
+            # strict: a quote that is never closed would take all lines after it for one cell.
+            try:
+                yield from (row for row in csv.reader(self._checked(file), delimiter=mark, strict=True) if row)
+            except csv.Error as error:
+                if "end of data" in str(error):
+                    raise csv.Error("a quote is opened and never closed") from None
+                raise
+
     def _lines(self) -> Iterator[list[str]]:
         """Yield the cells of each line; raise InvalidInputError for a line with too few or too many."""
-        with open_text(self.path, packed=self._packed) as file:
-            rows = csv.reader(self._checked(file), delimiter=self._delimiter)
-            header = next(rows, None)
-            if header is None:
-                return
-            yield header
-            for number, row in enumerate(row for row in rows if row):
-                if len(row) != len(header):
-                    raise unreadable(
-                        self.path,
-                        f"row {number} has {len(row)} cells, and the first line {len(header)}",
-                        "Mend that row",
-                    )
-                yield row
+        rows = self._rows(self._delimiter)
+        header = next(rows, None)
+        if header is None:
+            return
+        yield header
+        for number, row in enumerate(rows):
+            if len(row) != len(header):
+                raise unreadable(
+                    self.path,
+                    f"row {number} has {len(row)} cells, and the first line {len(header)}",
+                    "Mend that row",
+                )
+            yield row
 
     def _checked(self, lines: Iterable[str]) -> Iterator[str]:
         for number, line in enumerate(lines, start=1):
+            if number == 1 and _SEPARATOR_LINE.fullmatch(line):
+                continue
             if "\0" in line:  # numpy drops it at the end of a text, so that two labels become one
                 raise unreadable(self.path, f"line {number} holds a NUL character", "Write it again as UTF-8 text")
             yield line
@@ -158,13 +169,13 @@ class TextReader:
 
     def count(self) -> int:
         """Return the number of rows, from a pass over the file."""
-        with reading(self.path, "text", _BROKEN):
+        with reading_text(self.path, "text", csv.Error):
             return max(0, sum(1 for _ in self._lines()) - 1)
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         step = max(1, min(size, _CELLS // len(self._names)))
-        with reading(self.path, "text", _BROKEN):
+        with reading_text(self.path, "text", csv.Error):
             rows, start = self._lines(), 0
             next(rows, None)
             while cells := list(islice(rows, step)):
@@ -201,7 +212,7 @@ class TextReader:
         """Return the number of rows, and the columns of `names` that must be read as text: one pass."""
         found, rows = {name: Cells() for name in names}, 0
         places = [(self._names.index(name), cells) for name, cells in found.items()]
-        with reading(self.path, "text", _BROKEN):
+        with reading_text(self.path, "text", csv.Error):
             lines = self._lines()
             next(lines, None)
             for row in lines:
