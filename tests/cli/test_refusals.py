@@ -60,6 +60,15 @@ def test_labels_that_are_no_labels(tmp_path):
         read_rows(tmp_path / "short.npz", label="y")
 
 
+def test_a_file_of_a_few_rows_is_no_data_set(tmp_path):
+    write_vectors(tmp_path / "few.npy", X[:11])
+    with pytest.raises(
+        InvalidInputError, match=r"^9 rows are too few.* at least 10 rows \(those held out are not count"
+    ):
+        fit(tmp_path / "few.npy", out=tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
 def test_a_missing_label_is_named_by_its_row(tmp_path):
     (tmp_path / "a.csv").write_text("x0,x1,label\n1,2,7\n3,4,\n5,6,8\n")
     with pytest.raises(InvalidInputError, match=r"takes a label or target for every row.*\(row 1\)"):
