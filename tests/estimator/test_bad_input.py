@@ -421,7 +421,6 @@ def test_collinear_columns_are_cut_to_the_rank():
         assert np.isfinite(enc.transform(rows)).all()
 
 
-@pytest.mark.filterwarnings("ignore::firstk.exceptions.FewRowsWarning")
 def test_fewer_rows_than_columns_are_cut_to_the_rank():
     with pytest.warns(RankWarning, match="the data have numerical rank 3: 3 components are kept"):
         enc = PrefixEncoder(5).fit(X[:4])
