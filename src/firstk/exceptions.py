@@ -1,4 +1,4 @@
-"""Errors and warnings that firstk raises: catch `FirstkError` for any of them.
+"""Errors and warnings that firstk raises: catch `FirstkError` for any error, filter `FirstkWarning` for warnings.
 
 Each message has three parts: what was wrong, the number, the way out.
 """
@@ -70,9 +70,21 @@ class TrainingDivergedError(FirstkError, ArithmeticError):
     """A training run whose loss left for infinity."""
 
 
-class TrainingWarning(UserWarning):
+class FirstkWarning(UserWarning):
+    """Base of the warnings that firstk gives on what was fitted; the command line prints them as notes."""
+
+
+class TrainingWarning(FirstkWarning):
     """A training run that ended before it was done, or that cannot mean all that was asked for."""
 
 
-class RankWarning(UserWarning):
+class FewRowsWarning(FirstkWarning):
+    """A fit on so few rows that its code says nothing about others."""
+
+
+class LabelsWarning(FirstkWarning):
+    """Targets that look like classes."""
+
+
+class RankWarning(FirstkWarning):
     """Fewer coordinates carry signal than were asked for, or some carry none."""

@@ -60,6 +60,23 @@ def test_labels_that_are_no_labels(tmp_path):
         read_rows(tmp_path / "short.npz", label="y")
 
 
+def test_a_file_of_a_few_rows_is_no_data_set(tmp_path):
+    write_vectors(tmp_path / "few.npy", X[:11])
+    with pytest.raises(
+        InvalidInputError, match=r"^9 rows are too few.* at least 10 rows \(those held out are not count"
+    ):
+        fit(tmp_path / "few.npy", out=tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_several_labels_a_row_are_fitted_as_numbers(tmp_path):
+    write_vectors(tmp_path / "a.npz", X, {"a": (X[:, 0] > 0) * 1, "b": (X[:, 1] > 0) * 1}, name="e")
+    with pytest.raises(InvalidInputError, match=r"several labels a row \(multilabel\).*objective='regression'"):
+        fit(str(tmp_path / "a.npz"), tmp_path / "m", objective="fisher", label="a,b")
+    fit(str(tmp_path / "a.npz"), tmp_path / "m", objective="regression", label="a,b")
+    assert PrefixEncoder.load(tmp_path / "m").predict(X).shape == (40, 2)
+
+
 def test_a_missing_label_is_named_by_its_row(tmp_path):
     (tmp_path / "a.csv").write_text("x0,x1,label\n1,2,7\n3,4,\n5,6,8\n")
     with pytest.raises(InvalidInputError, match=r"takes a label or target for every row.*\(row 1\)"):

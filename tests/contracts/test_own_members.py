@@ -45,6 +45,35 @@ class Weighted(ClosedFormObjective):
         return (Weighted(0.5), Weighted(2.0)) if self.first == "auto" else ()
 
 
+@pytest.mark.parametrize(
+    ("conventions", "message"),
+    [
+        (("orthogonal", "mean", False, "uniform", "r2"), "'scaling' parameter of Declared.conventions must be one of"),
+        (("metric", "median", False, "uniform", "r2"), "'centring' .* must be one of 'mean', 'none'. Got 'median'"),
+        (("metric", "sides", False, "uniform", "r2"), "'centring' .* must be one of 'mean', 'none'. Got 'sides'"),
+        (("metric", "mean", "no", "uniform", "r2"), "'normalized' .* must be True or False"),
+        (("metric", "mean", False, "linear", "r2"), "'omega' .* must be one of 'harmonic'"),
+        (
+            ("metric", "mean", False, "uniform", "accuracy"),
+            "'metric' .* must be one of '1nn_accuracy'.* Got 'accuracy'",
+        ),
+        (
+            ("orthonormal", "mean", False, "uniform", "r2"),
+            "'N' parameter of Declared.pencil must be None, as the .*'metric'",
+        ),
+        (None, "'conventions' parameter of Declared must be a firstk.contracts.Conventions"),
+    ],
+)
+def test_declared_conventions_are_checked(conventions, message):
+    class Declared(Weighted):
+        def pencil(self, statistics):
+            return Pencil(M=statistics.moments.St, N=np.eye(statistics.n_features))
+
+    Declared.conventions = None if conventions is None else Conventions(*conventions)
+    with pytest.raises(InvalidInputError, match=message):
+        PrefixEncoder(2, objective=Declared()).fit(X)
+
+
 class Delegated:
     """No base class of firstk: everything is asked of another member."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -16,8 +18,27 @@ from safetensors.numpy import load, save
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from firstk import Denoising, Fisher, FittedEncoder, FullPrefix, Mixture, PrefixEncoder, Regression, Similarity
-from firstk.exceptions import CorruptModelError, FirstkError, IllegalCombinationError, InvalidInputError, RankWarning
+from firstk import (
+    Denoising,
+    Fisher,
+    FittedEncoder,
+    FullPrefix,
+    Mixture,
+    PrefixEncoder,
+    Regression,
+    Similarity,
+    diagnose,
+)
+from firstk.exceptions import (
+    CorruptModelError,
+    FewRowsWarning,
+    FirstkError,
+    IllegalCombinationError,
+    InvalidInputError,
+    LabelsWarning,
+    MissingExtraError,
+    RankWarning,
+)
 from sealing import seal
 from slow_reference import correlated, frozen
 
@@ -149,9 +170,17 @@ CASES = {
     ),
     "continuous labels": (fit(X, T[:, 0], objective="fisher"), "Unknown label type: continuous"),
     "labels in two columns": (fit(X, T.round(), objective="fisher"), "should be a 1d array"),
+    "several labels a row": (
+        fit(X, (T > 0).astype(int), objective="fisher"),
+        r"several labels a row \(multilabel\): shape \(40, 2\). .*MultiLabelBinarizer.*'mixture' with y.astype",
+    ),
+    "lists of labels": (fit(X, [["a"], ["b", "c"]] * 20, objective="fisher"), "multilabel.*lists of different lengths"),
+    "lists of as many labels": (fit(X, [["a", "b"]] * N, objective="classification"), "multilabel"),
+    "sets of labels": (fit(X, [{1, 2}] * N, objective="fisher"), "multilabel.*a list or set for each row"),
+    "several labels a row, mixture": (fit(X, T > 0, objective="mixture"), r"y.astype\(float\)"),
     "targets that are words": (
         fit(X, np.array(["a"] * N), objective="regression"),
-        "takes one or two dimensions of numbers as targets. Got <U1",
+        "takes one or two dimensions of numbers as targets. Got <U1.*For classes, use objective 'fisher'",
     ),
     "targets in three dimensions": (
         fit(X, np.zeros((N, 1, 1)), objective="regression"),
@@ -396,6 +425,58 @@ def test_fewer_rows_than_columns_are_cut_to_the_rank():
     with pytest.warns(RankWarning, match="the data have numerical rank 3: 3 components are kept"):
         enc = PrefixEncoder(5).fit(X[:4])
     assert enc.n_components_ == 3
+
+
+def test_several_labels_are_learned_as_numbers():
+    labels = T > 0
+    for objective in ("regression", "mixture"):
+        assert PrefixEncoder(objective=objective).fit(X, labels.astype(float)).predict(X).shape == labels.shape
+
+
+@pytest.mark.parametrize("kind", [int, np.uint8, bool])
+def test_classes_given_as_targets_are_named(kind):
+    with pytest.warns(LabelsWarning, match=r"look like classes.*'fisher' or .*y.astype\(float\)"):
+        PrefixEncoder(objective="regression").fit(X, Y.astype(kind))
+
+
+def test_quantities_are_not_taken_for_classes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for y in (Y.astype(float), np.arange(N) * 7, T, (T > 0).astype(int)):
+            PrefixEncoder(objective="regression").fit(X, y)
+        PrefixEncoder(objective="mixture").fit(X, Y)
+
+
+def test_a_fit_on_a_few_rows_warns():
+    with pytest.warns(FewRowsWarning, match="^9 rows are too few to learn from.*Fit on at least 10 rows"):
+        PrefixEncoder().fit(X[:9])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        enc = PrefixEncoder()
+        for first in range(0, 12, 3):  # what counts is all rows together
+            enc.partial_fit(X[first : first + 3])
+        assert enc.transform(X).shape == (N, P)
+
+
+def test_targets_far_from_zero_keep_their_digits_in_float32():
+    y = X[:, 0] + 1e9
+    enc = PrefixEncoder(objective="regression").fit(X, y)
+    assert np.abs(enc.predict(X.astype(np.float32)) - y).max() < 1e-4  # float32 alone rounds to 64
+
+
+def test_a_sparse_matrix_is_named_where_a_dense_one_is_needed():
+    with pytest.raises(
+        InvalidInputError, match=r"diagnose takes a dense 'X', and this one is sparse. Pass X.toarray\(\)"
+    ):
+        diagnose(sparse.csr_array(X))
+
+
+def test_rows_are_not_taken_in_where_nothing_could_train_on_them(monkeypatch):
+    enc = PrefixEncoder(2, solver="gradient")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match="Training by gradient needs the package 'torch'"):
+        enc.partial_fit(X)
+    assert not hasattr(enc, "n_features_in_")
 
 
 @pytest.mark.parametrize("kind", [int, float, bool])

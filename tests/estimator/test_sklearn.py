@@ -36,6 +36,7 @@ def drawn_weights(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::firstk.exceptions.RankWarning")
+@pytest.mark.filterwarnings("ignore::firstk.exceptions.LabelsWarning")  # some checks take classes as any y
 @parametrize_with_checks(ENCODERS, expected_failed_checks=drawn_weights)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -132,9 +132,9 @@ def test_pairs_say_how_many_documents_were_seen(digits):
 
 
 def test_too_few_rows_for_a_metric_leave_it_out():
-    X = np.random.default_rng(0).normal(size=(12, 4))
-    done = fit_stream(PrefixEncoder(2, objective="similarity"), [{"X": X}], draw(12, 0.3))
-    found = evaluate_fit(done, Provenance({}, 12, 8, "Evaluated."))
+    X = np.random.default_rng(0).normal(size=(13, 4))
+    done = fit_stream(PrefixEncoder(2, objective="similarity"), [{"X": X}], draw(13, 0.24))
+    found = evaluate_fit(done, Provenance({}, 13, 10, "Evaluated."))
     assert found.comparisons == ()
     assert any("recall@10" in note and "more than 10 rows" in note for note in found.notes)
 

@@ -104,6 +104,11 @@ def check_matrix(X: MatrixLike, owner: str, name: str = "X", *, width: int | Non
     width : int, optional
         The number of columns that is required.
     """
+    if hasattr(X, "tocsr"):
+        raise InvalidInputError(
+            f"{owner} takes a dense '{name}', and this one is sparse. Pass {name}.toarray(), for a sample of rows if "
+            "memory is short."
+        )
     try:
         X = np.asarray(X)
         if X.dtype == np.float16:

@@ -34,7 +34,7 @@ from firstk.cli._options import (
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
 from firstk.cli._text import advice_lines, number_of, were
-from firstk.exceptions import InvalidInputError, RankWarning, TrainingWarning
+from firstk.exceptions import FirstkWarning, InvalidInputError
 
 if TYPE_CHECKING:
     from firstk import contracts
@@ -274,8 +274,7 @@ def _warnings_as_notes() -> Iterator[None]:
     """Print warnings of the library as notes, without the line of code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
-        for kind in (RankWarning, TrainingWarning):
-            warnings.simplefilter("always", kind)
+        warnings.simplefilter("always", FirstkWarning)
         yield
     for text in dict.fromkeys(str(one.message) for one in caught):
         typer.echo(f"firstk: note: {text}", err=True)

@@ -76,9 +76,13 @@ class Head:
         return self.weight[:, :k], self.offset - self.quadratic[:, :k].sum(axis=1)
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        """Return scores of codes, (n, q), in the dtype of the codes; their width is the prefix length."""
+        """Return scores of codes, (n, q); their width is the prefix length.
+
+        Those of classes are in the dtype of the codes; targets are in float64, as their offset may be far from zero.
+        """
         weight, offset = self.at(Z.shape[1])
-        scores: np.ndarray = Z @ weight.T.astype(Z.dtype) + offset.astype(Z.dtype)
+        dtype = np.dtype(np.float64) if self.classes is None else Z.dtype
+        scores: np.ndarray = Z.astype(dtype, copy=False) @ weight.T.astype(dtype) + offset.astype(dtype)
         return scores
 
     def cut(self, k: int) -> Head:

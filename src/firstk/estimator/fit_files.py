@@ -18,7 +18,7 @@ from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.estimator.prefix_encoder import PrefixEncoder
-from firstk.estimator.problem import Problem
+from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows
 from firstk.estimator.saving import parameters_to_json
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
@@ -167,11 +167,19 @@ def fit_stream(
         )
         if done.statistics is None:
             raise no_row()
-        _ = encoder._learn(done.statistics).encoder_  # solved now, not when it is first asked for
+        encoder._learn(done.statistics)
+        _check_enough(encoder._statistics.moments.rows)
+        _ = encoder.encoder_  # solved now, not when it is first asked for
         if checkpoint is not None:
             checkpoint.remove()
     own = done.held if held is None else {name: half_as_single(part) for name, part in held.items()}
     return StreamedFit(encoder, done.rows, own if len_of(own) else {}, done.reference, encoder._statistics)
+
+
+def _check_enough(rows: int) -> None:
+    """Raise an error for a file of so few rows that it must be the wrong one, or cut short."""
+    if rows < FEWEST_ROWS:
+        raise InvalidInputError(too_few_rows(rows))
 
 
 def _trained(
@@ -191,6 +199,7 @@ def _trained(
         raise no_row()
     whole = {name: np.concatenate([batch[name] for batch in waiting]) for name in waiting[0]}
     waiting.clear()
+    _check_enough(len_of(whole))
     if chunks.pairs:
         encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
     else:

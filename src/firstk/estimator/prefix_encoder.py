@@ -201,6 +201,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         """
         self._check_learns_on()
         problem, reset = self._pose(), not self._started()
+        problem.check_streamable("partial_fit")  # before rows are taken in that nothing could be solved from
         statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
         if statistics is None:
             statistics = problem.accumulate(self._checked_rows(problem, X, y, sample_weight, reset=reset))

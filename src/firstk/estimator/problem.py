@@ -6,6 +6,7 @@ and hands a request to the solver.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk import __version__, objectives, orderings, solvers
-from firstk._base.checks import bad_parameter, check_finite, check_matrix, class_path
+from firstk._base.checks import bad_parameter, check_choice, check_finite, check_flag, check_matrix, class_path
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.memory import check_fits
+from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
 from firstk._base.rows import as_dense, is_sparse, projected
-from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
+from firstk.contracts import Conventions, FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
-from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
+from firstk.metrics.curve import METRICS
 from firstk.moments.fingerprint import Fingerprint
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
@@ -39,6 +42,10 @@ if TYPE_CHECKING:
 _DENSE_BYTES = 2**28
 # Arrays of that size that a dense fit holds at a time.
 _DENSE_COPIES = 4
+
+
+# A fit on fewer rows warns; a fit of a file with fewer is refused.
+FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -199,7 +206,10 @@ class Problem:
                 self.progress,
             )
             objective = choice.objective
-        return self._solved_by(self.solver, objective, statistics, rows, choice)
+        encoder = self._solved_by(self.solver, objective, statistics, rows, choice)
+        if moments.rows < FEWEST_ROWS:
+            warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
+        return encoder
 
     def _solved_by(
         self,
@@ -283,6 +293,8 @@ def pose(
 ) -> Problem:
     """Resolve the three axes, once, and raise an error for combinations that are not defined."""
     goal = objectives.resolve(objective).resolved(pairs)
+    if not objectives.registered(goal):
+        _check_conventions(goal)
     if pairs and goal.supervision != "pairs":
         raise IllegalCombinationError(
             f"Fitting objective '{goal.name}' on pairs",
@@ -303,11 +315,36 @@ def pose(
     return Problem(goal, order, chosen, n_components, network=net)
 
 
+def too_few_rows(n: int) -> str:
+    """Return what is wrong with a fit on `n` rows, and how many are needed."""
+    return (
+        f"{n} rows are too few to learn from: a code of n - 1 coordinates holds any n rows exactly, and says nothing "
+        f"about others. Fit on at least {FEWEST_ROWS} rows (those held out are not counted); several for each "
+        "coordinate and class are better."
+    )
+
+
+def _check_conventions(objective: Objective) -> None:
+    """Raise an error for conventions of a user's own objective that are none."""
+    owner, own = f"{type(objective).__name__}.conventions", objective.conventions
+    if not isinstance(own, Conventions):
+        raise bad_parameter("conventions", type(objective).__name__, "a firstk.contracts.Conventions", own)
+    check_choice(own.scaling, ("orthonormal", "metric", "noise"), "scaling", owner)
+    sides = ("sides",) if objective.supervision == "pairs" else ("mean", "none")
+    check_choice(own.centring, sides, "centring", owner)
+    check_flag(own.normalized, "normalized", owner)
+    check_choice(own.omega, OMEGA_NAMES, "omega", owner)
+    check_choice(own.metric, (*METRICS, "pair_agreement"), "metric", owner)
+
+
 def _check_pencil(pencil: object, objective: Objective, p: int) -> None:
     """Raise an error for a pencil of a user's own objective that is none, or that does not fit the data."""
     owner = f"{type(objective).__name__}.pencil"
     if not isinstance(pencil, Pencil) or (pencil.M is None) == (pencil.factor is None):
         raise bad_parameter("result", owner, "a Pencil with M or with factor", type(pencil).__name__)
+    if objective.conventions.scaling == "orthonormal" and pencil.N is not None:
+        got = "an N: axes are orthonormal in N, which conventions call scaling='metric'"
+        raise bad_parameter("N", owner, "None, as the objective's conventions say scaling='orthonormal'", got)
     for name in ("M", "N", "factor"):
         part = getattr(pencil, name)
         if part is None:

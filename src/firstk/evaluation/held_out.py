@@ -285,8 +285,8 @@ def metrics_for(encoder: FittedEncoder, data: EvaluationData) -> tuple[str, ...]
 
 
 def _metric_of(y: ArrayLike) -> str:
-    """Return the metric of numbers with a fraction, which are targets, or of everything else: labels."""
-    return "r2" if np.asarray(y).dtype.kind == "f" else "1nn_accuracy"
+    """Return the metric of targets, which are floats or several columns, or of everything else: labels."""
+    return "r2" if np.asarray(y).dtype.kind == "f" or np.ndim(y) > 1 else "1nn_accuracy"
 
 
 def _baselines_of(fit: StreamedFit) -> dict[str, FittedEncoder]:

@@ -7,6 +7,7 @@ labels that a metric compares are checked in `_base.checks`.
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
 from firstk._base.checks import check_no_nul, check_same_length, some_rows
-from firstk.exceptions import InvalidInputError
+from firstk.exceptions import InvalidInputError, LabelsWarning
 
 if TYPE_CHECKING:
     from firstk.contracts import Objective
+
+# Whole numbers with more values than this are read as quantities.
+MOST_CLASSES = 200
 
 
 def check_target(y: ArrayLike | None, objective: Objective, n: int) -> np.ndarray:
@@ -30,12 +34,33 @@ def check_target(y: ArrayLike | None, objective: Objective, n: int) -> np.ndarra
         )
     y = as_labels(y, owner)
     labels = objective.supervision == "labels" or (objective.supervision == "labels or targets" and y.dtype.kind != "f")
-    return check_labels(y, n, owner) if labels else check_targets(y, n, owner)
+    if labels:
+        return check_labels(y, n, owner)
+    targets = check_targets(y, n, owner)
+    if looks_like_classes(targets):
+        warnings.warn(
+            f"{owner} got whole numbers with {len(np.unique(targets))} values in {n} rows as targets, which look like "
+            "classes: it would learn that class 2 lies between 1 and 3. For classes, use objective 'fisher' or "
+            "'classification'; for quantities, give floats (y.astype(float) in Python), which silences this.",
+            LabelsWarning,
+            stacklevel=2,
+        )
+    return targets
+
+
+def looks_like_classes(y: np.ndarray) -> bool:
+    """Tell whether targets may be numbers of classes: one column of integers or booleans, with few values."""
+    if y.dtype.kind not in "iub" or (y.ndim == 2 and y.shape[1] > 1):
+        return False
+    return len(np.unique(y)) <= min(MOST_CLASSES, len(y) // 2)
 
 
 def as_labels(y: ArrayLike, owner: str) -> np.ndarray:
     """Return labels or targets as an array: no two labels become one, and objects that are numbers become numbers."""
-    found = np.asarray(y)
+    try:
+        found = np.asarray(y)
+    except ValueError:  # lists of different lengths
+        raise several_labels(owner, "lists of different lengths") from None
     if found.dtype.kind in "UOT" and not (isinstance(y, np.ndarray) and y.dtype.kind == "U"):
         check_no_nul(np.asarray(y, dtype=object).flat, owner)
     if found.dtype.kind == "S" or (found.dtype.kind == "O" and any(isinstance(label, bytes) for label in found.flat)):
@@ -64,6 +89,10 @@ def _plain_numbers(y: np.ndarray) -> np.ndarray:
 
 def check_labels(y: np.ndarray, n: int, owner: str, first: int = 0) -> np.ndarray:
     """Return one label for each of `n` rows, none missing and all of one kind; `first` is the number of the first."""
+    if y.dtype.kind == "O" and y.ndim == 1 and any(isinstance(label, (list, tuple, set, frozenset)) for label in y):
+        raise several_labels(owner, "a list or set for each row")
+    if y.ndim == 2 and y.shape[1] > 1 and (y.dtype.kind in "bUOT" or np.isin(y, (0, 1)).all()):
+        raise several_labels(owner, f"shape {y.shape}")
     if y.ndim != 1 and not (y.ndim == 2 and y.shape[1] == 1):
         raise InvalidInputError(
             f"{owner} takes one label a row: y should be a 1d array, got shape {y.shape}. Name one column of labels."
@@ -88,17 +117,28 @@ def check_labels(y: np.ndarray, n: int, owner: str, first: int = 0) -> np.ndarra
     return y
 
 
+def several_labels(owner: str, got: str) -> InvalidInputError:
+    """Build the error for labels of which a row has several."""
+    return InvalidInputError(
+        f"{owner} takes one label a row: y should be a 1d array, and this holds several labels a row (multilabel): "
+        f"{got}. Make a column of 0 and 1 for each label (sklearn's MultiLabelBinarizer) and learn them together as "
+        "numbers: objective='regression' or 'mixture' with y.astype(float); or keep one label a row."
+    )
+
+
 def check_targets(y: np.ndarray, n: int, owner: str, first: int = 0) -> np.ndarray:
     """Return one or more finite numbers for each of `n` rows; `first` is the number of the first row."""
     try:
         y = y.astype(np.float64) if y.dtype.kind == "O" else y
     except (TypeError, ValueError):
         raise InvalidInputError(
-            f"{owner} takes numbers as targets. Unknown label type: {type(y.flat[0]).__name__}."
+            f"{owner} takes numbers as targets. Unknown label type: {type(y.flat[0]).__name__}. For classes, use "
+            "objective 'fisher' or 'classification'."
         ) from None
     if y.dtype.kind not in "fiub" or y.ndim not in (1, 2):
         raise InvalidInputError(
-            f"{owner} takes one or two dimensions of numbers as targets. Got {y.dtype}, shape {y.shape}."
+            f"{owner} takes one or two dimensions of numbers as targets. Got {y.dtype}, shape {y.shape}. For classes, "
+            "use objective 'fisher' or 'classification'."
         )
     check_same_length(range(n), y, "X", "y", owner)
     if y.dtype.kind == "f":
