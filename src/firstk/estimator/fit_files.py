@@ -38,7 +38,7 @@ class StreamedFit:
     ----------
     encoder : PrefixEncoder
     rows : int
-        How many it was fitted on.
+        How many of the stream it was fitted on.
     held, reference : mapping
         Rows that the fit has not seen (empty where none were held out), and rows that it has.
     statistics : Statistics
@@ -103,7 +103,7 @@ def fit_stream(
     Parameters
     ----------
     encoder : PrefixEncoder
-        Not fitted yet.
+        Not fitted yet, or one that holds its moments: then rows are added to those it has seen.
     batches : iterable of mappings, or Chunks
         Every row once, in the order by which `parts` counts them. To go on from a checkpoint without reading what came
         before: `chunks_of` a table.
