@@ -30,17 +30,17 @@ class ModelToExtend:
     encoder : PrefixEncoder
     rows : int
         How many rows or pairs it was fitted on.
-    command : typer.Context
+    command : typer.Context, optional
         Knows which options were typed: defaults contradict nothing.
     """
 
     path: Path
     encoder: PrefixEncoder
     rows: int
-    command: typer.Context
+    command: typer.Context | None
 
     @classmethod
-    def read(cls, path: Path, command: typer.Context, *, pairs: bool) -> ModelToExtend:
+    def read(cls, path: Path, command: typer.Context | None, *, pairs: bool) -> ModelToExtend:
         """Read a model, and raise an error if rows (or pairs) cannot be added to it."""
         from firstk.estimator.prefix_encoder import PrefixEncoder
 
@@ -103,7 +103,7 @@ class ModelToExtend:
         )
 
     def _typed(self, option: str) -> bool:
-        source = self.command.get_parameter_source(option)
+        source = None if self.command is None else self.command.get_parameter_source(option)
         return source is not None and source.name == "COMMANDLINE"
 
     def added_to(self, encoder: PrefixEncoder) -> str:

@@ -94,7 +94,6 @@ Seed = Annotated[int, typer.Option(min=0, help="Of the held-out part and of trai
 
 
 def fit(
-    context: typer.Context,
     source: VectorsArgument,
     out: Out,
     objective: Objective = "reconstruction",
@@ -124,6 +123,7 @@ def fit(
     nan: NanOption = "refuse",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    context: typer.Context = None,  # type: ignore[assignment]  # typer fills it in; Python need not
 ) -> None:
     """Fit an encoder on a file of vectors, and save it with an evaluation of its prefixes.
 
