@@ -49,6 +49,18 @@ def test_rows_are_added_exactly(home):
     assert f'"rows fitted on": {len(seen)}' in (home / "more" / FILE).read_text()
 
 
+def test_the_files_of_a_model_that_grew_are_known(home):
+    """Evaluation on a file takes the rows that were held out of it, whichever fit it was part of."""
+    grown = firstk("fit", "new.npz", "--append", "kept", "--label", "label", "--seed", "3", "-o", "grown", cwd=home)
+    assert grown.returncode == 0, grown.stderr
+    held = firstk("curve", "grown", "new.npz", "--label", "label", cwd=home).stdout
+    assert "Evaluated on 159 rows of new.npz that are held out" in held
+    said = [firstk("curve", model, "old.npz", "--label", "label", cwd=home) for model in ("grown", "kept")]
+    assert said[0].returncode == said[1].returncode
+    assert said[0].stderr.replace("grown", "kept") == said[1].stderr
+    assert "fitted on" in said[0].stderr + said[0].stdout
+
+
 def test_a_model_that_grew_can_grow_again(home):
     for base, out in (("kept", "once"), ("once", "twice")):
         done = firstk("fit", "new.npz", "--append", base, "--label", "label", "--held-out", "0", "-o", out, cwd=home)

@@ -74,11 +74,12 @@ class ModelToExtend:
         return own
 
     def extended_as(self, asked: PrefixEncoder) -> PrefixEncoder:
-        """Return the encoder that learns on, with progress shown as `asked`; raise an error where options differ."""
+        """Return the encoder that learns on; raise an error where options that were typed differ from the model's."""
         for option, own, wanted in self._compared(asked):
             if self._typed(option) and own != wanted:
                 raise self._contradiction(option, own, wanted)
-        return self.encoder.set_params(verbose=asked.verbose)
+        # A closed form draws nothing: the seed is that of the held-out part of these rows.
+        return self.encoder.set_params(verbose=asked.verbose, random_state=asked.random_state)
 
     def _compared(self, asked: PrefixEncoder) -> Iterator[tuple[str, Any, Any]]:
         """Give each option with its value in the model and in the command."""

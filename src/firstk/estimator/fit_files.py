@@ -8,7 +8,7 @@ maybe "scores".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -138,11 +138,31 @@ def fit_stream(
         )
         if done.statistics is None:
             raise no_row()
-        _ = encoder._learn(done.statistics).encoder_  # solved now, not when it is first asked for
+        before, added = _parts(encoder), _part(done.statistics, encoder.random_state)
+        solved = encoder._learn(done.statistics).encoder_  # solved now, not when it is first asked for
+        if before:
+            encoder._encoder = replace(solved, config={**solved.config, "parts": [*before, added]})
         if checkpoint is not None:
             checkpoint.remove()
     own = done.held if held is None else {name: half_as_single(part) for name, part in held.items()}
     return StreamedFit(encoder, done.rows, own if len_of(own) else {}, done.reference, encoder._statistics)
+
+
+def _parts(encoder: PrefixEncoder) -> list[dict[str, object]]:
+    """Return the fits that an encoder is made of so far, each with what tells whether a file was among them."""
+    if not encoder._started():
+        return []
+    config = encoder.encoder_.config
+    seed = (config.get("parameters") or {}).get("given", {}).get("random_state")  # of a model that was loaded
+    return list(config.get("parts", [_part(encoder._statistics, seed)]))
+
+
+def _part(statistics: Statistics, seed: object) -> dict[str, object]:
+    return {
+        "rows": statistics.moments.rows,
+        "data_fingerprint": str(statistics.fingerprint),
+        "random_state": seed if isinstance(seed, int) else None,
+    }
 
 
 def _trained(

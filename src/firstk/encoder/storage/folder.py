@@ -379,6 +379,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "unit_code": (bool,),
     "classes": (list, _NONE),
     "rows": (int,),
+    "parts": (list,),
     "library_version": (str,),
     "data_fingerprint": (str, _NONE),
     "source_model": (str, _NONE),
@@ -400,6 +401,9 @@ def check_facts(config: Mapping[str, Any], path: object) -> None:
     d, p, pinned = config["d"], config["p"], config["pinned"]
     if d < 1 or p < 1 or not 0 <= pinned <= d:
         raise CorruptModelError(f"{damaged}: its widths are d={d}, p={p}, pinned={pinned}.")
+    for part in config.get("parts", ()):
+        if not isinstance(part, dict) or (type(part.get("rows")), type(part.get("data_fingerprint"))) != (int, str):
+            raise CorruptModelError(f"{damaged}: its 'parts' cannot be read.")
     try:
         saved_curve(config, d)
     except (InvalidInputError, TypeError) as error:
