@@ -87,8 +87,8 @@ def contents(arrays):
 def write_model(home):
     enc = PrefixEncoder(2, objective="fisher").fit(X, Y)
     model = enc.save(home / "model", curve=PrefixCurve([1, 2], [0.5, 0.75], "accuracy"), source_model="some/model",
-                     extra={"study.json": STUDY.to_json()})  # fmt: skip
-    return [model / name for name in ("config.json", "model.safetensors", "study.json")]
+                     extra={"study.json": STUDY.to_json()}, moments=True)  # fmt: skip
+    return [model / name for name in ("config.json", "model.safetensors", "study.json", "moments.safetensors")]
 
 
 def read_model(home):
@@ -100,6 +100,7 @@ def read_model(home):
         [part.tobytes() for part in found],
         repr(enc.get_params()),
         facts,
+        contents(enc._statistics.to_arrays()),
         HeldOutReport.from_json(read_extra(home / "model", "study.json")),
     )
 

@@ -15,6 +15,7 @@ import typer
 
 from firstk._base.atomic_file import beside, check_new
 from firstk._base.checks import bad_parameter, check_choice, require
+from firstk.cli._append import ModelToExtend
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -90,6 +91,17 @@ Dask = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="Let the workers of a dask cluster read and measure the files."),
 ]
+Append = Annotated[
+    Path | None,
+    typer.Option(
+        "--append",
+        metavar="MODEL",
+        help="Add the rows to those of a model that was saved with --save-moments; its settings hold.",
+    ),
+]
+SaveMoments = Annotated[
+    bool, typer.Option("--save-moments", help="Keep the moments with the model, so that --append can add rows later.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Of the held-out part and of training.")]
 
 
@@ -121,6 +133,8 @@ def fit(
     image: Image = None,
     source_model: SourceModel = None,
     seed: Seed = 0,
+    append: Append = None,
+    save_moments: SaveMoments = False,
     checkpoint: CheckpointFile = None,
     resume: Resume = False,
     dask: Dask = None,
@@ -128,6 +142,7 @@ def fit(
     nan: NanOption = "refuse",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    context: typer.Context = None,  # type: ignore[assignment]  # typer fills it in; Python need not
 ) -> None:
     """Fit an encoder on a file of vectors, and save it with an evaluation of its prefixes.
 
@@ -136,6 +151,9 @@ def fit(
     be trained reads all rows. With --relevance, or --pairs of ids, it is evaluated by search: a fifth of the queries is
     held out, and looks among all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes;
     one that is stopped while it trains leaves nothing, and starts again.
+
+    With --append, the rows that are not held out are added to those of a saved model, exactly as if one fit had seen
+    all of them.
     """
     from firstk import objectives
     from firstk.evaluation.inputs import VectorSource
@@ -144,10 +162,15 @@ def fit(
     check_new(out, force=force, model=True)
     given = (shrinkage, lam, noise, preserve, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
+    base = None if append is None else ModelToExtend.read(append, context, pairs=pairs is not None)
+    if base is not None:
+        objective, source_model = base.objective_name(objective), source_model or base.source_model
     encoder = _posed(
         objective, given, label or labels or pairs, ordering, network,
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
+    if base is not None:
+        encoder = base.extended_as(encoder)
     place = VectorSource(
         source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
     )
@@ -160,8 +183,13 @@ def fit(
     _say_what_has_no_effect(
         encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=place.judged and from_pairs
     )
+    moments = save_moments or base is not None
     with _warnings_as_notes():
-        found = _run(encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask, from_pairs)
+        found = _run(
+            encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask, from_pairs, moments
+        )
+    if base is not None:
+        typer.echo(f"firstk: note: {base.added_to(encoder)}", err=True)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))
 
 
@@ -192,6 +220,7 @@ def _run(
     checkpoint: Checkpoint,
     dask: str | None,
     from_pairs: bool,
+    moments: bool,
 ) -> tuple[StreamedFit, HeldOutReport | None, int]:
     """Fit, evaluate and save, and count the rows that were dropped."""
     from firstk.encoder.storage.folder import check_target
@@ -217,14 +246,19 @@ def _run(
     encoder.set_params(verbose=False)  # whether a bar was shown is no part of the model
     dropped, done = task.dropped(done), task.searched(done)
     if not done.held:
-        encoder.save(out, source_model=source_model)
+        encoder.save(out, source_model=source_model, moments=moments)
         return done, None, dropped
     provenance = task.provenance(done, place, image)
     with step_progress(steps_of(done), quiet=not shown, what="evaluating") as begin:
         found = evaluate_fit(done, provenance, begin)
     curve = found.comparisons[0].ours if found.comparisons else None
     encoder.save(
-        out, curve=curve, recommendation=found.recommendation, source_model=source_model, extra={FILE: found.to_json()}
+        out,
+        curve=curve,
+        recommendation=found.recommendation,
+        source_model=source_model,
+        extra={FILE: found.to_json()},
+        moments=moments,
     )
     return done, found, dropped
 
@@ -289,7 +323,7 @@ def _as_json(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
         "model": str(out),
         "objective": encoder.config["objective"],
         "settings": encoder.config["settings"],
-        "rows": done.rows,
+        "rows": encoder.config["rows"],
         "dropped": dropped,
         "held_out": len(next(iter(done.held.values()))) if done.held else 0,
         "width": encoder.p,
@@ -311,7 +345,7 @@ def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
     encoder = done.encoder.encoder_
     lines = [
         f"{encoder.config['objective']}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
-        f"{number_of(done.rows, 'pair' if place.pairs else 'row')} ({encoder.config['solver']})."
+        f"{number_of(encoder.config['rows'], 'pair' if place.pairs else 'row')} ({encoder.config['solver']})."
     ]
     if dropped:
         lines.append(f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out.")

@@ -268,7 +268,7 @@ class FittedEncoder:
         curve: PrefixCurve | None = None,
         recommendation: Recommendation | None = None,
         source_model: str | None = None,
-        extra: Mapping[str, str] | None = None,
+        extra: Mapping[str, str | bytes] | None = None,
     ) -> Path:
         """Write the encoder into the folder `path`, atomically.
 
@@ -281,8 +281,8 @@ class FittedEncoder:
             What to store, kept and shown with it.
         source_model : str, optional
             Name of the model that made the vectors.
-        extra : mapping of str, optional
-            Texts of further files by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
+        extra : mapping of str or bytes, optional
+            What further files hold, by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
         """
         config, arrays = self._stored(curve, recommendation, source_model)
         return write_model(path, config, arrays, card=model_card(config), extra=extra)

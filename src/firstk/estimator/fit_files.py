@@ -8,7 +8,7 @@ maybe "scores".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ class StreamedFit:
     ----------
     encoder : PrefixEncoder
     rows : int
-        How many it was fitted on.
+        How many of the stream it was fitted on.
     held, reference : mapping
         Rows that the fit has not seen (empty where none were held out), and rows that it has.
     statistics : Statistics
@@ -132,7 +132,7 @@ def fit_stream(
     Parameters
     ----------
     encoder : PrefixEncoder
-        Not fitted yet.
+        Not fitted yet, or one that holds its moments: then rows are added to those it has seen.
     batches : iterable of mappings, or Chunks
         Every row once, in the order by which `parts` counts them. To go on from a checkpoint without reading what came
         before: `chunks_of` a table.
@@ -167,9 +167,12 @@ def fit_stream(
         )
         if done.statistics is None:
             raise no_row()
+        before, added = _parts(encoder), _part(done.statistics, encoder.random_state)
         encoder._learn(done.statistics)
         _check_enough(encoder._statistics.moments.rows)
-        _ = encoder.encoder_  # solved now, not when it is first asked for
+        solved = encoder.encoder_  # solved now, not when it is first asked for
+        if before:
+            encoder._encoder = replace(solved, config={**solved.config, "parts": [*before, added]})
         if checkpoint is not None:
             checkpoint.remove()
     own = done.held if held is None else {name: half_as_single(part) for name, part in held.items()}
@@ -180,6 +183,23 @@ def _check_enough(rows: int) -> None:
     """Raise an error for a file of so few rows that it must be the wrong one, or cut short."""
     if rows < FEWEST_ROWS:
         raise InvalidInputError(too_few_rows(rows))
+
+
+def _parts(encoder: PrefixEncoder) -> list[dict[str, object]]:
+    """Return the fits that an encoder is made of so far, each with what tells whether a file was among them."""
+    if not encoder._started():
+        return []
+    config = encoder.encoder_.config
+    seed = (config.get("parameters") or {}).get("given", {}).get("random_state")  # of a model that was loaded
+    return list(config.get("parts", [_part(encoder._statistics, seed)]))
+
+
+def _part(statistics: Statistics, seed: object) -> dict[str, object]:
+    return {
+        "rows": statistics.moments.rows,
+        "data_fingerprint": str(statistics.fingerprint),
+        "random_state": seed if isinstance(seed, int) else None,
+    }
 
 
 def _trained(

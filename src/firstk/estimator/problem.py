@@ -140,7 +140,8 @@ class Problem:
         X = rows.get("X")
         if not is_sparse(X) or (dense := 8 * X.shape[1] * min(X.shape)) <= _DENSE_BYTES:
             return False
-        principal = getattr(self.objective, "principal", False) and not self.solver.trains and self.processes is None
+        known = objectives.registered(self.objective) and getattr(self.objective, "principal", False)
+        principal = known and not self.solver.trains and self.processes is None
         if principal and isinstance(self.n_components, int) and self.n_components <= min(X.shape) // 4:
             return True
         way_out = (

@@ -1,7 +1,8 @@
 """Saving, loading and sharing an estimator: a folder on disk, laid out as Hugging Face repositories are.
 
 Constructor parameters are saved as JSON. What JSON cannot hold (a module, an array, a generator) is left out and
-named, with the reason; it comes back as its default.
+named, with the reason; it comes back as its default. The moments of the rows can be kept beside the encoder, so that a
+loaded one learns on.
 """
 
 from __future__ import annotations
@@ -18,17 +19,23 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from firstk import objectives, orderings, solvers
+from firstk._base import arrays
 from firstk._base.checks import UnsavedMember, is_int
 from firstk._base.json_records import settings_of
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP
 from firstk.encoder.recommendation import Recommendation
+from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.hub import local_folder, upload
-from firstk.exceptions import CorruptModelError, FirstkError
+from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+from firstk.moments.statistics import Statistics
 
 if TYPE_CHECKING:
     from torch import nn
+
+# File of a model folder that holds the moments of the rows, where they were kept.
+MOMENTS = "moments.safetensors"
 
 
 class SavedModels:
@@ -41,7 +48,8 @@ class SavedModels:
         curve: PrefixCurve | None = None,
         recommendation: Recommendation | None = None,
         source_model: str | None = None,
-        extra: Mapping[str, str] | None = None,
+        extra: Mapping[str, str | bytes] | None = None,
+        moments: bool = False,
     ) -> Path:
         """Write the encoder into the folder `path`, atomically: config.json, model.safetensors and README.md.
 
@@ -55,8 +63,11 @@ class SavedModels:
             What to store, kept and shown with it: ``precision_table(...).recommend()``.
         source_model : str, optional
             Name of the model that made the vectors.
-        extra : mapping of str, optional
-            Texts of further files by name.
+        extra : mapping of str or bytes, optional
+            What further files hold, by name.
+        moments : bool
+            Keep the moments of the rows too, in moments.safetensors, so that a loaded encoder can learn on: 8 p^2
+            bytes, and the sampled rows themselves where the objective needs a sample of them.
         """
         encoder: FittedEncoder = self.encoder_  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)
@@ -64,12 +75,23 @@ class SavedModels:
             "feature_names": None if names is None else [str(name) for name in names],
             "parameters": parameters_to_json(self.get_params(deep=False)),  # type: ignore[attr-defined]
         }
+        if MOMENTS in (extra or {}):
+            raise InvalidInputError(f"'{MOMENTS}' holds the moments of the rows: write it with moments=True.")
+        if moments:
+            extra = dict(extra or {}) | {MOMENTS: self._stored_moments()}
         return replace(encoder, config=config).save(
             path, curve=curve, recommendation=recommendation, source_model=source_model, extra=extra
         )
 
+    def _stored_moments(self) -> bytes:
+        """Return the moments of the rows as bytes; raise an error if there are none, or if they do not suffice."""
+        self._check_learns_on()  # type: ignore[attr-defined]
+        self._posed(pairs=self._learns_pairs()).check_streamable("save(moments=True)")  # type: ignore[attr-defined]
+        statistics: Statistics = self._statistics  # type: ignore[attr-defined]
+        return arrays.to_bytes(statistics.to_arrays())
+
     @classmethod
-    def load(cls, path: str | Path, module: nn.Module | None = None) -> Self:
+    def load(cls, path: str | Path, module: nn.Module | None = None, *, moments: bool = True) -> Self:
         """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder raises CorruptModelError.
 
         Parameters
@@ -78,6 +100,9 @@ class SavedModels:
         module : torch module, optional
             For an encoder fitted with a network of your own: a network of the same architecture, into which its state
             is loaded.
+        moments : bool
+            Read the moments that were saved with the model, if any, so that `partial_fit` can go on; False leaves them
+            on the disk.
         """
         encoder = FittedEncoder.load(path, module)
         config = encoder.config
@@ -103,6 +128,8 @@ class SavedModels:
                 stacklevel=2,
             )
         loaded._adopt(encoder, encoder.p, names)  # type: ignore[attr-defined]
+        if moments and (found := _read_moments(path, encoder)) is not None:
+            loaded._statistics = found  # type: ignore[attr-defined]
         return loaded
 
     # -- Hugging Face ----------------------------------------------------------------------------------------
@@ -113,10 +140,11 @@ class SavedModels:
         *,
         curve: PrefixCurve | None = None,
         source_model: str | None = None,
-        extra: Mapping[str, str] | None = None,
+        extra: Mapping[str, str | bytes] | None = None,
+        moments: bool = False,
     ) -> Path:
         """Do what ``save`` does, under the name that Hugging Face libraries use."""
-        return self.save(save_directory, curve=curve, source_model=source_model, extra=extra)
+        return self.save(save_directory, curve=curve, source_model=source_model, extra=extra, moments=moments)
 
     @classmethod
     def from_pretrained(
@@ -146,7 +174,7 @@ class SavedModels:
         folder = local_folder(
             name_or_path, revision=revision, cache_dir=cache_dir, token=token, local_files_only=local_files_only
         )
-        return cls.load(folder, module)
+        return cls.load(folder, module, moments=(folder / MOMENTS).is_file())  # repositories are fetched without them
 
     def push_to_hub(
         self,
@@ -162,6 +190,21 @@ class SavedModels:
         with TemporaryDirectory() as folder:
             saved = self.save(Path(folder) / "model", curve=curve, source_model=source_model)
             return upload(saved, repo_id, private=private, token=token, commit_message=commit_message)
+
+
+def _read_moments(path: str | Path, encoder: FittedEncoder) -> Statistics | None:
+    """Return the moments that were saved with a model; None where it was saved without them."""
+    payload = read_extra_bytes(path, MOMENTS)
+    if payload is None:
+        return None
+    stored, _ = arrays.from_bytes(payload, f"'{Path(path) / MOMENTS}'", "Save the model again.")
+    found = Statistics.from_arrays(stored)
+    if (found.n_features, found.moments.rows) != (encoder.p, encoder.config.get("rows")):
+        raise CorruptModelError(
+            f"'{Path(path) / MOMENTS}' holds moments of {found.moments.rows:,} rows of {found.n_features} columns, and "
+            f"the encoder was fitted on {encoder.config.get('rows')} of {encoder.p}. Save the model again."
+        )
+    return found
 
 
 def _column_names(names: object, p: int) -> list[str] | None:

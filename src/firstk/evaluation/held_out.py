@@ -87,7 +87,7 @@ def provenance_of(
     facts |= {
         "ordering": str(config["ordering"]),
         "solver": str(config["solver"]),
-        f"{what} fitted on": fit.rows,
+        f"{what} fitted on": int(config["rows"]),  # with those of the model that rows were added to
         f"{what} held out": held,
         "columns": stream.width,
         "coordinates": fit.encoder.encoder_.d,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,21 @@ class TrainingOverlap:
 
 
 def training_overlap(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") -> TrainingOverlap | None:
+    """Return how a file was divided when the model was fitted on it, or when its rows were added; None for others."""
+    found = (_overlap_of(replace(encoder, config={**encoder.config, **one}), stream, nan) for one in _fits(encoder))
+    return next((overlap for overlap in found if overlap is not None), None)
+
+
+def _fits(encoder: FittedEncoder) -> list[dict[str, Any]]:
+    """Return what is known of each fit that a model is made of: one, unless rows were added to a saved model."""
+    return [
+        {name: one[name] for name in ("rows", "data_fingerprint")}
+        | {"parameters": {"given": {"random_state": one.get("random_state")}}}
+        for one in encoder.config.get("parts", ())
+    ] or [{}]
+
+
+def _overlap_of(encoder: FittedEncoder, stream: Stream, nan: str) -> TrainingOverlap | None:
     """Return how a file was divided when the model was fitted on it; None where it is another file.
 
     The model holds the fingerprint of its rows, their number and the seed. So the draw is made again, and it was this

@@ -568,6 +568,8 @@ def _given(arrays: Mapping[str, np.ndarray], input_eps: float) -> Resolution:
     """Return the resolution of stored moments; those of older versions know the type of the numbers alone."""
     if "resolution" not in arrays:
         return Resolution(coarse=input_eps > DOUBLE, single=False)
+    if not np.isin(arrays["resolution"], (0, 1)).all():
+        raise ValueError(f"flags are {arrays['resolution']}")
     coarse, single, fractions = (bool(flag) for flag in arrays["resolution"])
     return Resolution(coarse, single, fractions)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from firstk import FittedEncoder, PrefixCurve, PrefixEncoder
-from firstk.encoder.storage.folder import read_extra, read_manifest, read_model, write_model
+from firstk.encoder.storage.folder import read_extra, read_extra_bytes, read_manifest, read_model, write_model
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from sealing import seal
 
@@ -122,8 +122,16 @@ def test_extra_files_have_plain_names(fisher, tmp_path, name):
         read_extra(model, name)
 
 
-@pytest.mark.parametrize("text", [b"bytes", None, 3, "\ud800"])
-def test_extra_files_are_text(fisher, tmp_path, text):
+def test_extra_files_may_be_bytes(fisher, tmp_path):
+    model = fisher.save(tmp_path / "model", extra={"some.bin": b"\xff\x00"})
+    assert read_extra_bytes(model, "some.bin") == b"\xff\x00"
+    assert read_extra_bytes(model, "other.bin") is None
+    with pytest.raises(CorruptModelError, match="is not text"):
+        read_extra(model, "some.bin")
+
+
+@pytest.mark.parametrize("text", [None, 3, "\ud800"])
+def test_extra_files_are_text_or_bytes(fisher, tmp_path, text):
     with pytest.raises(InvalidInputError, match=r"extra file 'study.json' of a model must be a str"):
         fisher.save(tmp_path / "model", extra={"study.json": text})
     assert list(tmp_path.iterdir()) == []

@@ -49,7 +49,7 @@ def write_model(
     arrays: Mapping[str, np.ndarray],
     *,
     card: str = "",
-    extra: Mapping[str, str] | None = None,
+    extra: Mapping[str, str | bytes] | None = None,
 ) -> Path:
     """Write a model folder in one atomic step.
 
@@ -63,8 +63,9 @@ def write_model(
     arrays : mapping of ndarrays
     card : str
         Text of README.md.
-    extra : mapping of str, optional
-        Texts of further files by name, such as ``{"study.json": text}``; `read_extra` reads them.
+    extra : mapping of str or bytes, optional
+        What further files hold, by name, such as ``{"study.json": text}``; `read_extra` and `read_extra_bytes` read
+        them.
     """
     target = Path(path).resolve()  # a link stays a link: what it points to is replaced
     check_target(target)
@@ -85,7 +86,7 @@ def model_files(
     arrays: Mapping[str, np.ndarray],
     *,
     card: str = "",
-    extra: Mapping[str, str] | None = None,
+    extra: Mapping[str, str | bytes] | None = None,
 ) -> dict[str, bytes]:
     """Return what the files of a model folder hold, by name; see `write_model`."""
     trusted = {TENSORS: tensors.to_bytes(arrays)}
@@ -97,11 +98,13 @@ def model_files(
 
 
 def _encoded(name: str, text: object) -> bytes:
+    if isinstance(text, bytes):
+        return text
     try:
         return str.encode(text, "utf-8")  # type: ignore[arg-type]
     except (TypeError, UnicodeEncodeError):
         raise InvalidInputError(
-            f"The extra file '{name}' of a model must be a str. Got {type(text).__name__}."
+            f"The extra file '{name}' of a model must be a str, or bytes. Got {type(text).__name__}."
         ) from None
 
 
@@ -166,16 +169,22 @@ def read_manifest(path: str | Path) -> Manifest:
 
 def read_extra(path: str | Path, name: str) -> str | None:
     """Return the text of an extra file of a model, its checksum checked; None where the model was saved without it."""
+    payload = read_extra_bytes(path, name)
+    try:
+        return None if payload is None else payload.decode("utf-8")
+    except UnicodeDecodeError:
+        raise CorruptModelError(f"'{Path(path) / name}' is not text.") from None
+
+
+def read_extra_bytes(path: str | Path, name: str) -> bytes | None:
+    """Return what an extra file of a model holds, its checksum checked; None where the model was saved without it."""
     check_extra_name(name)
 
-    def read(folder: Path) -> str | None:
+    def read(folder: Path) -> bytes | None:
         manifest = _manifest(lambda name: _bytes_of(folder / name), folder)
         if name not in manifest.files:
             return None
-        try:
-            return _trusted(_bytes_of(folder / name), folder, name, manifest).decode("utf-8")
-        except UnicodeDecodeError:
-            raise CorruptModelError(f"'{folder / name}' is not text.") from None
+        return _trusted(_bytes_of(folder / name), folder, name, manifest)
 
     return _steadily(path, read)
 
@@ -370,6 +379,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "unit_code": (bool,),
     "classes": (list, _NONE),
     "rows": (int,),
+    "parts": (list,),
     "library_version": (str,),
     "data_fingerprint": (str, _NONE),
     "source_model": (str, _NONE),
@@ -391,6 +401,9 @@ def check_facts(config: Mapping[str, Any], path: object) -> None:
     d, p, pinned = config["d"], config["p"], config["pinned"]
     if d < 1 or p < 1 or not 0 <= pinned <= d:
         raise CorruptModelError(f"{damaged}: its widths are d={d}, p={p}, pinned={pinned}.")
+    for part in config.get("parts", ()):
+        if not isinstance(part, dict) or (type(part.get("rows")), type(part.get("data_fingerprint"))) != (int, str):
+            raise CorruptModelError(f"{damaged}: its 'parts' cannot be read.")
     try:
         saved_curve(config, d)
     except (InvalidInputError, TypeError) as error:

@@ -17,7 +17,7 @@ from firstk.encoder.storage.folder import (
     FORMAT_VERSION,
     TENSORS,
     check_facts,
-    read_extra,
+    read_extra_bytes,
     read_manifest,
     read_model,
 )
@@ -183,7 +183,7 @@ def _extra_integrity(folder: Path, name: str) -> str:
     if not (folder / name).is_file():
         return "missing"
     try:
-        read_extra(folder, name)
+        read_extra_bytes(folder, name)
     except CorruptModelError:
         return "does not match"
     return "matches"

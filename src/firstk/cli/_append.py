@@ -1,0 +1,120 @@
+"""``firstk fit --append``: the model that rows are added to, and options that contradict what it was fitted with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk.contracts import Objective
+    from firstk.estimator.prefix_encoder import PrefixEncoder
+
+# Options that name a setting of the estimator, and those that name one of its objective.
+_PARAMETERS = {"components": "n_components", "ordering": "ordering", "solver": "solver", "network": "network"}
+_SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelToExtend:
+    """A saved model that holds its moments.
+
+    Attributes
+    ----------
+    path : path
+    encoder : PrefixEncoder
+    rows : int
+        How many rows or pairs it was fitted on.
+    command : typer.Context, optional
+        Knows which options were typed: defaults contradict nothing.
+    """
+
+    path: Path
+    encoder: PrefixEncoder
+    rows: int
+    command: typer.Context | None
+
+    @classmethod
+    def read(cls, path: Path, command: typer.Context | None, *, pairs: bool) -> ModelToExtend:
+        """Read a model, and raise an error if rows (or pairs) cannot be added to it."""
+        from firstk.estimator.prefix_encoder import PrefixEncoder
+
+        encoder = PrefixEncoder.load(path)
+        rows, trained = int(encoder.encoder_.config.get("rows", 0)), encoder._posed(pairs=pairs).solver.trains
+        if trained:
+            raise InvalidInputError(
+                f"'{path}' was trained, on rows that it does not hold: nothing can be added to it. Fit all rows again."
+            )
+        if not encoder._started():
+            raise InvalidInputError(
+                f"'{path}' was saved without the moments of its {rows:,} rows, so nothing can be added to it. Fit it "
+                "again with --save-moments (in Python: save(path, moments=True)); then --append adds to it."
+            )
+        if encoder._learns_pairs() != pairs:
+            was, now = ("pairs", "rows") if not pairs else ("rows", "pairs")
+            raise InvalidInputError(f"'{path}' learned from {was}, and these are {now}: fit a model of their own.")
+        return cls(path, encoder, rows, command)
+
+    @property
+    def source_model(self) -> str | None:
+        """Name of the model that made the vectors, where it was given."""
+        name: str | None = self.encoder.encoder_.config.get("source_model")
+        return name
+
+    def objective_name(self, asked: str) -> str:
+        """Return the name of its objective; raise an error if another was asked for."""
+        own = _objective_of(self.encoder).name
+        if self._typed("objective") and asked != own:
+            raise self._contradiction("objective", own, asked)
+        return own
+
+    def extended_as(self, asked: PrefixEncoder) -> PrefixEncoder:
+        """Return the encoder that learns on; raise an error where options that were typed differ from the model's."""
+        for option, own, wanted in self._compared(asked):
+            if self._typed(option) and own != wanted:
+                raise self._contradiction(option, own, wanted)
+        # A closed form draws nothing: the seed is that of the held-out part of these rows.
+        return self.encoder.set_params(verbose=asked.verbose, random_state=asked.random_state)
+
+    def _compared(self, asked: PrefixEncoder) -> Iterator[tuple[str, Any, Any]]:
+        """Give each option with its value in the model and in the command."""
+        from firstk import orderings, solvers
+
+        resolved = {"ordering": orderings.resolve, "solver": solvers.resolve}
+        for option, name in _PARAMETERS.items():
+            values = [getattr(encoder, name) for encoder in (self.encoder, asked)]
+            if option in resolved and "auto" not in [value for value in values if isinstance(value, str)]:
+                values = [resolved[option](value) for value in values]
+            yield option, *values
+        own, wanted = _objective_of(self.encoder), _objective_of(asked)
+        for setting in _SETTINGS:
+            if hasattr(own, setting):
+                yield setting, getattr(own, setting), getattr(wanted, setting)
+
+    def _contradiction(self, option: str, own: object, wanted: object) -> InvalidInputError:
+        spelled = option.replace("_", "-")
+        return InvalidInputError(
+            f"--{spelled} {wanted} contradicts '{self.path}', which was fitted with {own}. Leave --{spelled} out: rows "
+            "are added with the settings of the model."
+        )
+
+    def _typed(self, option: str) -> bool:
+        source = None if self.command is None else self.command.get_parameter_source(option)
+        return source is not None and source.name == "COMMANDLINE"
+
+    def added_to(self, encoder: PrefixEncoder) -> str:
+        """Say how many rows were there, and how many were added."""
+        now = int(encoder.encoder_.config["rows"])
+        what = "pairs" if encoder._learns_pairs() else "rows"
+        return f"{now - self.rows:,} {what} added to the {self.rows:,} of {self.path}: {now:,} in all."
+
+
+def _objective_of(encoder: PrefixEncoder) -> Objective:
+    from firstk import objectives
+
+    return objectives.resolve(encoder.objective)

@@ -1,0 +1,114 @@
+"""``firstk fit --append``: tomorrow's rows are added to a saved model, exactly and with its settings."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from command_line import firstk
+from firstk import PrefixEncoder
+from firstk.data import load_digits
+from firstk.data.files import write_vectors
+from firstk.estimator.fit_files import draw
+from firstk.evaluation.records import FILE
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    home = tmp_path_factory.mktemp("append")
+    digits = load_digits()
+    for name, rows in (("old", slice(0, 1000)), ("new", slice(1000, None))):
+        write_vectors(home / f"{name}.npz", digits.X[rows], {"label": digits.y[rows], "size": digits.X[rows].sum(1)})
+    fitted = firstk(
+        "fit", "old.npz", "--objective", "fisher", "--shrinkage", "0.1", "--label", "label", "--held-out", "0",
+        "--source-model", "pixels", "-o", "kept", "--save-moments", cwd=home,
+    )  # fmt: skip
+    assert fitted.returncode == 0, fitted.stderr
+    assert firstk("fit", "old.npz", "-o", "bare", "--held-out", "0", cwd=home).returncode == 0
+    return home
+
+
+def test_rows_are_added_exactly(home):
+    done = firstk("fit", "new.npz", "--append", "kept", "--label", "label", "-o", "more", "--json", cwd=home)
+    assert done.returncode == 0, done.stderr
+    digits = load_digits()
+    held = 1000 + draw(len(digits.X) - 1000, 0.2).held
+    seen = np.delete(np.arange(len(digits.X)), held)
+    wanted = PrefixEncoder(objective="fisher").set_params(objective=PrefixEncoder.load(home / "kept").objective)
+    wanted.fit(digits.X[seen], digits.y[seen])
+    found = PrefixEncoder.load(home / "more")
+    np.testing.assert_allclose(found.components_, wanted.components_, atol=1e-4)  # products of float32 rows
+    config = found.encoder_.config
+    assert config["data_fingerprint"] == wanted.encoder_.config["data_fingerprint"]
+    assert (config["rows"], config["settings"]["shrinkage"], config["source_model"]) == (len(seen), 0.1, "pixels")
+    said = json.loads(done.stdout)
+    assert (said["rows"], said["held_out"]) == (len(seen), len(held))
+    assert f"{len(seen) - 1000} rows added to the 1,000 of kept: {len(seen):,} in all" in done.stderr
+    assert f'"rows fitted on": {len(seen)}' in (home / "more" / FILE).read_text()
+
+
+def test_the_files_of_a_model_that_grew_are_known(home):
+    """Evaluation on a file takes the rows that were held out of it, whichever fit it was part of."""
+    grown = firstk("fit", "new.npz", "--append", "kept", "--label", "label", "--seed", "3", "-o", "grown", cwd=home)
+    assert grown.returncode == 0, grown.stderr
+    held = firstk("curve", "grown", "new.npz", "--label", "label", cwd=home).stdout
+    assert "Evaluated on 159 rows of new.npz that are held out" in held
+    said = [firstk("curve", model, "old.npz", "--label", "label", cwd=home) for model in ("grown", "kept")]
+    assert said[0].returncode == said[1].returncode
+    assert said[0].stderr.replace("grown", "kept") == said[1].stderr
+    assert "fitted on" in said[0].stderr + said[0].stdout
+
+
+def test_a_model_that_grew_can_grow_again(home):
+    for base, out in (("kept", "once"), ("once", "twice")):
+        done = firstk("fit", "new.npz", "--append", base, "--label", "label", "--held-out", "0", "-o", out, cwd=home)
+        assert done.returncode == 0, done.stderr
+    assert PrefixEncoder.load(home / "twice").encoder_.config["rows"] == 1000 + 2 * 797
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--objective", "reconstruction"],
+            "--objective reconstruction contradicts 'kept', which was fitted with fisher",
+        ),
+        (["--shrinkage", "0.5"], "--shrinkage 0.5 contradicts 'kept', which was fitted with 0.1"),
+        (["--lam", "2"], "--lam is no setting of objective 'fisher'"),
+        (["--components", "3"], "Leave --components out"),
+        (["--ordering", "sparse_prefix:2,4"], "Leave --ordering out"),
+        (["--solver", "gradient"], "Leave --solver out"),
+        (["--network", "mlp"], "Leave --network out"),
+    ],
+)
+def test_options_that_contradict_the_model(home, options, said):
+    done = firstk("fit", "new.npz", "--append", "kept", "--label", "label", "-o", "none", *options, cwd=home)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert not (home / "none").exists()
+
+
+def test_options_that_repeat_the_model(home):
+    done = firstk(
+        "fit", "new.npz", "--append", "kept", "--label", "label", "--objective", "fisher", "--shrinkage", "0.1",
+        "--ordering", "full_prefix", "--held-out", "0", "-o", "repeated", cwd=home,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("base", "options", "said"),
+    [
+        ("bare", [], "saved without the moments of its 1,000 rows"),
+        ("kept", [], "learns from labels: name their column with --label"),
+        ("nowhere", [], "nowhere"),
+        ("kept", ["--label", "label", "--pairs", "0,1"], "not from pairs"),
+    ],
+)
+def test_what_cannot_be_added_to(home, base, options, said):
+    done = firstk("fit", "new.npz", "--append", base, "-o", "none", *options, cwd=home)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert not (home / "none").exists()
