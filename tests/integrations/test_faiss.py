@@ -7,6 +7,7 @@ import pytest
 
 from firstk import FittedEncoder, PrefixEncoder, Similarity
 from firstk.data.files import open_vectors, write_vectors
+from firstk.data.precision import PRECISIONS
 from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
@@ -74,6 +75,19 @@ def test_neighbors_are_those_of_encoding_first(name, description, digits, encode
         assert again.ntotal == len(X)
         for one, other in zip(again.search(Q, 10), index.search(Q, 10), strict=True):
             assert np.array_equal(one, other)
+
+
+def test_int4_codes_are_the_bytes_of_a_scalar_quantizer(digits, encoders):
+    """faiss decodes stored int4 bytes to what firstk restores, for an odd number of coordinates too."""
+    for k in (7, 12):
+        Z = encoders["neighbors"].transform(digits.X_train, k)
+        int4 = PRECISIONS["int4"].fit(Z)
+        index = faiss.IndexScalarQuantizer(k, faiss.ScalarQuantizer.QT_4bit, faiss.METRIC_INNER_PRODUCT)
+        trained = np.concatenate([int4.mean - 8 * int4.step, 15 * int4.step]).astype(np.float32)
+        faiss.copy_array_to_vector(trained, index.sq.trained)
+        stored = int4.quantise(Z)
+        assert index.sq.code_size == stored.shape[1]
+        np.testing.assert_allclose(index.sq.decode(stored), int4.restore(stored), atol=1e-5)
 
 
 def test_ids_of_a_table_come_back(digits, encoders, tmp_path):
