@@ -70,6 +70,35 @@ def test_faiss(job, firstk):
     assert (found == wanted).mean() > 0.95  # a graph may miss a few
 
 
+def test_faiss_returns_the_ids_of_the_documents(job, firstk):
+    faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
+    folder, _, digits = job
+    X = digits.X_train[:40].astype(np.float32)
+    numbers, names = np.arange(40)[::-1] * 5, [f"doc {i}" for i in range(40)]
+    write_vectors(folder / "named.npz", X, {"id": numbers, "name": np.array(names), "twice": numbers // 10})
+    export = ("export", "model", "--to", "faiss", "--documents", "named.npz", "-o")
+
+    done = firstk(*export, "numbers.faiss", cwd=folder)
+    assert "Searches return the numbers of column 'id'." in done.out, done.err
+    index = faiss.read_index(str(folder / "numbers.faiss"))
+    assert index.search(X, 1)[1].ravel().tolist() == numbers.tolist()
+    assert not (folder / "numbers.faiss.ids.json").exists()
+
+    for column, wanted in (("name", names), ("twice", (numbers // 10).tolist())):
+        done = firstk(*export, f"{column}.faiss", "--id", column, cwd=folder)
+        assert f"json.load(open('{column}.faiss.ids.json'))[i]" in done.out, done.err
+        held = json.loads((folder / f"{column}.faiss.ids.json").read_text())
+        found = faiss.read_index(str(folder / f"{column}.faiss")).search(X, 1)[1].ravel()
+        assert [held[i] for i in found] == wanted
+
+    (folder / "name.faiss").unlink()
+    done = firstk(*export, "name.faiss", "--id", "name", cwd=folder)
+    assert "'name.faiss.ids.json' is there already. Pass --force" in done.err
+    assert not (folder / "name.faiss").exists()
+    assert firstk(*export, "name.faiss", "--id", "name", "--force", cwd=folder).code == 0
+    assert "no column 'nobody'" in firstk(*export, "other.faiss", "--id", "nobody", cwd=folder).err
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

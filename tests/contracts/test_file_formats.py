@@ -93,7 +93,7 @@ def test_columns_are_loaded_one_by_one(tmp_path, form):
 def test_facts_travel_where_there_is_room_for_them(tmp_path, form):
     path = tmp_path / f"a{form.endings[0]}"
     if not form.notes:
-        with pytest.raises(InvalidInputError, match="cannot store"):
+        with pytest.raises(InvalidInputError, match="cannot store metadata"):
             write_vectors(path, X, metadata={"firstk": "{}"})
         return
     write_vectors(path, X, metadata={"firstk": '{"a": 1}'})

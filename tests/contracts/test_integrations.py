@@ -145,7 +145,7 @@ def of_distributed(encoder, X, folder):
 
 def of_faiss(encoder, X, folder):
     faiss = pytest.importorskip("faiss")
-    index = encoder.to_faiss(K, documents=X)
+    index = encoder.to_faiss(K, documents=X, metric="inner_product")  # cosine would normalize the codes
     return faiss.downcast_index(index.index).reconstruct_n(0, len(X))
 
 
@@ -167,7 +167,7 @@ def of_qdrant(encoder, X, folder):
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     from firstk.integrations.qdrant import PrefixCollection
 
-    PrefixCollection.create(client, "codes", encoder, short=K).upload(X)
+    PrefixCollection.create(client, "codes", encoder, short=K, metric="inner_product").upload(X)
     points = client.retrieve("codes", list(range(len(X))), with_vectors=True)
     return np.array([point.vector["short"] for point in sorted(points, key=lambda point: point.id)])
 

@@ -7,6 +7,7 @@ import pytest
 
 from firstk import FittedEncoder, PrefixEncoder, Similarity
 from firstk.data.files import open_vectors, write_vectors
+from firstk.data.precision import PRECISIONS
 from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
@@ -14,10 +15,10 @@ faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
 
 from firstk.integrations import faiss as exports  # noqa: E402
 
-OBJECTIVES = {
-    "reconstruction": ("reconstruction", "l2"),
+OBJECTIVES = {  # with the metric that the index is asked for
+    "reconstruction": ("reconstruction", "auto"),
     "fisher": ("fisher", "l2"),
-    "neighbors": ("similarity", "cosine"),
+    "neighbors": ("similarity", "auto"),
     "dot_products": (Similarity(keep="dot_products"), "inner_product"),
 }
 
@@ -49,11 +50,14 @@ def assert_same_neighbors(found, wanted, scale=1.0):
 def encoded_first(encoder, k, description, metric, documents, queries, n=10):
     """The plain way: codes by firstk, then an index on them."""
     index = faiss.index_factory(k, description, faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
-    Z = encoder.encode_document(documents, k)
+    Z, q = encoder.encode_document(documents, k), encoder.encode_query(queries, k)
+    if metric == "auto":
+        faiss.normalize_L2(Z)
+        faiss.normalize_L2(q)
     if not index.is_trained:
         index.train(Z)
     index.add(Z)
-    return index.search(encoder.encode_query(queries, k), n)
+    return index.search(q, n)
 
 
 @pytest.mark.parametrize("description", ["Flat", "HNSW32", "IVF8,Flat", "IVF8,SQ8"])
@@ -62,7 +66,7 @@ def test_neighbors_are_those_of_encoding_first(name, description, digits, encode
     X, Q = digits.X_train.astype(np.float32), digits.X_test.astype(np.float32)
     encoder, metric = encoders[name], OBJECTIVES[name][1]
     for k in (2, 7, encoder.n_components_):
-        index = encoder.to_faiss(k, description, documents=X)
+        index = encoder.to_faiss(k, description, documents=X, metric=metric)
         wanted = encoded_first(encoder, k, description, metric, X, Q)
         scale = np.abs(wanted[0]).max() + 1
         assert_same_neighbors(index.search(Q, 10), wanted, scale)
@@ -71,6 +75,31 @@ def test_neighbors_are_those_of_encoding_first(name, description, digits, encode
         assert again.ntotal == len(X)
         for one, other in zip(again.search(Q, 10), index.search(Q, 10), strict=True):
             assert np.array_equal(one, other)
+
+
+def test_int4_codes_are_the_bytes_of_a_scalar_quantizer(digits, encoders):
+    """faiss decodes stored int4 bytes to what firstk restores, for an odd number of coordinates too."""
+    for k in (7, 12):
+        Z = encoders["neighbors"].transform(digits.X_train, k)
+        int4 = PRECISIONS["int4"].fit(Z)
+        index = faiss.IndexScalarQuantizer(k, faiss.ScalarQuantizer.QT_4bit, faiss.METRIC_INNER_PRODUCT)
+        trained = np.concatenate([int4.mean - 8 * int4.step, 15 * int4.step]).astype(np.float32)
+        faiss.copy_array_to_vector(trained, index.sq.trained)
+        stored = int4.quantise(Z)
+        assert index.sq.code_size == stored.shape[1]
+        np.testing.assert_allclose(index.sq.decode(stored), int4.restore(stored), atol=1e-5)
+
+
+def test_ids_of_a_table_come_back(digits, encoders, tmp_path):
+    X = digits.X_train[:50].astype(np.float32)
+    write_vectors(tmp_path / "docs.npz", X, {"key": np.arange(50) * 11, "name": np.array([f"n{i}" for i in range(50)])})
+    table = open_vectors(tmp_path / "docs.npz")
+    index = encoders["neighbors"].to_faiss(20, documents=table, ids="key")
+    assert index.search(X, 1)[1].ravel().tolist() == list(range(0, 550, 11))
+    with pytest.raises(InvalidInputError, match="a list of ints"):
+        encoders["neighbors"].to_faiss(20, documents=table, ids="name")
+    with pytest.raises(InvalidInputError, match="no column 'id'"):
+        encoders["neighbors"].to_faiss(20, documents=table, ids="id")
 
 
 def test_inner_products_survive_where_pca_ruins_them():
@@ -130,7 +159,7 @@ def test_large_offsets_keep_their_digits():
     rng = np.random.default_rng(1)
     X = (1e4 + rng.normal(size=(400, 20))).astype(np.float32)
     encoder = PrefixEncoder(objective="reconstruction").fit(X.astype(float))
-    index = encoder.to_faiss(documents=X)
+    index = encoder.to_faiss(documents=X, metric="l2")
     assert_same_neighbors(index.search(X, 5), encoded_first(encoder, encoder.n_components_, "Flat", "l2", X, X, 5), 50)
     assert np.array_equal(index.search(X, 1)[1].ravel(), np.arange(400))
 

@@ -1,4 +1,4 @@
-"""A collection of short and full vectors in Qdrant's local mode: what goes in comes back, ranked by the full code."""
+"""Collections in Qdrant's local mode: what goes in comes back, by one length or ranked by a second, longer one."""
 
 import uuid
 
@@ -60,7 +60,7 @@ def test_the_shortlist_is_that_of_the_short_prefix(collection, encoder, digits):
 
 def test_recall_on_digits(client, encoder, digits):
     """Measured: 0.93 of the exact ten neighbors from a shortlist of 100 by 8 of 53 coordinates."""
-    collection = PrefixCollection.create(client, "digits", encoder, short=8)
+    collection = PrefixCollection.create(client, "digits", encoder, short=8, full=encoder.n_components_)
     collection.upload(digits.X_train)
     Q = digits.X_test[:60]
     truth = exact(encoder, digits.X_train, Q, encoder.n_components_, 10)
@@ -81,22 +81,75 @@ def test_each_side_is_centred_by_its_own_mean(client):
     assert recall(found.ids, exact(encoder, documents, queries[:20], 10, 5)) == 1
 
 
-@pytest.mark.parametrize(
-    ("objective", "distance"),
-    [("similarity", "Cosine"), (Similarity(keep="dot_products"), "Dot"), ("reconstruction", "Euclid")],
-    ids=str,
-)
-def test_the_metric_is_the_encoders_own(objective, distance, client, digits):
+@pytest.mark.parametrize("metric", ["auto", "cosine", "inner_product", "l2"])
+def test_the_metric_is_cosine_unless_another_is_named(metric, client, digits):
     X, Q = digits.X_train[:200], digits.X_test[:10]
-    encoder = PrefixEncoder(objective=objective).fit(X)
-    collection = PrefixCollection.create(client, "any", encoder, short=4, full=12)
+    encoder = PrefixEncoder(objective=Similarity(keep="dot_products")).fit(X)
+    collection = PrefixCollection.create(client, "any", encoder, short=4, full=12, metric=metric)
     collection.upload(X)
+    distance = {"auto": "Cosine", "cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}[metric]
     assert client.get_collection("any").config.params.vectors["full"].distance.value == distance
     Z, q = encoder.transform(X, 12), encoder.transform(Q, 12)
+    if distance == "Cosine":
+        Z, q = Z / np.linalg.norm(Z, axis=1)[:, None], q / np.linalg.norm(q, axis=1)[:, None]
     scores = -np.linalg.norm(q[:, None] - Z, axis=2) if distance == "Euclid" else q @ Z.T
     found = collection.search(Q, 3, shortlist=200)
     assert np.abs(np.abs(found.scores) - np.abs(np.sort(scores, axis=1)[:, :-4:-1])).max() < 1e-3
     assert recall(found.ids, np.argsort(-scores, axis=1)[:, :3]) == 1
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_one_length_is_all_that_is_stored(client, encoder, digits, precision):
+    X, Q = digits.X_train[:300], digits.X_test[:20]
+    made = PrefixCollection.create(client, "one", encoder, 8, precision=precision)
+    made.upload(X)
+    vectors = client.get_collection("one").config.params.vectors
+    assert {name: (one.size, one.datatype.value) for name, one in vectors.items()} == {"short": (8, precision)}
+    again = PrefixCollection.open(client, "one", encoder)
+    assert (again.short, again.full) == (8, None)
+    assert recall(again.search(Q, 10).ids, exact(encoder, X, Q, 8, 10)) > 0.99
+    with pytest.raises(InvalidInputError, match="one length"):
+        again.search(Q, 10, shortlist=50)
+
+
+def table_of(digits, tmp_path, n=20, **columns):
+    pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
+    write_vectors(tmp_path / "docs.parquet", digits.X_train[:n], columns)
+    return open_vectors(tmp_path / "docs.parquet")
+
+
+def test_ids_and_text_of_a_table_travel(client, encoder, digits, tmp_path):
+    made = PrefixCollection.create(client, "docs", encoder, 8)
+    numbers, texts = np.arange(20) * 3 + 100, np.array([f"text {i}" for i in range(20)])
+    table = table_of(digits, tmp_path, id=numbers, text=texts, weight=np.linspace(0, 1, 20))
+    assert made.upload(table, batch=7) == 20
+    found = made.search(digits.X_train[[3, 11]], 1)
+    assert found.ids == [[109], [133]]
+    assert found.payloads[0][0] == {"id": 109, "text": "text 3", "weight": pytest.approx(3 / 19)}
+    assert made.upload(table, payloads=["text"]) == 20  # same ids: replaced
+    assert made.search(digits.X_train[[3]], 1).payloads[0][0] == {"text": "text 3"}
+
+
+def test_names_become_uuids_and_stay_in_the_payload(client, encoder, digits, tmp_path):
+    made = PrefixCollection.create(client, "docs", encoder, 8)
+    table = table_of(digits, tmp_path, doc=np.array([f"doc-{i}" for i in range(20)]), text=np.array(["t"] * 20))
+    made.upload(table, ids="doc", payloads=["text"])
+    found = made.search(digits.X_train[[5]], 1)
+    assert found.ids == [[str(uuid.uuid5(uuid.NAMESPACE_OID, "doc-5"))]]
+    assert found.payloads[0][0] == {"doc": "doc-5", "text": "t"}
+    assert made.upload(table, ids="doc") == 20  # the same names are the same points
+
+
+def test_columns_that_are_no_ids_raise(client, encoder, digits, tmp_path):
+    made = PrefixCollection.create(client, "docs", encoder, 8)
+    table = table_of(digits, tmp_path, doc=np.array(["a"] * 20))
+    with pytest.raises(InvalidInputError, match="column 'doc' must be unique: 1 occur more than once, the first 'a'"):
+        made.upload(table, ids="doc")
+    with pytest.raises(InvalidInputError, match="no column 'name'"):
+        made.upload(table, ids="name")
+    with pytest.raises(InvalidInputError, match="no column 'name'"):
+        made.upload(table, payloads=["name"])
+    assert client.count("docs").count == 0
 
 
 def test_ids_and_payloads_come_back_and_a_filter_holds(collection, digits):
@@ -193,11 +246,17 @@ def test_collections_that_do_not_fit_raise(client, collection, encoder, digits):
     client.create_collection("foreign", vectors_config=models.VectorParams(size=4, distance=models.Distance.DOT))
     with pytest.raises(InvalidInputError, match="firstk did not make it"):
         PrefixCollection.open(client, "foreign", encoder)
+    PrefixCollection.create(client, "digits", encoder, short=9, full=32, replace=True)
     with pytest.raises(InvalidInputError, match="this encoder has 20"):
         PrefixCollection.open(client, "digits", encoder[:20])
-    for short in (0, 32, 2.5):
-        with pytest.raises(InvalidInputError, match=r"\[1, 31\]"):
+    for short in (0, 54, 2.5):
+        with pytest.raises(InvalidInputError, match=r"\[1, 53\]"):
             PrefixCollection.create(client, "new", encoder, short=short, full=32)
+    for full in (8, 4):
+        with pytest.raises(InvalidInputError, match="above 8"):
+            PrefixCollection.create(client, "new", encoder, short=8, full=full)
+    with pytest.raises(InvalidInputError, match="'float16', 'float32'"):
+        PrefixCollection.create(client, "new", encoder, short=8, precision="int8")
 
 
 def test_a_server_that_is_not_there_raises(encoder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,8 @@ from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from firstk.data.files import VectorTable
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
@@ -31,7 +34,10 @@ def export(
         str | None, typer.Option(help="faiss: vectors to put into the index; a file, a folder or a pattern.")
     ] = None,
     index: Annotated[str, typer.Option(help="faiss: what is built on the codes, such as HNSW32.")] = "Flat",
-    metric: Annotated[str, typer.Option(help="faiss: auto, cosine, inner_product or l2.")] = "auto",
+    ids: Annotated[
+        str | None, typer.Option("--id", help="faiss: column of the documents' ids; 'id' where there is one.")
+    ] = None,
+    metric: Annotated[str, typer.Option(help="faiss: auto (cosine), cosine, inner_product or l2.")] = "auto",
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
     force: ForceOption = False,
@@ -41,7 +47,8 @@ def export(
     """Write a saved encoder for other programs.
 
     onnx: one file that runs in any ONNX runtime, with k as an input. faiss: an index that takes raw vectors, with the
-    documents in it.
+    documents in it. Searches return the ids of the documents where these are whole numbers; other ids are written next
+    to the index, to OUT.ids.json.
     """
     check_choice(to, TARGETS, "--to", "firstk export")
     check_new(out, force=force)
@@ -55,18 +62,46 @@ def export(
             raise InvalidInputError("An ONNX file holds the encoder alone. Leave --documents out, or export to faiss.")
         facts = _to_onnx(encoder, k, out)
     else:
-        table = _opened(documents, vectors, nan)
-        facts = _to_faiss(encoder, k, out, index=index, metric=metric, documents=table, progress=not quiet)
+        table = _opened(documents, vectors, ids, nan)
+        names = _ids_of(table, ids)
+        if names is not None and not names.in_index:
+            check_new(names.file(out), force=force)
+        facts = _to_faiss(encoder, k, out, names, index=index, metric=metric, documents=table, progress=not quiet)
     facts = {"path": str(out), "to": to, "input_width": encoder.encoder_.p} | facts
     typer.echo(json.dumps(facts) if as_json else _text(facts))
 
 
-def _opened(documents: str | None, vectors: str | None, nan: str) -> VectorTable:
+def _opened(documents: str | None, vectors: str | None, ids: str | None, nan: str) -> VectorTable:
     if documents is None:
         raise InvalidInputError("A faiss index needs vectors to hold. Pass --documents FILE.")
     from firstk.data.files import open_vectors
 
-    return open_vectors(documents, vectors=vectors, nan=nan)
+    return open_vectors(documents, vectors=vectors, beside=() if ids is None else (ids,), nan=nan)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ids:
+    """The ids of the documents, and whether they go into the index or into a file next to it."""
+
+    column: str
+    values: np.ndarray
+    in_index: bool
+
+    def file(self, out: Path) -> Path:
+        from firstk.integrations.faiss import ids_file
+
+        return ids_file(out)
+
+
+def _ids_of(table: VectorTable, column: str | None) -> _Ids | None:
+    from firstk.integrations._documents import ID_COLUMN, Documents
+    from firstk.integrations.faiss import takes_ids
+
+    name = column if column is not None else ID_COLUMN if ID_COLUMN in table.columns else None
+    if name is None:
+        return None
+    values = Documents(table).column(name)
+    return _Ids(name, values, takes_ids(values))
 
 
 def _to_onnx(encoder: PrefixEncoder, k: int | None, out: Path) -> dict[str, Any]:
@@ -75,12 +110,21 @@ def _to_onnx(encoder: PrefixEncoder, k: int | None, out: Path) -> dict[str, Any]
     return {"k": short.n_components_, "bytes": out.stat().st_size}
 
 
-def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, **settings: Any) -> dict[str, Any]:
+def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, ids: _Ids | None, **settings: Any) -> dict[str, Any]:
     from firstk.integrations import faiss
 
-    whole = encoder.to_faiss(k, **settings)
+    whole = encoder.to_faiss(k, ids=ids.values if ids is not None and ids.in_index else None, **settings)
     faiss.save(whole, out)
-    return {"k": whole.index.d, "documents": whole.ntotal, "index": settings["index"], "bytes": out.stat().st_size}
+    if ids is not None and not ids.in_index:
+        faiss.save_ids(ids.values, out)
+    return {
+        "k": whole.index.d,
+        "documents": whole.ntotal,
+        "index": settings["index"],
+        "bytes": out.stat().st_size,
+        "id_column": None if ids is None else ids.column,
+        "ids_file": None if ids is None or ids.in_index else str(ids.file(out)),
+    }
 
 
 def _text(facts: dict[str, Any]) -> str:
@@ -88,4 +132,15 @@ def _text(facts: dict[str, Any]) -> str:
     if facts["to"] == "onnx":
         return f"{facts['path']}: {width} numbers in, prefixes of 1 to {k} out; {size}."
     what = f"{number_of(facts['documents'], 'document')} in '{facts['index']}' on {number_of(k, 'coordinate')}"
-    return f"{facts['path']}: {what}; takes raw vectors of {width}; {size}."
+    return f"{facts['path']}: {what}; takes raw vectors of {width}; {size}.\n{_about_ids(facts)}"
+
+
+def _about_ids(facts: dict[str, Any]) -> str:
+    if facts["ids_file"] is not None:
+        return (
+            f"Searches return row numbers i; the {facts['id_column']} of row i is "
+            f"json.load(open({facts['ids_file']!r}))[i]."
+        )
+    if facts["id_column"] is not None:
+        return f"Searches return the numbers of column '{facts['id_column']}'."
+    return "Searches return row numbers of the documents, from 0."

@@ -19,7 +19,7 @@ import numpy as np
 
 from firstk._base.concurrency import prefetch
 from firstk.data.files.choosing import missing_column
-from firstk.data.files.contract import Batch, Layout, described, must_be_restored
+from firstk.data.files.contract import Batch, Format, Layout, described, must_be_restored
 from firstk.data.files.opening import FORMATS, VectorTable, format_of, open_vectors
 from firstk.data.files.shards import ShardLog, shard_names
 from firstk.data.files.writing import creating, fitting_columns
@@ -211,7 +211,7 @@ class _Work:
             columns = fitting_columns(form, self.columns, first.columns)
             self.left_out = tuple(name for name in self.columns if name not in columns)
             with (
-                creating(target, self._layout(table.vectors, columns, form.notes)) as writer,
+                creating(target, self._layout(table.vectors, columns, form)) as writer,
                 _Behind(writer.write) as write,
             ):
                 rows = sum(self._one(batch, write) for batch in chain([first], batches))
@@ -231,10 +231,14 @@ class _Work:
         self.progress(len(batch) + batch.dropped)
         return len(batch)
 
-    def _layout(self, name: str, columns: tuple[str, ...], notes: bool) -> Layout:
+    def _layout(self, name: str, columns: tuple[str, ...], form: Format) -> Layout:
         encoding = self.encoding
         # Floats can do without a note, and formats without room for one are fine for them.
-        noted = notes or must_be_restored(encoding.precision)
+        noted = form.notes or must_be_restored(encoding.precision)
+        if noted and not form.notes:
+            raise InvalidInputError(
+                f"{form.name} cannot store the {encoding.precision.name} scale; use parquet, arrow, npz or safetensors."
+            )
         like = encoding.precision.quantise(np.zeros((1, encoding.k), np.float32))
         return Layout(
             name, like.shape[1], like.dtype, columns, described(encoding.facts(), encoding.precision) if noted else {}

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from firstk._base.checks import check_choice
+from firstk.encoder.comparison import search_metric
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 
@@ -34,17 +35,6 @@ def fitted(encoder: EncoderLike, owner: str) -> FittedEncoder:
     return found
 
 
-def natural_metric(encoder: FittedEncoder) -> str:
-    """Return the metric that an encoder was fitted for.
-
-    Cosine if codes have unit norm, inner product if inner products were preserved (and nothing was centered), else
-    Euclidean distance.
-    """
-    if encoder.normalized:
-        return "cosine"
-    return "inner_product" if encoder.config.get("objective") == "dot_products" else "l2"
-
-
 @dataclass(frozen=True)
 class Codes:
     """The codes of one encoder, and the metric to compare them.
@@ -61,10 +51,10 @@ class Codes:
 
     @classmethod
     def of(cls, encoder: EncoderLike, metric: str, owner: str) -> Codes:
-        """Resolve the encoder and the name of the metric; "auto" is the metric the encoder was fitted for."""
+        """Resolve the encoder and the name of the metric; "auto" is the one that curves evaluate."""
         found = fitted(encoder, owner)
         check_choice(metric, ("auto", *METRICS), "metric", owner)
-        return cls(found, natural_metric(found) if metric == "auto" else metric)
+        return cls(found, search_metric() if metric == "auto" else metric)
 
     @property
     def unit(self) -> bool:

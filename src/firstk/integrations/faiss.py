@@ -16,6 +16,7 @@ centered codes; objective "similarity" with ``keep="dot_products"`` does not cen
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
@@ -54,7 +55,7 @@ def to_faiss(
     index: str = "Flat",
     *,
     documents: ArrayLike | VectorTable | None = None,
-    ids: ArrayLike | None = None,
+    ids: ArrayLike | str | None = None,
     metric: str = "auto",
     side: str | None = None,
     progress: bool = False,
@@ -72,10 +73,11 @@ def to_faiss(
     documents : array-like of shape (n, p) or table, optional
         Raw vectors to train the index on and to add; a table of :func:`firstk.data.files.open_vectors` is read in
         blocks. The index that is returned takes queries.
-    ids : array-like of n ints, optional
-        Unique ids of the documents, returned by searches; their row numbers if not given.
+    ids : array-like of n ints or str, optional
+        Unique ids of the documents, returned by searches; of a table, the name of a column of whole numbers. Row
+        numbers if not given.
     metric : str
-        "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
+        "cosine", "inner_product" or "l2"; "auto" is cosine, which curves evaluate.
     side : {"document", "query"}, optional
         Side whose mean the index subtracts. Only needed without documents, if the two means differ (see Notes).
     progress : bool
@@ -103,7 +105,7 @@ def to_faiss(
     if side is not None:
         raise InvalidInputError("With 'documents', to_faiss handles both sides itself. Omit 'side'.")
     rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
-    numbers = _checked_ids(ids, rows)
+    numbers = _checked_ids(rows.column(ids) if isinstance(ids, str) else ids, rows)
     store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)
     whole = _transformed(faiss, codes, k, store, "document")
     _fill(whole, rows, numbers, index, progress)
@@ -152,6 +154,33 @@ def save(index: Index, path: str | Path) -> Path:
         with temporary.open("ab") as file:
             file.write(checksum)
     return Path(path)
+
+
+def takes_ids(ids: np.ndarray) -> bool:
+    """Tell whether a faiss index can return these ids: different whole numbers from 0 on."""
+    return ids.ndim == 1 and ids.dtype.kind in "iu" and int(ids.min()) >= 0 and len(np.unique(ids)) == len(ids)
+
+
+def save_ids(ids: np.ndarray, index: str | Path) -> Path:
+    """Write ids that faiss cannot hold next to an index: a JSON list, in which the number of a row is its position.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> path = save_ids(np.array(["a", "b"]), tempfile.mkdtemp() + "/documents.faiss")
+    >>> path.name, json.loads(path.read_text())
+    ('documents.faiss.ids.json', ['a', 'b'])
+    """
+    path = ids_file(index)
+    text = json.dumps(ids.tolist(), default=str)
+    with atomic_file(path, "A list of ids", kinds=(".json",)) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def ids_file(index: str | Path) -> Path:
+    """Return the name of the file of ids of an index."""
+    return Path(f"{index}.ids.json")
 
 
 def load(path: str | Path) -> PreTransform:
@@ -296,12 +325,12 @@ def _fill(whole: PreTransform, documents: Documents, ids: np.ndarray | None, des
                 f"'{description}' cannot be trained on {len(sample)} documents: {_reason(error)}."
             ) from None
     with tqdm(total=documents.rows, desc="adding", unit="row", disable=None if progress else True) as bar:
-        for vectors, rows in documents.blocks(_ROWS):
-            block = np.ascontiguousarray(vectors, dtype=np.float32)
+        for block in documents.blocks(_ROWS):
+            vectors = np.ascontiguousarray(block.vectors, dtype=np.float32)
             if ids is None:
-                whole.add(block)
+                whole.add(vectors)
             else:
-                whole.add_with_ids(block, ids[rows])
+                whole.add_with_ids(vectors, ids[block.rows])
             bar.update(len(block))
 
 

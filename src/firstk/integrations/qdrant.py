@@ -1,8 +1,8 @@
-"""Qdrant collections with two vectors per document: a short prefix for the index, and the full code for reranking.
+"""Qdrant collections of short codes, with ids and payload; where asked for, with long codes to rerank by.
 
-A search finds a shortlist among the short vectors and reranks it by the full ones, in one request (Qdrant's
-``prefetch``). Codes are computed here, with the mean of each side subtracted, and stored as plain named vectors. Needs
-the extra "search".
+With both lengths, a search finds a shortlist among the short vectors and reranks it by the full ones, in one request
+(Qdrant's ``prefetch``). Codes are computed here, with the mean of each side subtracted, and stored as plain named
+vectors. Needs the extra "search".
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_matrix, check_prefix, check_same_length, is_int, require
+from firstk._base.checks import bad_parameter, check_choice, check_matrix, check_prefix, is_int, require
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
+from firstk.integrations._points import Points
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from firstk.data.files import VectorTable
 
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
+_PRECISIONS = ("float32", "float16")
 _PURPOSE = "A Qdrant collection"
 
 
@@ -49,7 +51,9 @@ class Neighbors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PrefixCollection:
-    """A collection with the named vectors "short" and "full". Use `create` for a new one, `open` for an existing one.
+    """A collection with the named vector "short", and "full" if there are two lengths.
+
+    Use `create` for a new one, `open` for an existing one.
 
     Attributes
     ----------
@@ -57,15 +61,17 @@ class PrefixCollection:
     name : str
     codes : Codes
         The encoder, and the metric to compare its codes.
-    short, full : int
-        Lengths of the two prefixes.
+    short : int
+        Length of the indexed prefix.
+    full : int or None
+        Length of the prefix to rerank by; None where there is one length.
     """
 
     client: QdrantClient
     name: str
     codes: Codes
     short: int
-    full: int
+    full: int | None = None
 
     @classmethod
     def create(
@@ -77,6 +83,7 @@ class PrefixCollection:
         full: int | None = None,
         *,
         metric: str = "auto",
+        precision: str = "float32",
         replace: bool = False,
         **settings: Any,
     ) -> PrefixCollection:
@@ -88,10 +95,14 @@ class PrefixCollection:
             Client of a server, or in local mode: ``QdrantClient(":memory:")``, ``QdrantClient(path=...)``.
         name : str
         encoder : PrefixEncoder or FittedEncoder
-        short, full : int
-            Length of the indexed prefix, and of the prefix used for reranking (the full width if not given).
+        short : int
+            Length of the indexed prefix.
+        full : int, optional
+            Length of a second, longer prefix to rerank by. If not given, nothing else is stored.
         metric : str
-            "auto" (cosine for normalized codes, inner product for ``keep="dot_products"``, else l2), or one of these.
+            "cosine", "inner_product" or "l2"; "auto" is cosine, which curves evaluate.
+        precision : {"float32", "float16"}
+            How Qdrant stores the numbers.
         replace : bool
             Delete an existing collection of that name; otherwise it raises an error.
         **settings
@@ -99,16 +110,20 @@ class PrefixCollection:
         """
         models = require("qdrant_client.models", "search", _PURPOSE)
         codes = Codes.of(encoder, metric, "PrefixCollection.create")
-        full = check_prefix(full, codes.encoder.d, "PrefixCollection.create")
-        if not is_int(short) or not 1 <= short < full:
-            raise bad_parameter("short", "PrefixCollection.create", f"an int in [1, {full - 1}] (below 'full')", short)
-        distance = models.Distance(_DISTANCES[codes.metric])
-        # Full vectors are only used to rerank a shortlist: they need no graph, and may stay on disk.
-        rerank_only = {"on_disk": True, "hnsw_config": models.HnswConfigDiff(m=0)}
-        vectors = {
-            "short": models.VectorParams(size=int(short), distance=distance),
-            "full": models.VectorParams(size=full, distance=distance, **rerank_only),
+        owner = "PrefixCollection.create"
+        short = check_prefix(short, codes.encoder.d, owner)
+        kind = {
+            "distance": models.Distance(_DISTANCES[codes.metric]),
+            "datatype": models.Datatype(check_choice(precision, _PRECISIONS, "precision", owner)),
         }
+        vectors = {"short": models.VectorParams(size=short, **kind)}
+        if full is not None:
+            full = check_prefix(full, codes.encoder.d, owner)
+            if full <= short:
+                raise bad_parameter("full", owner, f"None or an int above {short} (the length of 'short')", full)
+            # Full vectors are only used to rerank a shortlist: they need no graph, and may stay on disk.
+            rerank_only = {"on_disk": True, "hnsw_config": models.HnswConfigDiff(m=0)}
+            vectors["full"] = models.VectorParams(size=full, **kind, **rerank_only)
         with _answered(name):
             if client.collection_exists(name):
                 if not replace:
@@ -117,7 +132,7 @@ class PrefixCollection:
                     )
                 client.delete_collection(name)
             client.create_collection(name, vectors_config=vectors, **settings)
-        return cls(client, name, codes, int(short), full)
+        return cls(client, name, codes, short, full)
 
     @classmethod
     def open(cls, client: QdrantClient, name: str, encoder: EncoderLike) -> PrefixCollection:
@@ -128,28 +143,28 @@ class PrefixCollection:
                 raise InvalidInputError(f"There is no collection '{name}'. Create it with PrefixCollection.create.")
             vectors = client.get_collection(name).config.params.vectors
         metrics = {distance: metric for metric, distance in _DISTANCES.items()}
-        if not isinstance(vectors, Mapping) or not {"short", "full"} <= set(vectors):
+        if not isinstance(vectors, Mapping) or "short" not in vectors or not set(vectors) <= {"short", "full"}:
             raise InvalidInputError(
-                f"The collection '{name}' has no vectors 'short' and 'full': firstk did not make it."
+                f"The collection '{name}' has no vectors 'short' (and 'full'): firstk did not make it."
             )
-        short, full = vectors["short"], vectors["full"]
-        if short.distance != full.distance or full.distance.value not in metrics:
+        short, longest = vectors["short"], vectors.get("full", vectors["short"])
+        if short.distance != longest.distance or short.distance.value not in metrics:
             raise InvalidInputError(
                 f"The collection '{name}' has vectors of unequal or unknown distance: firstk did not make it."
             )
-        codes = Codes.of(encoder, metrics[full.distance.value], "PrefixCollection.open")
-        if full.size > codes.encoder.d:
+        codes = Codes.of(encoder, metrics[short.distance.value], "PrefixCollection.open")
+        if longest.size > codes.encoder.d:
             raise InvalidInputError(
-                f"The collection '{name}' holds codes of {full.size} coordinates, and this encoder has "
+                f"The collection '{name}' holds codes of {longest.size} coordinates, and this encoder has "
                 f"{codes.encoder.d}. Open it with the encoder it was created with."
             )
-        return cls(client, name, codes, short.size, full.size)
+        return cls(client, name, codes, short.size, longest.size if "full" in vectors else None)
 
     def upload(
         self,
         vectors: ArrayLike | VectorTable,
-        ids: Sequence[int | str | uuid.UUID] | np.ndarray | None = None,
-        payloads: Sequence[Mapping[str, Any]] | None = None,
+        ids: Sequence[int | str | uuid.UUID] | np.ndarray | str | None = None,
+        payloads: Sequence[Mapping[str, Any]] | Sequence[str] | None = None,
         *,
         batch: int = 256,
         progress: bool = False,
@@ -160,9 +175,12 @@ class PrefixCollection:
         ----------
         vectors : array-like of shape (n, p) or table
             Raw vectors; a table of :func:`firstk.data.files.open_vectors` is read in blocks.
-        ids : sequence of int or UUID, optional
-            Unique ids. Row numbers if not given, which needs an empty collection.
-        payloads : sequence of dict, optional
+        ids : sequence of int or UUID, or str, optional
+            Unique ids; of a table, the name of a column, "id" if not given and there is one. Qdrant takes whole numbers
+            and UUIDs: for other names a UUID is computed from the name, which stays in the payload. Without ids rows
+            are numbered, which needs an empty collection.
+        payloads : sequence of dict, or of str, optional
+            Of a table, names of columns; all of its other columns if not given.
         batch : int
             Points per request.
         progress : bool
@@ -179,22 +197,23 @@ class PrefixCollection:
         models = require("qdrant_client.models", "search", _PURPOSE)
         rows = Documents.of(vectors, self.codes.encoder.p, owner, "vectors")
         batch = _checked_count(batch, "batch", owner)
-        keys = self._new_ids(rows.rows) if ids is None else checked_ids(ids, rows.rows, owner)
-        checked = None if payloads is None else _checked_payloads(payloads, rows.rows, owner)
+        points = Points.of(rows, ids, payloads, owner)
+        if points.numbered:
+            self._check_empty()
         with (
             _answered(self.name),
             tqdm(total=rows.rows, desc="uploading", unit="row", disable=None if progress else True) as bar,
         ):
-            for X, numbers in rows.blocks(batch):
+            for block in rows.blocks(batch, points.columns):
                 self.client.upsert(
                     self.name,
                     models.Batch(
-                        ids=[keys[i] for i in numbers],
-                        vectors=self._named(X, side="document", owner=owner),
-                        payloads=None if checked is None else [checked[i] for i in numbers],
+                        ids=[points.ids[i] for i in block.rows],
+                        vectors=self._named(block.vectors, side="document", owner=owner),
+                        payloads=points.payloads_of(block),
                     ),
                 )
-                bar.update(len(X))
+                bar.update(len(block))
             return self.client.count(self.name, exact=True).count
 
     def search(
@@ -207,7 +226,7 @@ class PrefixCollection:
         params: SearchParams | None = None,
         batch: int = 64,
     ) -> Neighbors:
-        """Find the short vectors nearest to each query, and rerank them by the full ones.
+        """Find the short vectors nearest to each query, and rerank them by the full ones where there are any.
 
         Parameters
         ----------
@@ -216,7 +235,7 @@ class PrefixCollection:
         limit : int
             Number of results per query.
         shortlist : int, optional
-            Number of short vectors to find; ten times `limit`, but at least 100, if not given.
+            Number of short vectors to rerank; ten times `limit`, but at least 100, if not given.
         query_filter : qdrant_client.models.Filter, optional
             Filter of the points to search.
         params : qdrant_client.models.SearchParams, optional
@@ -228,23 +247,27 @@ class PrefixCollection:
         models = require("qdrant_client.models", "search", _PURPOSE)
         Q = check_matrix(queries, owner, "queries", width=self.codes.encoder.p)
         limit, batch = _checked_count(limit, "limit", owner), _checked_count(batch, "batch", owner)
-        wide = max(100, 10 * limit) if shortlist is None else shortlist
-        if not is_int(wide) or wide < limit:
-            raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
+        wide = self._shortlist(limit, shortlist, owner)
         first_stage = {"filter": query_filter, "params": params}
         found = Neighbors([], [], [])
         for start in range(0, len(Q), batch):
             named = self._named(Q[start : start + batch], side="query", owner=owner)
-            requests = [
-                models.QueryRequest(
-                    prefetch=models.Prefetch(query=first, using="short", limit=wide, **first_stage),
-                    query=last,
-                    using="full",
-                    limit=limit,
-                    with_payload=True,
-                )
-                for first, last in zip(named["short"], named["full"], strict=True)
-            ]
+            if self.full is None:
+                requests = [
+                    models.QueryRequest(query=code, using="short", limit=limit, with_payload=True, **first_stage)
+                    for code in named["short"]
+                ]
+            else:
+                requests = [
+                    models.QueryRequest(
+                        prefetch=models.Prefetch(query=first, using="short", limit=wide, **first_stage),
+                        query=last,
+                        using="full",
+                        limit=limit,
+                        with_payload=True,
+                    )
+                    for first, last in zip(named["short"], named["full"], strict=True)
+                ]
             with _answered(self.name):
                 answers = self.client.query_batch_points(self.name, requests)
             for answer in answers:
@@ -253,54 +276,29 @@ class PrefixCollection:
                 found.payloads.append([point.payload or {} for point in answer.points])
         return found
 
-    def _named(self, X: np.ndarray, *, side: str, owner: str) -> dict[str, list[list[float]]]:
-        short, full = self.codes.cut(X, (self.short, self.full), side=side, owner=owner)
-        return {"short": short.tolist(), "full": full.tolist()}
+    def _shortlist(self, limit: int, shortlist: int | None, owner: str) -> int:
+        if shortlist is not None and self.full is None:
+            raise InvalidInputError(
+                f"The collection '{self.name}' has one length, and a shortlist is reranked by a longer one. Leave "
+                "'shortlist' out, or create the collection with full=..."
+            )
+        wide = max(100, 10 * limit) if shortlist is None else shortlist
+        if not is_int(wide) or wide < limit:
+            raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
+        return int(wide)
 
-    def _new_ids(self, n: int) -> list[int | str]:
+    def _named(self, X: np.ndarray, *, side: str, owner: str) -> dict[str, list[list[float]]]:
+        lengths = {"short": self.short} | ({} if self.full is None else {"full": self.full})
+        codes = self.codes.cut(X, tuple(lengths.values()), side=side, owner=owner)
+        return {name: code.tolist() for name, code in zip(lengths, codes, strict=True)}
+
+    def _check_empty(self) -> None:
         with _answered(self.name):
             there = self.client.count(self.name, exact=True).count
         if there:
             raise InvalidInputError(
                 f"The collection '{self.name}' holds {there} points, and row numbers would replace them. Pass ids."
             )
-        return list(range(n))
-
-
-def checked_ids(ids: Sequence[int | str | uuid.UUID] | np.ndarray, n: int, owner: str) -> list[int | str]:
-    """Return unique ids in the form that Qdrant accepts: ints in [0, 2^64) or UUIDs."""
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
-        raise bad_parameter("ids", owner, "a sequence of ints or UUIDs", ids)
-    keys = [_checked_id(key, owner) for key in ids]
-    if len(keys) != n:
-        raise InvalidInputError(f"{owner} needs as many 'ids' as rows in 'vectors'. Got {len(keys)} and {n}.")
-    seen: set[int | str] = set()
-    twice = [key for key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-    if twice:
-        raise InvalidInputError(
-            f"The 'ids' of {owner} must be unique: {len(set(twice))} occur more than once, the first {twice[0]!r}. "
-            "Only the last would be kept; drop the rows that were replaced."
-        )
-    return keys
-
-
-def _checked_id(key: object, owner: str) -> int | str:
-    if isinstance(key, (int, np.integer)) and is_int(key) and 0 <= int(key) < 2**64:
-        return int(key)
-    if isinstance(key, (str, uuid.UUID)):
-        with contextlib.suppress(ValueError):
-            return str(uuid.UUID(str(key)))
-    raise InvalidInputError(
-        f"Qdrant takes ids that are ints in [0, 2^64) or UUIDs. {owner} got {key!r}. For other names use "
-        "uuid.uuid5(namespace, name), and keep the name in the payload."
-    )
-
-
-def _checked_payloads(payloads: Sequence[Mapping[str, Any]], n: int, owner: str) -> list[dict[str, Any]]:
-    if not isinstance(payloads, Sequence) or not all(isinstance(one, Mapping) for one in payloads):
-        raise InvalidInputError(f"The 'payloads' of {owner} must be a list of dicts, one for each row.")
-    check_same_length(payloads, range(n), "payloads", "vectors", owner)
-    return [dict(one) for one in payloads]
 
 
 def _checked_count(value: int, name: str, owner: str) -> int:

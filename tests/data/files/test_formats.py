@@ -465,7 +465,7 @@ def test_what_cannot_be_written_raises_an_error(tmp_path):
         (lambda: write_vectors(tmp_path / "a.csv", X, {"id": range(3)}), "as many rows"),
         (lambda: write_vectors(tmp_path / "a.csv", X[0]), "takes a matrix of numbers"),
         (lambda: write_vectors(tmp_path / "a.csv", X, {"vectors": range(4)}), "two columns called 'vectors'"),
-        (lambda: write_vectors(tmp_path / "a.csv", X, metadata={"firstk": "{}"}), "cannot store the scale"),
+        (lambda: write_vectors(tmp_path / "a.csv", X, metadata={"firstk": "{}"}), "cannot store metadata"),
         (lambda: write_vectors(tmp_path / "a.safetensors", X, {"t": list("abcd")}), "holds numbers only"),
         (lambda: write_vectors(tmp_path / "a.npz", X, {"t": np.array([None] * 4)}), "or lacks entries"),
         (lambda: write_vectors(tmp_path / "a.doc", X), "must end in one of"),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_no_nul, check_same_length
 from firstk.data.files.choosing import PLAIN_NAME
-from firstk.data.files.contract import CodeRecord, Format, Layout, Writer, exactly
+from firstk.data.files.contract import Format, Layout, Writer, exactly
 from firstk.data.files.opening import format_of
 from firstk.exceptions import InvalidInputError
 
@@ -75,9 +75,7 @@ def check_columns(form: Format, path: object, layout: Layout) -> None:
     if layout.vectors in layout.columns:
         raise InvalidInputError(f"'{path}' cannot hold two columns called {layout.vectors!r}. Rename one.")
     if layout.metadata and not form.notes:
-        record = CodeRecord.read(path, layout.metadata)
-        what = "metadata" if record is None else f"the {record.precision.name} scale"
-        raise InvalidInputError(f"{form.name} cannot store {what}; use parquet, arrow, npz or safetensors.")
+        raise InvalidInputError(f"{form.name} cannot store metadata; use parquet, arrow, npz or safetensors.")
     if form.holds == "nothing" and layout.columns:
         names = ", ".join(map(repr, layout.columns))
         raise InvalidInputError(

@@ -1,0 +1,153 @@
+"""Ids and payloads of the points of a vector store: given apart, or columns of the table that holds the vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter, check_same_length, is_int
+from firstk.data.files.contract import Batch
+from firstk.exceptions import InvalidInputError
+from firstk.integrations._documents import ID_COLUMN, Documents
+
+# From which the UUID of a name is computed, the same everywhere.
+NAMESPACE = uuid.NAMESPACE_OID
+
+Ids = Sequence[int | str | uuid.UUID] | np.ndarray | str
+Payloads = Sequence[Mapping[str, Any]] | Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """What is stored with the vectors.
+
+    Attributes
+    ----------
+    ids : list of int or str
+        By row number, in the form that Qdrant accepts.
+    numbered : bool
+        Whether they are row numbers, because there are no others.
+    columns : tuple of str
+        Columns of a table that are the payload.
+    given : list of dict, optional
+        Payloads that were given apart, by row number.
+    """
+
+    ids: list[int | str]
+    numbered: bool
+    columns: tuple[str, ...] = ()
+    given: list[dict[str, Any]] | None = None
+
+    @classmethod
+    def of(cls, documents: Documents, ids: Ids | None, payloads: Payloads | None, owner: str) -> Points:
+        """Check ids and payloads, before anything is stored."""
+        n, columns = documents.rows, documents.columns
+        given: list[dict[str, Any]] | None = None
+        if payloads is not None and columns and all(isinstance(one, str) for one in payloads):
+            columns = _checked_columns(documents, payloads)
+        elif payloads is not None:
+            given, columns = _checked_payloads(payloads, n, owner), ()
+        name = ids if isinstance(ids, str) and documents.columns else None
+        if ids is None and ID_COLUMN in documents.columns:
+            name = ID_COLUMN
+        if name is not None:
+            keys, renamed = _keys_of(documents.column(name), name, owner)
+            if renamed and given is None and name not in columns:
+                columns = (name, *columns)  # the name would be lost
+            return cls(keys, False, columns, given)
+        if ids is None:
+            return cls(list(range(n)), True, columns, given)
+        return cls(checked_ids(ids, n, owner), False, columns, given)
+
+    def payloads_of(self, block: Batch) -> list[dict[str, Any]] | None:
+        """Return the payloads of some rows, as JSON values."""
+        if self.given is not None:
+            return [self.given[i] for i in block.rows]
+        if not self.columns:
+            return None
+        values = [_plain(block.columns[name]) for name in self.columns]
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _plain(column: np.ndarray) -> list[Any]:
+    """Return a column as JSON values: missing numbers as None, dates as text."""
+    if column.dtype.kind in "mM":
+        return [None if np.isnat(value) else str(value) for value in column]
+    values = column.tolist()
+    if column.dtype.kind == "f" and column.ndim == 1:
+        return [value if np.isfinite(value) else None for value in values]
+    return [
+        value if value is None or isinstance(value, (str, int, float, bool, list, dict)) else _plain_one(value)
+        for value in values
+    ]
+
+
+def _plain_one(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
+
+
+def _checked_columns(documents: Documents, names: Payloads) -> tuple[str, ...]:
+    for name in names:
+        if name not in documents.columns:
+            documents.column(str(name))  # which raises, with the names that there are
+    return tuple(map(str, names))
+
+
+def _keys_of(column: np.ndarray, name: str, owner: str) -> tuple[list[int | str], bool]:
+    """Return the ids of a column, and whether they are UUIDs computed from names."""
+    values = column.tolist()
+    try:
+        keys, renamed = [_checked_id(value, owner) for value in values], False
+    except InvalidInputError:
+        if any(value is None or value != value for value in values):
+            raise InvalidInputError(f"Column '{name}' has rows without an id. Fill them in, or name another.") from None
+        keys, renamed = [str(uuid.uuid5(NAMESPACE, str(value))) for value in values], True
+    _check_unique(keys, f"The ids in column '{name}'", [str(value) for value in values])
+    return keys, renamed
+
+
+def checked_ids(ids: Sequence[int | str | uuid.UUID] | np.ndarray | str, n: int, owner: str) -> list[int | str]:
+    """Return unique ids in the form that Qdrant accepts: ints in [0, 2^64) or UUIDs."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
+        raise bad_parameter("ids", owner, "a sequence of ints or UUIDs, or the name of a column of a table", ids)
+    keys = [_checked_id(key, owner) for key in ids]
+    if len(keys) != n:
+        raise InvalidInputError(f"{owner} needs as many 'ids' as rows in 'vectors'. Got {len(keys)} and {n}.")
+    _check_unique(keys, f"The 'ids' of {owner}", keys)
+    return keys
+
+
+def _check_unique(keys: list[int | str], what: str, shown: Sequence[int | str]) -> None:
+    seen: set[int | str] = set()
+    twice = [i for i, key in enumerate(keys) if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    if twice:
+        raise InvalidInputError(
+            f"{what} must be unique: {len({keys[i] for i in twice})} occur more than once, the first "
+            f"{shown[twice[0]]!r}. Only the last would be kept; drop the rows that were replaced."
+        )
+
+
+def _checked_id(key: object, owner: str) -> int | str:
+    if isinstance(key, (int, np.integer)) and is_int(key) and 0 <= int(key) < 2**64:
+        return int(key)
+    if isinstance(key, (str, uuid.UUID)):
+        with contextlib.suppress(ValueError):
+            return str(uuid.UUID(str(key)))
+    raise InvalidInputError(
+        f"Qdrant takes ids that are ints in [0, 2^64) or UUIDs. {owner} got {key!r}. For other names use "
+        "uuid.uuid5(namespace, name), and keep the name in the payload."
+    )
+
+
+def _checked_payloads(payloads: Payloads, n: int, owner: str) -> list[dict[str, Any]]:
+    if not isinstance(payloads, Sequence) or not all(isinstance(one, Mapping) for one in payloads):
+        raise InvalidInputError(
+            f"The 'payloads' of {owner} must be a list of dicts, one for each row, or names of columns of a table."
+        )
+    check_same_length(payloads, range(n), "payloads", "vectors", owner)
+    return [dict(one) for one in payloads if isinstance(one, Mapping)]
