@@ -56,7 +56,7 @@ MetricName = Annotated[
     str,
     typer.Option(
         help="explained_variance, readback_variance, r2, 1nn_accuracy, probe_accuracy, head_accuracy, recall@10, "
-        "mixture, spearman, positive_recall@10, ndcg@10; auto: the objective's own."
+        "mined_ndcg@10, mixture, spearman, positive_recall@10, ndcg@10; auto: the objective's own."
     ),
 ]
 Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]

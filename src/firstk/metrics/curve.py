@@ -221,6 +221,13 @@ METRICS: dict[str, Metric] = {
         "share of the ten full-width neighbors that are found",
         prepare=scorers.with_neighbors,
     ),
+    "mined_ndcg@10": Metric(
+        scorers.mined_ndcg,
+        scorers.raw_mined_ndcg,
+        ("X",),
+        "estimated relevance: gain of the rank at which the mined partner is found",
+        prepare=scorers.with_partners,
+    ),
     "mixture": Metric(scorers.mixture, _none, ("X", "y"), "share of targets and vectors explained together"),
     "spearman": Metric(
         scorers.spearman, scorers.raw_spearman, ("left", "right"), "Spearman correlation of cosine and score"
