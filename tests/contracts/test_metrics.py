@@ -13,7 +13,7 @@ from firstk.data.precision import PRECISIONS, read_precision
 from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.baselines import plain_truncation
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import METRICS, EvaluationData
+from firstk.metrics import METRICS, EvaluationData, mined_partners
 from firstk.metrics.curve import per_row_scores
 
 N, P, D = 60, 7, 5
@@ -38,6 +38,7 @@ CASES: dict[str, tuple[str, EvaluationData]] = {
     "probe_accuracy": ("fisher", ROWS),
     "head_accuracy": ("fisher", EvaluationData(X=X[NEW], y=LABELS[NEW])),
     "recall@10": ("similarity", EvaluationData(X=X[NEW])),
+    "mined_ndcg@10": ("similarity", EvaluationData(X=X[NEW], X_ref=X[OLD])),
     "mixture": ("mixture", EvaluationData(X=X[NEW], y=LABELS[NEW])),
     "spearman": ("similarity", PAIRS),
     "positive_recall@10": ("similarity", PAIRS),
@@ -45,6 +46,8 @@ CASES: dict[str, tuple[str, EvaluationData]] = {
     "mrr@10": ("similarity", SEARCH),
     "relevant_recall@100": ("similarity", SEARCH),
 }
+# How many rows count: all, or those that have a mined partner.
+EVALUATED = dict.fromkeys(CASES, N) | {"mined_ndcg@10": len(mined_partners(X[NEW], X[OLD]).rows)}
 # Metrics of an encoder's own head or weights, which no other encoder has.
 OWN = ("head_accuracy", "mixture")
 SHARES_OF_VARIANCE = ("explained_variance", "readback_variance", "r2", "mixture")
@@ -82,7 +85,7 @@ def test_there_is_a_score_in_range_at_every_k(name, case):
     encoder, data = case
     curve = prefix_curve(encoder, data, name, confidence=0.9)
     assert curve.k == tuple(range(1, encoder.d + 1))
-    assert (curve.metric, curve.n_evaluated) == (name, N)
+    assert (curve.metric, curve.n_evaluated) == (name, EVALUATED[name])
     assert all(low <= high for low, high in zip(curve.low, curve.high, strict=True))
     least = -1.0 if name == "spearman" else -np.inf if name in SHARES_OF_VARIANCE else 0.0
     assert all(least <= score <= 1 for score in curve.score)
@@ -104,9 +107,9 @@ def test_rows_give_the_score_and_its_resamples(name, case):
     encoder, data = case
     ks = np.array([1, encoder.d])
     rows = METRICS[name].score(encoder, data, ks)
-    assert rows.n == N
+    assert rows.n == EVALUATED[name]
     assert rows.score().shape == (2,)
-    np.testing.assert_allclose(rows.resampled(np.ones((N, 3))), np.tile(rows.score(), (3, 1)), rtol=1e-9)
+    np.testing.assert_allclose(rows.resampled(np.ones((rows.n, 3))), np.tile(rows.score(), (3, 1)), rtol=1e-9)
 
 
 @metrics

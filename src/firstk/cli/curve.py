@@ -56,8 +56,8 @@ MetricName = Annotated[
     str,
     typer.Option(
         help="explained_variance, readback_variance, r2, 1nn_accuracy, probe_accuracy, head_accuracy, recall@10, "
-        "mixture, spearman, positive_recall@10, ndcg@10, mrr@10, relevant_recall@100; auto: the objective's own, or "
-        "ndcg@10 where documents are judged."
+        "mined_ndcg@10, mixture, spearman, positive_recall@10, ndcg@10, mrr@10, relevant_recall@100; auto: the "
+        "objective's own, or ndcg@10 where documents are judged."
     ),
 ]
 Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]

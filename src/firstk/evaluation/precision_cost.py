@@ -41,7 +41,7 @@ from firstk.metrics.subspace import unit_rows
 # Metrics of an encoder's own head or decoder: the raw vectors and baselines have none.
 OWN_METRICS = ("head_accuracy", "mixture")
 # Metrics that compare queries with stored codes, whose queries may be rounded as well.
-SEARCHES = ("1nn_accuracy", "recall@10", "spearman", "positive_recall@10", *SEARCH)
+SEARCHES = ("1nn_accuracy", "recall@10", "mined_ndcg@10", "spearman", "positive_recall@10", *SEARCH)
 # Draws of the rows: enough for a standard deviation to 5 %.
 RESAMPLES = 200
 # Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time

@@ -2,14 +2,21 @@
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors`, `ranking` and
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
-also scores single coordinates. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`;
-`make_scorer` turns one into a scorer for scikit-learn's searches. Held-out splits, baselines and reports live in
-`evaluation`.
+also scores single coordinates; `mined` finds partners where there are no judgements. `prefix_curve` takes an encoder
+and data to a curve by any metric in `METRICS`; `make_scorer` turns one into a scorer for scikit-learn's searches.
+Held-out splits, baselines and reports live in `evaluation`.
 """
 
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
 from firstk.metrics.curve import METRICS, EvaluationData, prefix_curve
-from firstk.metrics.neighbors import nearest_neighbor_accuracy, nearest_neighbors, neighbor_recall, positive_recall
+from firstk.metrics.mined import MinedPartners, half_whitening, mined_judgements, mined_partners
+from firstk.metrics.neighbors import (
+    nearest_neighbor_accuracy,
+    nearest_neighbors,
+    neighbor_recall,
+    partner_ndcg,
+    positive_recall,
+)
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import pair_cosines, pair_spearman
 from firstk.metrics.search import mrr, ndcg, ndcg_per_query, relevant_recall, search_per_query
@@ -30,17 +37,21 @@ __all__ = [
     "EvaluationData",
     "ExplainedShare",
     "MeanScore",
+    "MinedPartners",
     "RankAgreement",
     "axis_distance",
     "axis_probe_accuracy",
     "axis_readout_r2",
     "bootstrap_interval",
     "explained_variance",
+    "half_whitening",
     "linear_probe_accuracy",
     "linear_readout_r2",
     "make_scorer",
     "max_cosines",
     "mean_principal_angles",
+    "mined_judgements",
+    "mined_partners",
     "mrr",
     "ndcg",
     "ndcg_per_query",
@@ -50,6 +61,7 @@ __all__ = [
     "pair_cosines",
     "pair_spearman",
     "paired_cosines",
+    "partner_ndcg",
     "positive_recall",
     "prefix_curve",
     "principal_angles",

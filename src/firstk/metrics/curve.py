@@ -257,6 +257,13 @@ METRICS: dict[str, Metric] = {
         raw_constant=1.0,
         prepare=scorers.with_neighbors,
     ),
+    "mined_ndcg@10": Metric(
+        scorers.mined_ndcg,
+        ("X",),
+        "estimated relevance: gain of the rank at which the mined partner is found",
+        scorers.raw_mined_ndcg,
+        prepare=scorers.with_partners,
+    ),
     "mixture": Metric(scorers.mixture, ("X", "y"), "share of targets and vectors explained together"),
     "spearman": Metric(
         scorers.spearman,

@@ -1,4 +1,4 @@
-"""Nearest neighbors at every prefix length: 1-NN accuracy, and recall of known neighbors or partners.
+"""Nearest neighbors at every prefix length: 1-NN accuracy, and ranks of known neighbors or partners.
 
 All of them read the same sweep over the coordinates, so a whole curve costs one encode and little more than
 a few evaluations at full width. References that the precision of the codes cannot tell apart are ties, and ties go
@@ -221,6 +221,59 @@ def positive_recall(
     at = check_count(at, "at", owner)
     first, own = distinct_rows(Z_right)
     return neighbor_recall(Z_right[first], Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
+
+
+def partner_ndcg(
+    Z_ref: ArrayLike,
+    Z: ArrayLike,
+    partners: ArrayLike,
+    *,
+    at: int = 10,
+    exclude_self: bool | ArrayLike = False,
+    ks: ArrayLike | None = None,
+    per_row: bool = False,
+) -> np.ndarray:
+    r"""NDCG of search by cosine where each query has one relevant reference, for every prefix length.
+
+    A partner at rank r counts :math:`1 / \log_2(r + 1)`, beyond `at` nothing.
+
+    Parameters
+    ----------
+    Z_ref : array-like of shape (n, d)
+        Codes of the references.
+    Z : array-like of shape (m, d)
+        Codes of the queries.
+    partners : array-like of int of shape (m,)
+        The relevant reference of each query, as `mined_partners` finds them.
+    at : int
+        How many nearest references are looked at.
+    exclude_self : bool or array-like of int of shape (m,)
+        As in `nearest_neighbors`.
+    ks : array-like of int, optional
+        Prefix lengths, increasing; all from 1 to d if not given.
+    per_row : bool
+        Return the score of each query, shape (m, len(ks)), instead of their mean.
+
+    Returns
+    -------
+    score : ndarray of shape (len(ks),)
+
+    Examples
+    --------
+    >>> partner_ndcg([[1.0, 1.0], [1.0, -1.0]], [[1.0, 0.8], [1.0, -0.7]], [0, 1])
+    array([0.81546488, 1.        ])
+    """
+    owner = "partner_ndcg"
+    Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
+    ks = check_lengths(ks, Z.shape[1], owner)
+    exclude = _excluded(exclude_self, len(Z_ref), len(Z), owner)
+    truth = _check_truth(np.asarray(partners).reshape(-1, 1), len(Z_ref), len(Z), owner)
+    at = min(check_count(at, "at", owner), len(Z_ref) - (exclude is not None))
+    gains = 1.0 / np.log2(np.arange(2, at + 2))
+    blocks = sweep(Z_ref, Z, ks, "cosine", exclude)
+    hits = ((block.rows, block.i, (block.nearest(at) == truth[block.rows]) @ gains) for block in blocks)
+    values = _by_row(hits, (len(Z), len(ks)), np.float64)
+    return values if per_row else values.mean(axis=0)
 
 
 def _totals(hits: Hits, n_lengths: int) -> np.ndarray:

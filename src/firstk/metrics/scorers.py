@@ -16,7 +16,7 @@ from firstk._base.checks import check_same_length, check_weights
 from firstk._base.rows import distinct_rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import neighbors, ranking, task
+from firstk.metrics import mined, neighbors, ranking, task
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, PerRowScores, RankAgreement
 from firstk.metrics.ranking import check_scores
 from firstk.metrics.search import search_per_query
@@ -52,6 +52,8 @@ class EvaluationData:
         Whether a document that is relevant to the query was learned from: such queries are reported apart.
     neighbors : ndarray of shape (n, 10), optional
         The ten full-width neighbors of each row, where they were found before.
+    partners : MinedPartners, optional
+        The mined partners of the rows, where they were found before.
     store, ask : callable
         What storage does to codes, and what is done to the codes of queries before they are compared: nothing, or
         rounding to some precision and back.
@@ -73,6 +75,7 @@ class EvaluationData:
     document_field: ArrayLike | None = None
     query_seen: ArrayLike | None = None
     neighbors: np.ndarray | None = None
+    partners: mined.MinedPartners | None = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
     ask: Callable[[np.ndarray], np.ndarray] = _as_it_is
 
@@ -280,6 +283,41 @@ def recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerR
     alone = data.X_ref is None
     codes = _kept(encoder, data, data.X if alone else data.X_ref), _asking(encoder, data, data.X)
     return MeanScore(neighbors.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
+
+
+def with_partners(encoder: FittedEncoder, data: EvaluationData) -> EvaluationData:
+    """Add the mined partners of the rows, which do not depend on the code."""
+    if data.partners is not None:
+        return data
+    reference = None if data.X_ref is None else _plain(encoder, data.X_ref)
+    if (among := n_rows(data.X if reference is None else reference) - (reference is None)) <= 10:
+        raise InvalidInputError(f"The metric 'mined_ndcg@10' needs more than 10 rows to look among. Got {among}.")
+    return replace(data, partners=mined.mined_partners(_plain(encoder, data.X), reference))
+
+
+def mined_ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+    """Gain of the rank at which each row's mined partner is found."""
+    return _partners_found(encoder, data, _asking(encoder, data, data.X), _kept(encoder, data, _looked_among(data)), ks)
+
+
+def raw_mined_ndcg(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+    """Gain of the rank at which the vectors find each row's mined partner."""
+    vectors = _plain(encoder, data.X), _plain(encoder, _looked_among(data))
+    return _partners_found(encoder, data, *vectors, np.array([encoder.p]))
+
+
+def _looked_among(data: EvaluationData) -> ArrayLike | None:
+    return data.X if data.X_ref is None else data.X_ref
+
+
+def _partners_found(
+    encoder: FittedEncoder, data: EvaluationData, Z: np.ndarray, Z_ref: np.ndarray, ks: np.ndarray
+) -> PerRowScores:
+    pairs = with_partners(encoder, data).partners
+    assert pairs is not None
+    own = pairs.rows if data.X_ref is None else False
+    found = neighbors.partner_ndcg(Z_ref, Z[pairs.rows], pairs.partners, exclude_self=own, ks=ks, per_row=True)
+    return MeanScore(found)
 
 
 def mixture(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
