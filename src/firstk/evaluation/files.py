@@ -24,7 +24,7 @@ from firstk.evaluation.operating_points import Limits, OperatingPoint, Precision
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
 from firstk.evaluation.precision_cost import default_lengths, ladder, precision_table
 from firstk.evaluation.query_split import split_of_training
-from firstk.evaluation.seen_documents import seen_notes
+from firstk.evaluation.search_notes import search_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, SEARCH, EvaluationData, check_metric
 
@@ -354,20 +354,16 @@ def _pairs(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, m
 def _searches(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
     """Take queries and all documents; of queries that the model has learned from, those that were held out."""
     split = split_of_training(encoder, judged)
-    notes: tuple[str, ...] = ()
-    if split is None or not len(split.held):
-        data = judged.evaluation()
-        if split is not None:
-            notes = ("The model was fitted on these judgements, so scores are better than those of new queries.",)
-    else:
-        data = split.evaluation
-        notes = tuple(seen_notes(encoder, data, metric))
-    said = judged.described(data)
-    if split is not None and len(split.held):
+    held = split is not None and len(split.held) > 0
+    data = split.evaluation if split is not None and held else judged.evaluation()
+    said, notes = judged.described(data), search_notes(encoder, data, metric)
+    if held:
         said += " They were held out; the model was fitted on pairs of the others."
+    elif split is not None:
+        notes.append("The model was fitted on these judgements, so scores are better than those of new queries.")
     training = _training(encoder, request)
     training = judged.documents if training is None else training
-    return EvaluationInput(data, metric, said, training, judged.itemsize, judged.store, notes)
+    return EvaluationInput(data, metric, said, training, judged.itemsize, judged.store, tuple(notes))
 
 
 def _training(encoder: FittedEncoder, request: CurveRequest) -> np.ndarray | None:

@@ -24,7 +24,7 @@ from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.precision_cost import default_lengths, precision_table
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
-from firstk.evaluation.seen_documents import seen_notes
+from firstk.evaluation.search_notes import search_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
 from firstk.metrics.task import fit_readout
@@ -261,7 +261,7 @@ def _comparisons(
         except InvalidInputError as error:
             notes.append(f"The curve of {name} is left out: {error}")
     if data.relevance is not None:
-        notes.extend(seen_notes(encoder, data))
+        notes.extend(search_notes(encoder, data))
     elif data.left is not None:
         notes.append(_known_documents(fit))
     elif data.y is None:
