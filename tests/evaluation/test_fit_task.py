@@ -168,6 +168,30 @@ def test_pairs_of_vectors_are_divided_by_their_left_sides_and_searched_among_all
     assert len(np.asarray(done.data.documents)) == len(np.unique(right, axis=0))
 
 
+def test_a_file_of_vector_pairs_can_be_held_out(folder):
+    write_vectors("v.npz", QUERIES[:30], {"right": DOCUMENTS[OF[:30]]}, name="left")
+    write_vectors("w.npz", QUERIES[29:], {"right": DOCUMENTS[100:111]}, name="left")
+    _, done = fitted(VectorSource("v.npz", pairs="v.npz:left,right"), "w.npz:left,right")
+    assert queries_of(np.asarray(done.data.queries)) == set(range(29, M))
+    assert done.rows == 29
+    assert len(np.asarray(done.data.documents)) == len(np.unique(OF[:30])) + 11
+
+
+def test_a_part_of_many_queries_is_evaluated(folder):
+    judged = read_judged_pairs(search())
+    assert judged.some_queries(M) is None
+    some = judged.some_queries(7)
+    assert len(np.unique(judged.pairs[some, 0])) == 7
+    assert len(some) == 3 * 7
+
+
+def test_grades_given_as_scores_are_told_of_the_search(folder):
+    place = search(relevance=None, pairs="ids.csv", ids="id")
+    task, done = fitted(place)
+    assert task.split is None
+    assert "--relevance evaluates by search" in task.provenance(done, place).held_out
+
+
 def test_scored_pairs_are_divided_by_their_left_sides(folder):
     left, scores = np.repeat(QUERIES, 2, axis=0), RNG.random(2 * M)
     write_vectors("s.npz", left, {"right": DOCUMENTS[: 2 * M], "s": scores}, name="left")

@@ -355,7 +355,8 @@ def _searches(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs
     """Take queries and all documents; of queries that the model has learned from, those that were held out."""
     split = split_of_training(encoder, judged)
     held = split is not None and len(split.held) > 0
-    data = split.evaluation if split is not None and held else judged.evaluation()
+    some = judged.some_queries(request.most, SEED)
+    data = split.evaluation if split is not None and held else judged.evaluation(some)
     said, notes = judged.described(data), search_notes(encoder, data, metric)
     if held:
         said += " They were held out; the model was fitted on pairs of the others."
