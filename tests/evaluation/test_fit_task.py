@@ -161,11 +161,13 @@ def unit(V):
 def test_pairs_of_vectors_are_divided_by_their_left_sides_and_searched_among_all_right_sides(folder):
     left, right = QUERIES[[0, 0, *range(1, M)]], DOCUMENTS[[OF[0], 90, *OF[1:]]]
     write_vectors("v.npz", left, {"right": right}, name="left")
-    _, done = fitted(VectorSource("v.npz", pairs="left,right"))
+    task, done = fitted(VectorSource("v.npz", pairs="left,right"))
     held = queries_of(np.asarray(done.data.queries))
     assert len(held) == 10
     assert done.rows == (41 - 10 - (0 in held))
     assert len(np.asarray(done.data.documents)) == len(np.unique(right, axis=0))
+    said = task.provenance(done, VectorSource("v.npz", pairs="left,right")).held_out
+    assert "Candidates are the right sides of the pairs, and a larger store is harder to search" in said
 
 
 def test_a_file_of_vector_pairs_can_be_held_out(folder):

@@ -287,7 +287,7 @@ def _axes(encoder: FittedEncoder, data: EvaluationData, notes: list[str]) -> Axi
     Z = encoder.coordinates(X).astype(np.float64)
     magnitude = np.abs(Z).mean(axis=0)
     useful, measure, chance = _usefulness(encoder, Z, data)
-    if not len(useful):
+    if not len(useful) and data.relevance is None:
         notes.append("No labels given: per-coordinate usefulness is not shown.")
     return AxisStatistics(
         spectrum=tuple(encoder.spectrum.tolist()),

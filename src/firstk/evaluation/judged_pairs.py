@@ -166,7 +166,13 @@ class JudgedPairs:
             f"Evaluated on {len(np.asarray(data.queries)):,} queries of {self.names[0]} with "
             f"{len(np.asarray(data.relevance)):,} judgements, {among}."
         )
-        return text if data.query_weight is None else f"{text} Queries are weighted."
+        text += "" if data.query_weight is None else " Queries are weighted."
+        if self.store is None:
+            text += (
+                " Candidates are the right sides of the pairs, and a larger store is harder to search: to search all "
+                "of it, give the store as VECTORS and pairs by ids."
+            )
+        return text
 
     def _seen(self, query: np.ndarray, document: np.ndarray, grades: np.ndarray, learned: np.ndarray) -> np.ndarray:
         """Tell of each query whether a document that is relevant to it is in a relevant pair of those `learned`."""
