@@ -32,7 +32,7 @@ PAIRS = EvaluationData(left=X[NEW], right=RIGHT[NEW], scores=SCORES[NEW])
 # More documents than any metric looks at.
 OTHERS = np.random.default_rng(1).standard_normal((5 * N, P)) * np.arange(P, 0, -1)
 STORE = np.concatenate([OTHERS, RIGHT[NEW]])  # ties go to the first, so that those are not the relevant ones
-SEARCH = EvaluationData(queries=X[NEW], documents=STORE, relevance=JUDGEMENTS + [0, len(OTHERS), 0])
+SEARCH = EvaluationData(queries=X[NEW], documents=STORE, relevance=np.add(JUDGEMENTS, [0, len(OTHERS), 0]))
 # What each metric is scored on, and the objective whose encoder it is scored for.
 CASES: dict[str, tuple[str, EvaluationData]] = {
     "explained_variance": ("reconstruction", EvaluationData(X=X[NEW])),
