@@ -9,6 +9,7 @@ from firstk import PrefixEncoder
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw, draw_groups, fit_stream
+from firstk.evaluation.files import CurveRequest, read_evaluation
 from firstk.evaluation.fit_task import open_fit
 from firstk.evaluation.held_out import evaluate_fit
 from firstk.evaluation.inputs import VectorSource
@@ -222,6 +223,21 @@ def test_a_model_knows_the_queries_that_it_was_not_fitted_on(folder, share):
     other = read_judged_pairs(search())
     other = replace(other, pairs=other.pairs[:, [0, 1]] * [1, 0] + [0, 7])  # other pairs, as many
     assert split_of_training(saved, other) is None
+
+
+def test_a_model_knows_the_scored_pairs_that_it_was_not_fitted_on(folder):
+    write_vectors(
+        "s.npz", np.repeat(QUERIES, 2, axis=0), {"right": DOCUMENTS[: 2 * M], "s": np.arange(2 * M)}, name="l"
+    )
+    place = VectorSource("s.npz", pairs="l,right,s")
+    task, done = fitted(place)
+    done.encoder.save("model")
+    judged = read_judged_pairs(place)
+    split = split_of_training(FittedEncoder.load("model"), judged)
+    np.testing.assert_array_equal(split.held, task.parts.held)
+    again = read_evaluation(FittedEncoder.load("model"), CurveRequest(place))
+    assert "They were held out" in again.said
+    np.testing.assert_array_equal(again.data.scores, done.held["scores"])
 
 
 def test_what_cannot_be_learned_from_raises(folder):

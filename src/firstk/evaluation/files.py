@@ -345,9 +345,13 @@ def _metric_of_judged(judged: JudgedPairs, metric: str) -> str:
 
 def _pairs(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
     """Take pairs, of which the cosines are to agree with the scores."""
-    found, count = _sample(stream_of_pairs(judged.columns), request.most, "pairs")
+    columns, split, rest = judged.columns, split_of_training(encoder, judged), ""
+    if split is not None and len(split.held):
+        columns = {name: part[split.held] for name, part in columns.items()}
+        rest = " They were held out; the model was fitted on the others."
+    found, count = _sample(stream_of_pairs(columns), request.most, "pairs")
     data = EvaluationData(left=found["left"], right=found["right"], scores=found.get("scores"))
-    said = f"Evaluated on {count} of {_name(request.place.pairs)}."
+    said = f"Evaluated on {count} of {_name(request.place.pairs)}.{rest}"
     return EvaluationInput(data, metric, said, _training(encoder, request), judged.itemsize)
 
 

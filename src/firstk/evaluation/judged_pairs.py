@@ -117,8 +117,10 @@ class JudgedPairs:
         sides = {"left": self.queries[self.pairs[:, 0]], "right": self.documents[self.pairs[:, 1]]}
         return sides if self.scores is None else sides | {"scores": self.scores}
 
-    def positives(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the vectors of the relevant pairs among those numbered `pairs`."""
+    def to_learn(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what is learned from the pairs numbered `pairs`: of searches, the relevant ones."""
+        if not self.searches:
+            return {name: part[pairs] for name, part in self.columns.items()}
         rows = self.pairs[pairs[self.grades[pairs] > 0]]
         return {"left": self.queries[rows[:, 0]], "right": self.documents[rows[:, 1]]}
 
