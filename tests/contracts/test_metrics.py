@@ -14,6 +14,7 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.baselines import plain_truncation
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import METRICS, EvaluationData, mined_partners
+from firstk.metrics.curve import SEARCH as SEARCH_METRICS
 from firstk.metrics.curve import per_row_scores
 
 N, P, D = 60, 7, 5
@@ -28,7 +29,10 @@ JUDGEMENTS = np.array([(q, d, 1 + (d == q)) for q in range(N) for d in range(N) 
 
 ROWS = EvaluationData(X=X[NEW], y=LABELS[NEW], X_ref=X[OLD], y_ref=LABELS[OLD])
 PAIRS = EvaluationData(left=X[NEW], right=RIGHT[NEW], scores=SCORES[NEW])
-SEARCH = EvaluationData(queries=X[NEW], documents=RIGHT[NEW], relevance=JUDGEMENTS)
+# More documents than any metric looks at.
+OTHERS = np.random.default_rng(1).standard_normal((5 * N, P)) * np.arange(P, 0, -1)
+STORE = np.concatenate([OTHERS, RIGHT[NEW]])  # ties go to the first, so that those are not the relevant ones
+SEARCH = EvaluationData(queries=X[NEW], documents=STORE, relevance=np.add(JUDGEMENTS, [0, len(OTHERS), 0]))
 # What each metric is scored on, and the objective whose encoder it is scored for.
 CASES: dict[str, tuple[str, EvaluationData]] = {
     "explained_variance": ("reconstruction", EvaluationData(X=X[NEW])),
@@ -141,6 +145,24 @@ def test_the_raw_score_is_paired_with_the_code_by_row(name, case):
     own = per_row_scores(identity, data, name, np.array([P]))
     counts = np.random.default_rng(1).multinomial(N, np.full(N, 1 / N), size=8).T.astype(float)
     np.testing.assert_allclose(rows.resampled(counts), own.resampled(counts), atol=1e-9)
+
+
+RESTRICTED = {
+    "weights": {"query_weight": np.arange(N) % 3},
+    "fields": {"query_field": LABELS[NEW] % 2, "document_field": np.arange(len(STORE)) % 2},
+    "own rows": {"query_rows": np.where(np.arange(N) % 4, -1, np.arange(N))},
+}
+
+
+@pytest.mark.parametrize("name", SEARCH_METRICS)
+@pytest.mark.parametrize("restriction", RESTRICTED)
+def test_restricted_searches_leave_the_same_queries_to_every_code(name, restriction, encoders):
+    data, ks = replace(SEARCH, **RESTRICTED[restriction]), np.array([2, D])
+    rows = per_row_scores(encoders["similarity"], data, name, ks)
+    raw = METRICS[name].raw_rows(encoders["similarity"], data)
+    assert rows.n == raw.n == per_row_scores(plain_truncation(data.documents), data, name, ks).n
+    if restriction != "own rows":  # that leaves out a document for a few queries only
+        assert not np.allclose(rows.score(), per_row_scores(encoders["similarity"], SEARCH, name, ks).score())
 
 
 @metrics

@@ -130,6 +130,15 @@ def test_ids_that_are_the_row_numbers_are_not_ambiguous(qrels):
     assert found.shared
 
 
+def test_two_id_columns_that_name_other_rows_are_refused(qrels):
+    write_vectors("two.parquet", X, {"id": IDS, "doc_id": np.arange(N)}, name="e")
+    (qrels / "few.csv").write_text("query,document\n0,1\n3,2\n")
+    with pytest.raises(InvalidInputError, match="are in 'id' and 'doc_id' of"):
+        read("two.parquet", queries="queries.csv", relevance="few.csv")
+    found = read("two.parquet", queries="queries.csv", relevance="few.csv", ids="qid,doc_id")
+    np.testing.assert_array_equal(found.pairs[:, 1], [1, 2])
+
+
 def test_ids_or_row_numbers_that_both_fit_are_refused_with_both_readings(qrels):
     with pytest.raises(InvalidInputError) as caught:
         read("docs.parquet", queries="queries.csv", relevance="qrels.tsv")

@@ -40,6 +40,7 @@ from firstk.exceptions import FirstkWarning, InvalidInputError
 if TYPE_CHECKING:
     from firstk import contracts
     from firstk.encoder.curve import PrefixCurve
+    from firstk.encoder.fitted import FittedEncoder
     from firstk.encoder.network import MLP
     from firstk.estimator.fit_files import StreamedFit
     from firstk.estimator.prefix_encoder import PrefixEncoder
@@ -341,11 +342,15 @@ def _as_json(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
     return json.dumps(found | {"notes": list(report.notes) if report else []}, ensure_ascii=False)
 
 
+def _learned_from(encoder: FittedEncoder) -> str:
+    return "pair" if encoder.config["objective"] == "pairs" else "row"
+
+
 def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out: Path, place: VectorSource) -> str:
     encoder = done.encoder.encoder_
     lines = [
         f"{encoder.config['objective']}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
-        f"{number_of(encoder.config['rows'], 'pair' if place.pairs else 'row')} ({encoder.config['solver']})."
+        f"{number_of(encoder.config['rows'], _learned_from(encoder))} ({encoder.config['solver']})."
     ]
     if dropped:
         lines.append(f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out.")

@@ -28,7 +28,7 @@ from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file
 from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
 from firstk.evaluation.query_split import split_of_training
 from firstk.evaluation.recommending import KEEP, Limits
-from firstk.evaluation.seen_documents import seen_notes
+from firstk.evaluation.search_notes import search_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, SEARCH, EvaluationData, check_metric
 
@@ -356,29 +356,30 @@ def _metric_of_judged(judged: JudgedPairs, metric: str) -> str:
 
 def _pairs(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
     """Take pairs, of which the cosines are to agree with the scores."""
-    found, count = _sample(stream_of_pairs(judged.columns), request.most, "pairs")
+    columns, split, rest = judged.columns, split_of_training(encoder, judged), ""
+    if split is not None and len(split.held):
+        columns = {name: part[split.held] for name, part in columns.items()}
+        rest = " They were held out; the model was fitted on the others."
+    found, count = _sample(stream_of_pairs(columns), request.most, "pairs")
     data = EvaluationData(left=found["left"], right=found["right"], scores=found.get("scores"))
-    said = f"Evaluated on {count} of {_name(request.place.pairs)}."
+    said = f"Evaluated on {count} of {_name(request.place.pairs)}.{rest}"
     return EvaluationInput(data, metric, said, _training(encoder, request), judged.itemsize)
 
 
 def _searches(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
     """Take queries and all documents; of queries that the model has learned from, those that were held out."""
     split = split_of_training(encoder, judged)
-    notes: tuple[str, ...] = ()
-    if split is None or not len(split.held):
-        data = judged.evaluation()
-        if split is not None:
-            notes = ("The model was fitted on these judgements, so scores are better than those of new queries.",)
-    else:
-        data = split.evaluation
-        notes = tuple(seen_notes(encoder, data, metric))
-    said = judged.described(data)
-    if split is not None and len(split.held):
+    held = split is not None and len(split.held) > 0
+    some = judged.some_queries(request.most, SEED)
+    data = split.evaluation if split is not None and held else judged.evaluation(some)
+    said, notes = judged.described(data), search_notes(encoder, data, metric)
+    if held:
         said += " They were held out; the model was fitted on pairs of the others."
+    elif split is not None:
+        notes.append("The model was fitted on these judgements, so scores are better than those of new queries.")
     training = _training(encoder, request)
     training = judged.documents if training is None else training
-    return EvaluationInput(data, metric, said, training, judged.itemsize, judged.store, notes)
+    return EvaluationInput(data, metric, said, training, judged.itemsize, judged.store, tuple(notes))
 
 
 def _training(encoder: FittedEncoder, request: CurveRequest) -> np.ndarray | None:

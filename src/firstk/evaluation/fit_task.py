@@ -11,13 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk.estimator.fit_files import StreamedFit, draw, draw_groups
+from firstk.estimator.fit_files import MOST_HELD, StreamedFit, draw, draw_groups
 from firstk.evaluation.held_out import Provenance, provenance_of
 from firstk.evaluation.inputs import Stream, VectorSource, open_stream, read_held_out
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
 from firstk.evaluation.query_split import QuerySplit
 from firstk.exceptions import InvalidInputError
 from firstk.moments.stream import Chunks, Columns, HoldOut, len_of
+
+# Scores of no more values than this may be grades of relevance.
+MOST_GRADES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +132,8 @@ def _of_scored(place: VectorSource, judged: JudgedPairs, held_out: str, share: f
         _check_width(own, stream, held_out, place)
     lefts = np.unique(judged.pairs[:, 0], return_inverse=True)[1].ravel()
     drawn_from = held_out if share is None else f"{judged.names[1]} (drawn at random by left side, seed {seed})"
+    if judged.store is not None and judged.scores is not None and len(np.unique(judged.scores)) <= MOST_GRADES:
+        drawn_from += "; if scores are grades of relevance, --relevance evaluates by search among all rows"
     return FitTask(stream, draw_groups(lefts, share or 0.0, seed), own, None, drawn_from)
 
 
@@ -138,32 +143,33 @@ def _only_evaluated(place: VectorSource, held_out: str, share: float | None) -> 
         return None, ""
     judged = read_judged_pairs(place if share is not None else replace(place, relevance=held_out))
     everything = np.arange(len(judged.pairs))
-    return QuerySplit(judged, everything[:0], everything), "Nothing was learned from judgements."
+    held = judged.some_queries(MOST_HELD)
+    return QuerySplit(judged, everything[:0], everything if held is None else held), "No judgement was learned from."
 
 
 def _own_judgements(place: VectorSource, judged: JudgedPairs, held_out: str) -> tuple[QuerySplit, str]:
     """Take the judgements of a file of one's own as the held-out ones; their queries are not learned from."""
-    if judged.store is None:
-        raise InvalidInputError(
-            f"'{place.pairs}' holds pairs of vectors, of which a share of the left sides is held out: --held-out 0.2. "
-            "For a file of judgements, give pairs that name rows of a store."
-        )
     own = read_judged_pairs(
         replace(place, pairs=held_out) if place.relevance is None else replace(place, relevance=held_out)
     )
-    n = len(judged.pairs)
-    pairs, scores = np.concatenate([judged.pairs, own.pairs]), np.concatenate([judged.grades, own.grades])
-    both = replace(judged, pairs=pairs, scores=scores, graded=True)
-    shared = np.isin(judged.pairs[:, 0], own.pairs[:, 0])
-    split = QuerySplit(both, np.flatnonzero(~shared), np.arange(n, n + len(own.pairs)))
-    count = len(np.unique(judged.pairs[shared, 0]))
+    if own.documents.shape[1] != judged.documents.shape[1]:
+        raise _other_width(held_out, own.documents.shape[1], place, judged.documents.shape[1])
+    n, both = len(judged.pairs), judged.joined(own)
+    queries, theirs = both.pairs[:n, 0], both.pairs[n:, 0]
+    shared = np.isin(queries, theirs)
+    split = QuerySplit(both, np.flatnonzero(~shared), np.arange(n, len(both.pairs)))
+    count = len(np.unique(queries[shared]))
     also = f" {count:,} queries of it are in the training judgements too, and were not learned from." if count else ""
     return split, f"Judgements of {Path(held_out.rpartition(':')[0] or held_out).name} were held out.{also}"
 
 
 def _check_width(own: Columns | None, stream: Stream, file: str, place: VectorSource) -> None:
     if own is not None and (found := next(iter(own.values())).shape[1]) != stream.width:
-        raise InvalidInputError(f"'{file}' has vectors of {found} numbers, and '{place.source}' of {stream.width}.")
+        raise _other_width(file, found, place, stream.width)
+
+
+def _other_width(file: str, found: int, place: VectorSource, width: int) -> InvalidInputError:
+    return InvalidInputError(f"'{file}' has vectors of {found} numbers, and '{place.source}' of {width}.")
 
 
 def stream_of_pairs(columns: Columns) -> Stream:

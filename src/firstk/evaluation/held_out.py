@@ -27,7 +27,7 @@ from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
 from firstk.evaluation.recommending import Limits
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
-from firstk.evaluation.seen_documents import seen_notes
+from firstk.evaluation.search_notes import search_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
 from firstk.metrics.task import fit_readout
@@ -134,7 +134,7 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
     baselines = _baselines_of(fit)
     comparisons = tuple(_comparisons(encoder, data, baselines, notes, progress))
     if data.relevance is not None:
-        notes.extend(seen_notes(encoder, data))
+        notes.extend(search_notes(encoder, data))
     elif data.left is not None:
         notes.append(_known_documents(fit))
     table, advice = None, None
@@ -333,7 +333,7 @@ def _axes(encoder: FittedEncoder, data: EvaluationData, notes: list[str]) -> Axi
     Z = encoder.coordinates(X).astype(np.float64)
     magnitude = np.abs(Z).mean(axis=0)
     useful, measure, chance = _usefulness(encoder, Z, data)
-    if not len(useful):
+    if not len(useful) and data.relevance is None:
         notes.append("No labels given: per-coordinate usefulness is not shown.")
     return AxisStatistics(
         spectrum=tuple(encoder.spectrum.tolist()),

@@ -7,7 +7,7 @@ together. Where that is no score to be matched, it is a search: all documents ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +74,31 @@ class JudgedPairs:
     store: File | None = None
     itemsize: int = 4
 
+    @classmethod
+    def of_vectors(
+        cls, left: np.ndarray, right: np.ndarray, scores: np.ndarray | None, name: str, itemsize: int
+    ) -> JudgedPairs:
+        """Return pairs of vectors: equal left sides are one query, equal right sides one document."""
+        (first, query), (held, document) = distinct_rows(left), distinct_rows(right)
+        pairs = np.column_stack([query, document])
+        return cls(left[first], right[held], pairs, scores, names=(name, name), itemsize=itemsize)
+
+    def joined(self, other: JudgedPairs) -> JudgedPairs:
+        """Return these pairs and then those of another file, of the same queries and documents or of vectors."""
+        if self.store is None:
+            both = [np.concatenate([self.columns[side], other.columns[side]]) for side in ("left", "right")]
+            return JudgedPairs.of_vectors(both[0], both[1], None, self.names[0], self.itemsize)
+        pairs = np.concatenate([self.pairs, other.pairs])
+        return replace(self, pairs=pairs, scores=np.concatenate([self.grades, other.grades]), graded=True)
+
+    def some_queries(self, most: int, seed: int = 0) -> np.ndarray | None:
+        """Return the numbers of the pairs of at most so many queries, drawn at random; None where that is all."""
+        queries = np.unique(self.pairs[:, 0])
+        if len(queries) <= most:
+            return None
+        drawn = np.random.default_rng(seed).choice(queries, size=most, replace=False)
+        return np.flatnonzero(np.isin(self.pairs[:, 0], drawn))
+
     @property
     def searches(self) -> bool:
         """Whether they are judged searches, and not scores that cosines are to agree with."""
@@ -92,8 +117,10 @@ class JudgedPairs:
         sides = {"left": self.queries[self.pairs[:, 0]], "right": self.documents[self.pairs[:, 1]]}
         return sides if self.scores is None else sides | {"scores": self.scores}
 
-    def positives(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the vectors of the relevant pairs among those numbered `pairs`."""
+    def to_learn(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what is learned from the pairs numbered `pairs`: of searches, the relevant ones."""
+        if not self.searches:
+            return {name: part[pairs] for name, part in self.columns.items()}
         rows = self.pairs[pairs[self.grades[pairs] > 0]]
         return {"left": self.queries[rows[:, 0]], "right": self.documents[rows[:, 1]]}
 
@@ -121,7 +148,7 @@ class JudgedPairs:
         fields, query = (self.query_field, self.document_field), query.ravel()
         return EvaluationData(
             queries=self.queries[asked],
-            documents=self.documents[candidates],
+            documents=self.documents if self.within is None else self.documents[candidates],
             relevance=np.column_stack([query, place[rows[:, 1]], grades]),
             query_weight=None if self.query_weight is None else self.query_weight[asked],
             query_rows=place[asked] if self.shared else None,
@@ -141,7 +168,13 @@ class JudgedPairs:
             f"Evaluated on {len(np.asarray(data.queries)):,} queries of {self.names[0]} with "
             f"{len(np.asarray(data.relevance)):,} judgements, {among}."
         )
-        return text if data.query_weight is None else f"{text} Queries are weighted."
+        text += "" if data.query_weight is None else " Queries are weighted."
+        if self.store is None:
+            text += (
+                " Candidates are the right sides of the pairs, and a larger store is harder to search: to search all "
+                "of it, give the store as VECTORS and pairs by ids."
+            )
+        return text
 
     def _seen(self, query: np.ndarray, document: np.ndarray, grades: np.ndarray, learned: np.ndarray) -> np.ndarray:
         """Tell of each query whether a document that is relevant to it is in a relevant pair of those `learned`."""
@@ -311,7 +344,7 @@ def _fields(place: VectorSource, queries: Rows, documents: Rows) -> dict[str, np
 
 
 def _of_vectors(place: VectorSource, source: File, names: Sequence[str], graded: bool) -> JudgedPairs:
-    """Return pairs of vectors: equal left sides are one query, equal right sides one document."""
+    """Read pairs of vectors."""
     given = {
         "--id": place.ids, "--by-row": place.by_row or None, "--queries": place.queries, "--filter": place.filter,
         "--query-weight": place.query_weight, "--relevance": place.relevance,
@@ -330,12 +363,5 @@ def _of_vectors(place: VectorSource, source: File, names: Sequence[str], graded:
         raise InvalidInputError(
             f"The two sides of the pairs of '{source}' have {sides[0].shape[1]} and {sides[1].shape[1]} numbers."
         )
-    (first, query), (held, document) = map(distinct_rows, sides)
-    return JudgedPairs(
-        sides[0][first],
-        sides[1][held],
-        np.column_stack([query, document]),
-        None if scores is None else scores[kept],
-        names=(Path(str(source)).name, Path(str(source)).name),
-        itemsize=right.table.dtype.itemsize,
-    )
+    kept_scores = None if scores is None else scores[kept]
+    return JudgedPairs.of_vectors(*sides, kept_scores, Path(str(source)).name, right.table.dtype.itemsize)

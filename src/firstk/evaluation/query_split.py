@@ -50,7 +50,7 @@ class QuerySplit:
 
     def positives(self) -> dict[str, np.ndarray]:
         """Return the positive pairs to learn from."""
-        pairs = self.judged.positives(self.learned)
+        pairs = self.judged.to_learn(self.learned)
         if not len(pairs["left"]):
             raise InvalidInputError(
                 f"No judgement of {self.judged.names[0]} calls a document relevant, so there is nothing to learn from. "
@@ -66,12 +66,14 @@ def split_of_training(encoder: FittedEncoder, judged: JudgedPairs) -> QuerySplit
     these judgements if what is left over has that fingerprint.
     """
     recorded, rows = encoder.config.get("data_fingerprint"), encoder.config.get("rows")
-    if recorded is None or rows is None or not judged.searches:
+    if recorded is None or rows is None:
         return None
     seed = seed_of(encoder.config)
     for share in _shares(judged, int(rows), seed):
         split = QuerySplit.by_query(judged, share, seed)
-        pairs = judged.positives(split.learned)
+        pairs = judged.to_learn(split.learned)
+        if "scores" in pairs:  # as fits take them
+            pairs["scores"] = pairs["scores"].astype(np.float64)
         if len(pairs["left"]) == rows and str(Fingerprint.of(pairs)) == recorded:
             return split
     return None

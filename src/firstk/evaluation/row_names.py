@@ -81,8 +81,9 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
         )
     why = next(one.why for one in ids if one.rows is None)
     read_as_numbers = f" As row numbers: {wrong}" if all(column.dtype.kind in "iu" for column in columns) else ""
+    elsewhere = " Queries of another file: --queries." if tables[0] is tables[1] and ids[0].rows is None else ""
     raise InvalidInputError(
-        f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with --id.{read_as_numbers}"
+        f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with --id.{elsewhere}{read_as_numbers}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Scores of queries whose relevant documents training has seen, and of those whose it has not, apart."""
+"""What is said of a search beside its curve: other metrics, and queries of seen and of unseen documents apart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
-from firstk.metrics.curve import EvaluationData, prefix_curve
+from firstk.metrics.curve import SEARCH, EvaluationData, prefix_curve
 
-# Prefix lengths at which the two are shown.
+# Prefix lengths at which scores are shown.
 _SHOWN = (16, 32, 64, 128)
 
 
@@ -36,19 +36,21 @@ def curves_by_seen(
     }
 
 
-def seen_notes(encoder: FittedEncoder, data: EvaluationData, metric: str = "ndcg@10") -> list[str]:
-    """Say how both fare, at a few prefix lengths; nothing where `data` does not tell them apart."""
+def search_notes(encoder: FittedEncoder, data: EvaluationData, metric: str = "ndcg@10") -> list[str]:
+    """Say how a code fares by the other metrics of search, and on seen and unseen queries, at a few prefix lengths."""
     ks = sorted({*(k for k in _SHOWN if k < encoder.d), encoder.d})
+    at = f"at k = {', '.join(map(str, ks))}"
+    others = [prefix_curve(encoder, data, name, ks) for name in SEARCH if name != metric]
+    notes = [f"By other metrics {at}: {'; '.join(f'{curve.metric} {_scores(curve)}' for curve in others)}."]
     curves = curves_by_seen(encoder, data, metric, ks)
     if not curves:
-        return []
+        return notes
     meaning = {"seen": "with a relevant document in the training pairs", "unseen": "with none there"}
-    said = [
-        f"{curve.n_evaluated:,} queries {meaning[name]} {', '.join(f'{score:.3f}' for score in curve.score)} "
-        f"(raw {curve.input_score:.3f})"
-        for name, curve in curves.items()
-    ]
-    return [
-        f"{metric} at k = {', '.join(map(str, ks))}: {'; '.join(said)}. Queries with none there tell how new documents "
-        "will fare."
-    ]
+    said = "; ".join(
+        f"{curve.n_evaluated:,} queries {meaning[name]} {_scores(curve)}" for name, curve in curves.items()
+    )
+    return [*notes, f"{metric} {at}: {said}. Queries with none there tell how new documents will fare."]
+
+
+def _scores(curve: PrefixCurve) -> str:
+    return f"{', '.join(f'{score:.3f}' for score in curve.score)} (raw {curve.input_score:.3f})"

@@ -1,0 +1,166 @@
+"""Search by judgements from the command line: ids, row numbers, whole stores; the same answer from every command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import command_line
+from firstk import PrefixEncoder
+from firstk.data import load_scifact
+from firstk.data.files import write_vectors
+from firstk.encoder.fitted import FittedEncoder
+from firstk.evaluation.records import read_report
+
+M, N, P = 60, 200, 10
+RNG = np.random.default_rng(3)
+DOCUMENTS = (RNG.normal(size=(N, P)) * np.arange(P, 0, -1)).astype(np.float32)
+OF = RNG.integers(0, 80, M)
+QUERIES = (DOCUMENTS[OF] + RNG.normal(size=(M, P))).astype(np.float32)
+JUDGED = np.array([(q, OF[q], 1) for q in range(M)] + [(q, 100 + q, 1) for q in range(M)])
+# Both are row numbers too, of other rows.
+QUERY_IDS, DOCUMENT_IDS = RNG.permutation(M), RNG.permutation(N)
+SEARCH = ("docs.parquet", "--queries", "queries.parquet", "--relevance")
+FAST = ("--shrinkage", "0.5", "--neighbor-weight", "0", "--components", "6")
+
+
+def firstk(folder, *arguments, code=0):
+    done = command_line.firstk(*arguments, cwd=folder)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def write_store(path, queries, documents, judged, query_ids, document_ids):
+    """Write a store, its queries and their judgements, the judgements by ids and by rows."""
+    write_vectors(
+        path / "docs.parquet", documents, {"_id": document_ids, "part": np.arange(len(documents)) % 2}, name="e"
+    )
+    columns = {"_id": query_ids, "part": np.arange(len(queries)) % 2, "often": 1 + np.arange(len(queries)) % 3}
+    write_vectors(path / "queries.parquet", queries, columns, name="e")
+    header = "query-id\tcorpus-id\tscore\n"
+    rows = "".join(f"{q}\t{d}\t{g}\n" for q, d, g in judged)
+    keyed = "".join(f"{query_ids[q]}\t{document_ids[d]}\t{g}\n" for q, d, g in judged)
+    (path / "rows.tsv").write_text(header + rows)
+    (path / "ids.tsv").write_text(header + keyed)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("store")
+    write_store(path, QUERIES, DOCUMENTS, JUDGED, QUERY_IDS, DOCUMENT_IDS)
+    PrefixEncoder(6).fit(DOCUMENTS).save(path / "pca")
+    for name, judgements in (("by ids", ("ids.tsv", "--id", "_id")), ("by rows", ("rows.tsv", "--by-row"))):
+        firstk(path, "fit", *SEARCH, *judgements, "--objective", "similarity", *FAST, "-o", name)
+    return path
+
+
+@pytest.mark.parametrize("metric", ["ndcg@10", "mrr@10", "relevant_recall@100"])
+def test_ids_and_row_numbers_give_the_scores_of_python(store, metric):
+    expected = PrefixEncoder.load(store / "pca").curve_search(QUERIES, DOCUMENTS, JUDGED, metric=metric)
+    for judgements in (("ids.tsv", "--id", "_id"), ("rows.tsv", "--by-row")):
+        done = firstk(store, "curve", "pca", *SEARCH, *judgements, "--metric", metric, "--json")
+        curve = json.loads(done.stdout)["curve"]
+        np.testing.assert_allclose(curve["score"], expected.score, atol=1e-12)
+        assert curve["input_score"] == pytest.approx(expected.input_score)
+
+
+def test_both_ways_to_name_rows_fit_the_same_encoder(store):
+    by_ids, by_rows = (FittedEncoder.load(store / name) for name in ("by ids", "by rows"))
+    np.testing.assert_array_equal(by_ids.components, by_rows.components)
+    curves = [read_report(store / name).lead.ours for name in ("by ids", "by rows")]
+    assert curves[0] == curves[1]
+    assert (curves[0].metric, curves[0].n_evaluated) == ("ndcg@10", 12)
+
+
+def test_curve_evaluates_the_queries_that_the_fit_held_out(store):
+    found = json.loads(firstk(store, "curve", "by ids", *SEARCH, "ids.tsv", "--id", "_id", "--json").stdout)
+    ours = read_report(store / "by ids").lead.ours
+    np.testing.assert_array_equal(found["curve"]["score"], ours.score)
+    assert "They were held out; the model was fitted on pairs of the others." in found["judged"]
+    assert any("with a relevant document in the training pairs" in note for note in found["notes"])
+
+
+def test_what_is_printed_names_the_store(store):
+    said = firstk(store, "fit", *SEARCH, "ids.tsv", "--id", "_id", "--components", 4, "-o", "rebuilt").stdout
+    assert (
+        "Evaluated on 60 queries of queries.parquet with 120 judgements, among 200 documents of docs.parquet." in said
+    )
+    assert "By other metrics at k = 4: mrr@10" in said
+    firstk(store, "report", "rebuilt", "-o", "page.html")
+    assert "among 200 documents of docs.parquet" in (store / "page.html").read_text()
+
+
+def test_filters_and_weights(store):
+    arguments = ("curve", "pca", *SEARCH, "ids.tsv", "--id", "_id", "--json")
+    found = json.loads(firstk(store, *arguments, "--filter", "part", "--query-weight", "often").stdout)
+    enc = PrefixEncoder.load(store / "pca")
+    fields = {"query_field": np.arange(M) % 2, "document_field": np.arange(N) % 2}
+    expected = enc.curve_search(QUERIES, DOCUMENTS, JUDGED, query_weight=1 + np.arange(M) % 3, **fields)
+    np.testing.assert_allclose(found["curve"]["score"], expected.score, atol=1e-12)
+    one = json.loads(firstk(store, *arguments, "--filter", "part=1").stdout)
+    odd = JUDGED[JUDGED[:, 1] % 2 == 1]
+    within = enc.curve_search(QUERIES, DOCUMENTS[1::2], np.column_stack([odd[:, 0], odd[:, 1] // 2, odd[:, 2]]))
+    np.testing.assert_allclose(one["curve"]["score"], within.score, atol=1e-12)
+    assert "among 100 documents of docs.parquet that the filter leaves of 200" in one["judged"]
+
+
+@pytest.mark.parametrize(
+    "command", [("fit", "--objective", "similarity", "-o", "none"), ("fit", "-o", "none"), ("curve", "pca")]
+)
+@pytest.mark.parametrize(
+    ("judgements", "sentence"),
+    [
+        (("ids.tsv",), "Say --id _id or --by-row"),
+        (("garbage.tsv", "--id", "_id"), "judges query q1, which is not in 'queries.parquet'"),
+        (("garbage.tsv",), "judges query q1, which is not in 'queries.parquet' (60 rows); 2 are missing in all"),
+        (("garbage.tsv", "--by-row"), "which is no row number"),
+        (("far.tsv",), "judges query 9000"),
+    ],
+)
+def test_ids_that_may_mean_something_else_are_refused(store, command, judgements, sentence):
+    (store / "garbage.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n")
+    (store / "far.tsv").write_text("query-id\tcorpus-id\tscore\n9000\t1\t1\n")
+    name, *rest = command
+    before, after = (rest, ()) if name == "curve" else ((), rest)
+    done = firstk(store, name, *before, *SEARCH, *judgements, *after, code=1)
+    assert sentence in done.stderr
+    assert not (store / "none").exists()
+
+
+def test_judgements_given_as_pairs_are_learned_by_ids(store):
+    """Grades that are all alike are positives: the same pairs, and the same search, as of --relevance."""
+    options = ("--objective", "similarity", *FAST, "-o", "pairs")
+    spec = ("docs.parquet", "--queries", "queries.parquet", "--pairs", "ids.tsv:query-id,corpus-id,score")
+    assert "Say --id _id or --by-row" in firstk(store, "fit", *spec, *options, code=1).stderr
+    firstk(store, "fit", *spec, "--id", "_id", *options)
+    np.testing.assert_allclose(
+        FittedEncoder.load(store / "pairs").components, FittedEncoder.load(store / "by ids").components, atol=1e-9
+    )
+    assert read_report(store / "pairs").lead.ours.score == read_report(store / "by ids").lead.ours.score
+    without = firstk(store, "fit", "docs.parquet", *spec[3:], "--id", "_id", *options, code=0)
+    assert "of docs.parquet" in without.stdout  # queries are rows of the store where no file of them is named
+
+
+def test_scifact_by_ids_away_from_row_numbers(data_folder, tmp_path):
+    sets = load_scifact(data_folder)
+    rng = np.random.default_rng(0)
+    queries, documents = rng.permutation(len(sets.queries)), rng.permutation(len(sets.documents))
+    place = np.argsort(queries), np.argsort(documents)
+    judged = sets.judgements_test.copy()
+    judged[:, 0], judged[:, 1] = place[0][judged[:, 0]], place[1][judged[:, 1]]
+    ids = sets.query_ids[queries], sets.document_ids[documents]
+    write_store(tmp_path, sets.queries[queries], sets.documents[documents], judged, *ids)
+    enc = PrefixEncoder(64).fit(sets.documents)
+    enc.save(tmp_path / "pca")
+    expected = enc.curve_search(sets.queries, sets.documents, sets.judgements_test, ks=[16, 64])
+    for judgements in (("ids.tsv",), ("rows.tsv", "--by-row")):
+        done = firstk(tmp_path, "curve", "pca", *SEARCH, *judgements, "--json", "--no-baselines", "--confidence", 0)
+        curve = json.loads(done.stdout)["curve"]
+        # Which document of a tie comes first depends on the order of the file.
+        np.testing.assert_allclose(np.asarray(curve["score"])[[15, 63]], expected.score, atol=1e-6)
+        assert curve["input_score"] == pytest.approx(expected.input_score, abs=1e-6)
+    refused = firstk(tmp_path, "curve", "pca", *SEARCH, "rows.tsv", code=1)
+    assert "which is not in 'queries.parquet'" in refused.stderr
