@@ -226,6 +226,18 @@ def read_pairs(path: File, pairs: str, *, vectors: str | None = None, nan: str =
     return sides if scores is None else sides | {"scores": scores[kept]}
 
 
+def rows_of_pairs(place: VectorSource) -> tuple[np.ndarray, VectorSource]:
+    """Return the vectors that objectives without pairs are fitted on, and where a fit finds them.
+
+    They are all rows where pairs are row numbers, and the left sides where pairs are vectors.
+    """
+    assert place.pairs is not None
+    source, held, names = read_columns(place.source, place.pairs)
+    by_row = held[names[0]].ndim == 1 and held[names[0]].dtype.kind in "iu"
+    rows = replace(place, pairs=None) if by_row else replace(place, source=source, vectors=names[0], pairs=None)
+    return read_rows(rows.source, vectors=rows.vectors, nan=rows.nan).X, rows
+
+
 def read_columns(path: File | None, spec: str) -> tuple[File, Mapping[str, np.ndarray], tuple[str, ...]]:
     """Open the two or three columns that [FILE:]LEFT,RIGHT[,SCORE] or FILE names; of `path` where no file is named."""
     source, names = _source_of_pairs(path, spec)
