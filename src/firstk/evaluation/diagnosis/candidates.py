@@ -17,8 +17,8 @@ from firstk.solvers import Gradient
 Task = Literal["labels", "targets", "pairs", "judgements", "none"]
 # Weights of the mixture, relative to the one at which both of its terms are equal along their first axis.
 MIXTURE_WEIGHTS = (0.1, 1.0, 10.0)
-# Passes over the rows, fewer than a fit of all rows makes: enough to rank objectives. Few rows get more, see `_epochs`.
-EPOCHS = 10
+# Share of a fit's passes over the rows that training makes here: enough to rank objectives.
+PASSES = 0.4
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ def _mixture_weights(scale: float | None) -> tuple[float, ...]:
 
 
 def _epochs(objective: Objective, rows: int) -> int:
-    """Return the passes of a small fit: never fewer steps than a fit of any rows makes, so that few rows get more."""
+    """Return the passes of a small fit: a share of those that a fit of these rows makes by default."""
     from firstk.solvers.gradient.losses import training_loss_of
 
     loss = training_loss_of(objective)
-    batches = max(1, rows // loss.batch_size)
-    return max(min(EPOCHS, loss.epochs), -(-loss.steps // batches))
+    whole = max(loss.epochs, loss.steps // max(1, rows // loss.batch_size))
+    return max(1, round(PASSES * whole))

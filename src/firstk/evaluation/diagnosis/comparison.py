@@ -21,7 +21,7 @@ from firstk.evaluation.diagnosis.folds import Fold, Trials, lengths_for
 from firstk.evaluation.diagnosis.ranking import Margin, Ranking, Trial
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.metrics.bootstrap import PerRowScores
-from firstk.metrics.curve import METRICS
+from firstk.metrics.curve import METRICS, prefix_curve
 from firstk.moments.moments import Moments
 
 CONFIDENCE, RESAMPLES = 0.95, 500
@@ -34,7 +34,6 @@ class _Scored:
     candidate: Candidate
     score: np.ndarray  # (K,)
     draws: np.ndarray  # (B, K)
-    raw: float | None
     components: int | None
     seconds: float
 
@@ -60,7 +59,7 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
             left_out[candidate.name] = str(error)
     if not scored:
         raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
-    return _ranked(scored, left_out, trials, ks)
+    return _ranked(scored, left_out, trials, ks, _raw_score(trials, folds))
 
 
 def _balance(trials: Trials) -> float | None:
@@ -85,19 +84,16 @@ def _prepared(fold: Fold, metric: str) -> Fold:
 def _tried(candidate: Candidate, metric: str, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
     began = time.process_time()
     parts: list[PerRowScores] = []
-    raws = []
     for fold in folds:
         encoder = _fitted(candidate, fold, int(ks[-1]))
         # A code shorter than k is scored at its full width.
         parts.append(METRICS[metric].score(encoder, fold.data, np.unique(np.minimum(ks, encoder.d))))
-        raws.append(METRICS[metric].raw(encoder, fold.data))
     shares = np.array([part.n for part in parts]) / sum(part.n for part in parts)
     score = sum(share * _padded(part.score(), len(ks)) for share, part in zip(shares, parts, strict=True))
     draws = sum(
         share * _padded(_redrawn(part, i), len(ks)) for i, (share, part) in enumerate(zip(shares, parts, strict=True))
     )
-    raw = None if any(value is None for value in raws) else float(shares @ np.array(raws, dtype=float))
-    return _Scored(candidate, score, draws, raw, _components(candidate, folds[0], ks), time.process_time() - began)
+    return _Scored(candidate, score, draws, _components(candidate, folds[0], ks), time.process_time() - began)
 
 
 def _fitted(candidate: Candidate, fold: Fold, width: int) -> FittedEncoder:
@@ -129,13 +125,25 @@ def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
     return scores.resampled(counts)
 
 
-def _ranked(scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray) -> Ranking:
+def _raw_score(trials: Trials, folds: Sequence[Fold]) -> float | None:
+    """Return the score of the vectors as they are, which no objective changes."""
+    found = []
+    for fold in folds:
+        encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
+        found.append(prefix_curve(encoder, fold.data, trials.metric, [1]).input_score)
+    shares = [fold.n / trials.n for fold in folds]
+    return None if None in found else float(np.dot(shares, np.array(found, dtype=float)))
+
+
+def _ranked(
+    scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray, raw: float | None
+) -> Ranking:
     order = sorted(scored, key=lambda one: -float(one.score.mean()))  # stable: of equal ones, the simpler first
     leader = order[0]
     margins = tuple(_margin(leader, other) for other in order[1:])
     as_good = {leader.candidate.name, *(margin.objective for margin in margins if margin.as_good)}
     return Ranking(
-        curves=tuple(_curve(one, trials, ks) for one in order),
+        curves=tuple(_curve(one, trials, ks, raw) for one in order),
         leader=leader.candidate.name,
         margins=margins,
         trials=tuple(_trial(one) for one in order),
@@ -152,13 +160,13 @@ def _margin(leader: _Scored, other: _Scored) -> Margin:
     return Margin(other.candidate.name, behind, float(np.std(difference)), low, high)
 
 
-def _curve(one: _Scored, trials: Trials, ks: np.ndarray) -> PrefixCurve:
+def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None) -> PrefixCurve:
     low, high = np.quantile(one.draws, _edges(), axis=0)
     return PrefixCurve(
         k=tuple(ks.tolist()),
         score=tuple(one.score.tolist()),
         metric=trials.metric,
-        input_score=one.raw,
+        input_score=raw,
         label=one.candidate.name,
         n_evaluated=trials.n,
         low=tuple(low.tolist()),

@@ -79,7 +79,7 @@ class Trial:
     mean: float
     low: float
     high: float
-    seconds: float
+    seconds: float = field(compare=False)
 
     @property
     def python(self) -> str:

@@ -23,7 +23,7 @@ from firstk.evaluation.diagnosis.label_noise import LabelNoise, look_for_noise
 from firstk.evaluation.diagnosis.noise import Denoising, effect_of, settings
 from firstk.evaluation.diagnosis.ranking import Ranking
 from firstk.evaluation.diagnosis.subspaces import Subspaces, compare_ends
-from firstk.evaluation.diagnosis.vectors import Vectors, describe, ranks_of, surely_full
+from firstk.evaluation.diagnosis.vectors import SINGLE, Vectors, describe, ranks_of, surely_full
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.metrics.curve import EvaluationData
 
@@ -222,7 +222,7 @@ def diagnose_gathered(
             except FirstkError as error:
                 left_out[name] = str(error)
     return Diagnosis(
-        vectors=describe(gathered.sums, everyone, ranks),
+        vectors=describe(gathered.sums, everyone, ranks, min(gathered.moments.input_eps, SINGLE)),
         spectrum=_spectrum(everyone),
         kind=gathered.kind if trials is None else trials.task,
         classes=0 if gathered.moments.classes is None else len(gathered.moments.classes),

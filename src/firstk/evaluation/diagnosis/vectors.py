@@ -14,8 +14,9 @@ from firstk.moments.moments import Moments
 UNIT_TOLERANCE = 2e-3
 # A column whose mean is this many standard deviations away from 0 loses digits unless it is centered.
 LARGE_OFFSET = 100.0
-# A column whose deviation is this small next to the largest column is dead: numbers of 32 bits resolve no less.
-DEAD = float(np.finfo(np.float32).eps)
+# A column that varies by no more than this many roundings of the column that varies most is dead.
+ROUNDINGS = 10
+SINGLE, DOUBLE = (float(np.finfo(kind).eps) for kind in (np.float32, np.float64))
 # From this mean cosine of pairs on, all vectors are reported to point one way.
 ONE_WAY = 0.3
 
@@ -108,7 +109,7 @@ class Vectors:
     constant_columns, offset_columns : tuple of int
         Columns that do not vary; columns whose mean is 100 standard deviations or more away from 0.
     dead_columns : tuple of int
-        Columns that vary, but by less than float32 resolves next to the column of the largest root mean square.
+        Columns that vary, but by no more than ten roundings of the column that varies most (1.2e-6 of it in float32).
     largest_column_share : float
         Share of the variance in the column with the most variance.
     """
@@ -196,8 +197,8 @@ class Vectors:
             verb = "is" if len(self.dead_columns) == 1 else "are"
             found.append(
                 f"{_count(len(self.dead_columns), 'column')} {verb} dead ({_few(self.dead_columns)}): next to the "
-                "others, what varies there is below the resolution of float32. Do not scale columns to unit variance: "
-                "that would turn rounding error into signal."
+                "others, all that varies there is rounding error. Do not scale columns to unit variance: that would "
+                "make signal of it."
             )
         if self.offset_columns:
             found.append(
@@ -235,7 +236,7 @@ class Vectors:
         ]
 
 
-def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vectors:
+def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int], eps: float = DOUBLE) -> Vectors:
     """Compute the facts about the vectors.
 
     Parameters
@@ -245,6 +246,8 @@ def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vect
         Spectrum of all rows.
     ranks : tuple of int
         `rank`, `rank_with_mean` and `exact_width`.
+    eps : float
+        Relative size of a rounding of the numbers as they were given.
     """
     n, mean, variance = sums.rows, sums.mean, sums.variance
     spectrum = axes.spectrum / axes.spectrum[0] if axes.rank else axes.spectrum  # squares must not overflow
@@ -254,9 +257,9 @@ def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vect
     cosine = (float(sums.directions @ sums.directions) - filled) / (filled * (filled - 1)) if filled > 1 else 0.0
     copies, contradictions = sums.copies()
     varies = sums.least < sums.most
-    largest = float(np.sqrt(np.max(variance + mean**2)))
-    dead = varies & (np.sqrt(variance) <= DEAD * largest)
-    offset = varies & ~dead & (np.abs(mean) >= LARGE_OFFSET * np.sqrt(variance))
+    spread = np.sqrt(variance)
+    dead = varies & (spread <= ROUNDINGS * eps * spread.max())
+    offset = varies & ~dead & (np.abs(mean) >= LARGE_OFFSET * spread)
     return Vectors(
         rows=n,
         width=len(mean),
