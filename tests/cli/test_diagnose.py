@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 def test_sentences_then_numbers(folder):
     done = firstk("diagnose", "digits.npz", "--label", "label", "--image", "8x8", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("- Variance order serves this task")
+    assert done.stdout.startswith("- Objective ")
     assert "Which objective" in done.stdout
     assert "2 x 2 patches" in done.stdout
     assert done.stderr == ""  # no bar where nobody looks
@@ -34,7 +34,7 @@ def test_json_is_the_library_s_record(folder):
     digits = load_digits()
     expected = diagnose(digits.X, digits.y)
     assert found.vectors == expected.vectors
-    assert found.suitability == expected.suitability
+    assert found.ranking == expected.ranking
     assert found.held_out == expected.held_out
 
 
@@ -71,7 +71,7 @@ def test_figure(folder, name):
     pytest.importorskip("matplotlib")
     done = firstk("diagnose", "digits.npz", "--label", "label", "--plot", name, cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert name in done.stdout.splitlines()[-1]
+    assert name in done.stdout.splitlines()[0]
     content = (folder / name).read_bytes()
     assert b"<svg" in content[:600] if name.endswith("svg") else content.startswith(b"\x89PNG")
     assert not list(folder.glob(".firstk-*"))

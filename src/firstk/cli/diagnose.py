@@ -1,7 +1,9 @@
-"""``firstk diagnose``: what the order of a file of vectors serves, in words first and numbers after."""
+"""``firstk diagnose``: which objective to fit on a file of vectors, in words first, then numbers, then the command."""
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,18 +11,28 @@ import typer
 
 from firstk._base.checks import bad_parameter
 from firstk.cli._options import (
+    ByRowOption,
+    FilterOption,
+    IdOption,
     JsonOption,
     LabelOption,
     LabelsOption,
     NanOption,
+    PairsOption,
+    QueriesOption,
+    QueryWeightOption,
     QuietOption,
+    RelevanceOption,
     VectorsArgument,
     VectorsOption,
 )
 from firstk.cli._progress import row_progress, step_progress
+from firstk.cli.fit import spelled
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.evaluation.diagnosis import Gathered
+    from firstk.evaluation.diagnosis import Diagnosis, Gathered, Trial, Trials
+    from firstk.evaluation.inputs import VectorSource
 
 # Rows are copied to float64 on the way into the moments: smaller batches than elsewhere bound the memory.
 BATCH_ROWS = 16384
@@ -38,7 +50,7 @@ ImageOption = Annotated[
 OnlyOption = Annotated[
     str | None,
     typer.Option(
-        help="Parts to compute, with commas: alignment, subspaces, suitability, denoising, label_noise.",
+        help="Parts to compute, with commas: alignment, subspaces, ranking, denoising, label_noise.",
         metavar="PARTS",
     ),
 ]
@@ -51,6 +63,13 @@ def diagnose(
     source: VectorsArgument,
     label: LabelOption = None,
     labels: LabelsOption = None,
+    pairs: PairsOption = None,
+    queries: QueriesOption = None,
+    relevance: RelevanceOption = None,
+    ids: IdOption = None,
+    by_row: ByRowOption = False,
+    filter: FilterOption = None,
+    query_weight: QueryWeightOption = None,
     kind: KindOption = "auto",
     image: ImageOption = None,
     only: OnlyOption = None,
@@ -60,13 +79,14 @@ def diagnose(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say whether the order by variance serves a task, which objective fits, and what is unusual in the vectors.
+    """Try every objective that the data allow on a sample, rank them, and print the command to run next.
 
-    With labels or targets: alignment of variance with them, the best objective, top against bottom of the spectrum,
-    denoising by masking, label noise. Without: rank, effective dimension, anisotropy, copies, constant columns, and
-    whether any noise could help. Reads the file once, in a stream.
+    Objectives are evaluated on held-out rows (or pairs) at 8, 16, 32 and 64 coordinates. With labels or targets also:
+    alignment of variance with them, top against bottom of the spectrum, denoising by masking, label noise. In any case:
+    rank, effective dimension, anisotropy, copies, constant columns.
     """
-    from firstk.evaluation.diagnosis import PARTS, diagnose_gathered
+    from firstk.evaluation.diagnosis import diagnose_gathered
+    from firstk.evaluation.inputs import VectorSource
 
     shape = _image_shape(image)
     parts = None if only is None else [part.strip().replace("-", "_") for part in only.split(",") if part.strip()]
@@ -75,30 +95,98 @@ def diagnose(
 
         check_figure(plot)
     silent = quiet or json
-    gathered = _gathered(source, vectors, label, labels, nan, kind, silent)
-    with step_progress(1 + len(PARTS), quiet=silent) as say:
-        found = diagnose_gathered(gathered, image_shape=shape, parts=parts, progress=say)
+    place = VectorSource(
+        source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
+    )
+    gathered, trials, rows = _read(place, kind, silent)
+    with step_progress(None, quiet=silent) as say:
+        found = diagnose_gathered(gathered, trials, image_shape=shape, parts=parts, progress=say)
+    found = replace(found, command=_command(found, place, rows))
     if plot is not None:
         from firstk.evaluation.report.figures import plot_spectrum, write_figure
 
         curves = () if found.alignment is None else found.alignment.curves
         write_figure(plot, plot_spectrum(found.spectrum, curves), dpi=150)
-    typer.echo(found.to_json() if json else found.render())
     if plot is not None and not json:
-        typer.echo(f"\nThe figure is in {plot}.")
+        typer.echo(f"The figure is in {plot}.\n")
+    typer.echo(found.to_json() if json else found.render())
 
 
-def _gathered(
-    source: str, vectors: str | None, label: str | None, labels: str | None, nan: str, kind: str, quiet: bool
-) -> Gathered:
+def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials | None, VectorSource]:
+    """Read the vectors, the pairs to compare objectives on, and where objectives without pairs find their rows."""
+    place.check()
+    if not place.judged:
+        return _gathered(place, kind, quiet), None, place
+    from firstk.evaluation.diagnosis import gather, trials_of
+    from firstk.evaluation.judged_pairs import read_columns, read_judged_pairs
+
+    if place.label is not None or place.labels is not None:
+        raise InvalidInputError("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
+    judged = read_judged_pairs(place)
+    rows = place
+    if judged.store is None:  # pairs of vectors: the left sides are rows as well
+        source, _, names = read_columns(
+            None if place.pairs is None else place.source, place.pairs or place.relevance or ""
+        )
+        rows = replace(place, source=source, vectors=names[0], pairs=None, relevance=None)
+    store = None if judged.store is None else judged.documents
+    if judged.searches:
+        X, trials = trials_of(store, None, judged.evaluation())
+    else:
+        X, trials = trials_of(store, tuple(judged.columns.values()), None)
+    return gather(X), trials, rows
+
+
+def _gathered(place: VectorSource, kind: str, quiet: bool) -> Gathered:
     """Read the file once; what its labels are is settled by the first batch."""
     from firstk.evaluation.diagnosis import gather_batches
     from firstk.evaluation.inputs import open_labeled
 
-    found = open_labeled(source, vectors=vectors, label=label, labels=labels, nan=nan)
+    found = open_labeled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
     table = found.table
     with row_progress(lambda: table.rows, quiet=quiet, what="reading") as progress:
         return gather_batches(found.batches(BATCH_ROWS), table.rows, table.width, kind, progress)
+
+
+def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:
+    """Return the ``firstk fit`` that fits what was chosen on all rows; empty where nothing was compared."""
+    trial = None if found.ranking is None else found.ranking.chosen
+    if trial is None:
+        return ""
+    where = place if trial.pairs else rows
+    given = {"--vectors": where.vectors, **_asked(trial)}
+    if found.kind in ("labels", "targets"):
+        given |= {"--label": where.label, "--labels": where.labels}
+    # Judgements evaluate an objective that does not learn from them; scored pairs do not.
+    given |= _judged_options(where if trial.pairs or where.relevance else replace(where, pairs=None))
+    given |= {"--nan": where.nan if where.nan != "refuse" else None, "-o": "model"}
+    words = [word for option, value in given.items() if value is not None for word in (option, value)]
+    return shlex.join(["firstk", "fit", str(where.source), *words, *(["--by-row"] if where.by_row else [])])
+
+
+def _judged_options(place: VectorSource) -> dict[str, str | None]:
+    """Return the options that name queries and judgements; none where there are none."""
+    if not place.judged:
+        return {}
+    return {
+        "--queries": None if place.queries is None else str(place.queries),
+        "--pairs": place.pairs,
+        "--relevance": place.relevance,
+        "--id": place.ids,
+        "--filter": place.filter,
+        "--query-weight": place.query_weight,
+    }
+
+
+def _asked(trial: Trial) -> dict[str, str | None]:
+    """Return the options of ``firstk fit`` that ask for an objective as it was tried."""
+    settings = {spelled(name): "none" if value is None else f"{value}" for name, value in trial.settings.items()}
+    return {
+        "--objective": trial.objective,
+        **settings,
+        "--solver": None if trial.solver == "auto" else trial.solver,
+        "--components": None if trial.components is None else str(trial.components),
+    }
 
 
 def _image_shape(text: str | None) -> tuple[int, ...] | None:

@@ -424,8 +424,8 @@ def objective_of(name: str, given: dict[str, str | float | None]) -> contracts.O
         if option not in own:
             having = [other for other, kind in objectives.PUBLIC.items() if option in {f.name for f in fields(kind)}]
             raise InvalidInputError(
-                f"{_spelled(option)} is no setting of objective '{name}'. It belongs to {', '.join(having)}: choose "
-                f"one of them with --objective, or leave {_spelled(option)} out."
+                f"{spelled(option)} is no setting of objective '{name}'. It belongs to {', '.join(having)}: choose "
+                f"one of them with --objective, or leave {spelled(option)} out."
             )
     return objectives.resolve(objectives.PUBLIC[name](**settings))
 
@@ -490,7 +490,7 @@ _MEANINGS: dict[str, Callable[[str], object]] = {
 }
 
 
-def _spelled(setting: str) -> str:
+def spelled(setting: str) -> str:
     """Return the option of a setting, as it is typed."""
     return f"--{_OTHER_NAMES.get(setting, setting).replace('_', '-')}"
 
@@ -499,11 +499,11 @@ def _number(word: str, option: str, allowed: str) -> float:
     try:
         return float(word)
     except ValueError:
-        raise bad_parameter(_spelled(option), "firstk fit", allowed, word) from None
+        raise bad_parameter(spelled(option), "firstk fit", allowed, word) from None
 
 
 def _whole_numbers(text: str, sign: str, option: str, allowed: str, word: str) -> list[int]:
     parts = text.split(sign)
     if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
-        raise bad_parameter(_spelled(option), "firstk fit", allowed, word)
+        raise bad_parameter(spelled(option), "firstk fit", allowed, word)
     return [int(part) for part in parts]

@@ -144,7 +144,7 @@ def test_bad_input_raises_an_error(labelled):
         alignment(Moments().update(X, np.zeros(120, int)))
 
 
-@pytest.mark.parametrize(("place", "grade"), [(0, "well"), (-1, "poorly")])
+@pytest.mark.parametrize(("place", "grade"), [(0, "good"), (-1, "poor")])
 def test_the_sentence_follows_where_the_labels_are(place, grade):
     rng = np.random.default_rng(6)
     X = rng.standard_normal((2000, 20)) * 0.8 ** np.arange(20)

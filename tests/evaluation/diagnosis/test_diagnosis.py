@@ -31,10 +31,11 @@ def found(digits):
 def test_every_part_is_there_sentences_first(found):
     assert all(getattr(found, part) is not None for part in PARTS)
     text = found.render()
-    assert text.startswith("- Variance order")
+    assert text.startswith("- Objective ")
     sentences = [line for line in text.splitlines() if line.startswith("- ")]
     assert len(sentences) == len(found.sentences())
-    assert text.index(sentences[-1]) < text.index("Alignment of variance with the task")
+    assert text.index(sentences[-1]) < text.index("Which objective")
+    assert text.endswith(found.command)
     assert all(sentence.endswith(".") for sentence in found.sentences())
 
 
@@ -63,7 +64,7 @@ def test_batches_and_their_order_do_not_matter(digits, found):
     streamed = diagnose_gathered(gather_batches(((X[c], y[c]) for c in cuts), 1797, 64, "labels"), image_shape=(8, 8))
     assert streamed.held_out == found.held_out
     assert streamed.vectors.copies == found.vectors.copies
-    assert streamed.suitability.leader == found.suitability.leader
+    assert streamed.ranking == found.ranking
     np.testing.assert_allclose(streamed.alignment.curves[0].score, found.alignment.curves[0].score, rtol=1e-9)
     assert streamed.label_noise.disagreement == found.label_noise.disagreement
     assert streamed.subspaces.top[2].probe == pytest.approx(found.subspaces.top[2].probe, abs=1e-12)
@@ -176,8 +177,9 @@ def test_odd_input_gets_a_diagnosis_in_finite_numbers(X, y):
 def test_numbers_out_of_single_precision_are_not_compared_in_it(scale, said):
     X = np.random.default_rng(8).standard_normal((400, 4))
     found = diagnose(scale * X, X[:, 0] > 0)
-    assert found.suitability is None
-    assert said in found.left_out["suitability"]
+    assert found.ranking is None
+    assert found.command == ""
+    assert said in found.left_out["ranking"]
 
 
 def test_one_class_raises_an_error():
@@ -248,5 +250,7 @@ def test_small_classes_are_classes():
 
 def test_progress_names_every_part(digits):
     said = []
-    diagnose(digits.X[:200], digits.y[:200], progress=said.append)
-    assert said == ["spectrum", *(part.replace("_", " ") for part in PARTS)]
+    found = diagnose(digits.X[:200], digits.y[:200], progress=said.append)
+    tried = [f"objective {trial.name}" for trial in found.ranking.trials]
+    assert [name for name in said if name not in tried] == ["spectrum", *(part.replace("_", " ") for part in PARTS)]
+    assert set(tried) < set(said)

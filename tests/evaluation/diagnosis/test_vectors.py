@@ -52,7 +52,7 @@ def test_constant_and_offset_columns():
     found = facts(X)
     assert found.constant_columns == (1,)
     assert 3 in found.offset_columns
-    assert any("centre the vectors" in sentence for sentence in found.sentences())
+    assert any("center the vectors" in sentence for sentence in found.sentences())
 
 
 def test_unit_norms_survive_sixteen_bits():

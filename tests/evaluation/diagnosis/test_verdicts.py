@@ -1,10 +1,9 @@
-"""Which end of the spectrum, and which objective: verdicts on data built so that the right one is known."""
+"""Which end of the spectrum: verdicts on data built so that the right one is known."""
 
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from firstk import Fisher, PrefixEncoder
 from firstk._base.rows import unit_rows
 from firstk.data import load_digits
 from firstk.evaluation.diagnosis import diagnose, gather
@@ -34,9 +33,8 @@ def test_ends_of_the_spectrum(place, winner):
 
 def test_no_difference_is_said_when_there_is_none():
     X, _ = planted(0)
-    found = diagnose(X, RNG.integers(0, 2, 3000), parts=["subspaces", "suitability"])
+    found = diagnose(X, RNG.integers(0, 2, 3000), parts=["subspaces"])
     assert all("no difference" in sentence for sentence in found.subspaces.sentences())
-    assert "No difference" in found.suitability.sentences()[0]
 
 
 def test_scores_are_those_of_held_out_rows():
@@ -64,33 +62,3 @@ def test_nearest_by_cosine_and_distance():
     np.testing.assert_array_equal(nearest_in(Z_ref, Z), distance.argmin(axis=1))
     cosine = (Z @ Z_ref.T) / np.linalg.norm(Z_ref, axis=1)
     np.testing.assert_array_equal(nearest_in(unit_rows(Z_ref), unit_rows(Z)), cosine.argmax(axis=1))
-
-
-def test_labels_hidden_from_variance_want_a_supervised_objective():
-    X, y = planted(9, strength=6.0)
-    found = diagnose(X, y, parts=["suitability"]).suitability
-    assert "fisher" in found.leader.lower()
-    behind = {margin.objective: margin for margin in found.margins}
-    assert behind["'reconstruction'"].clear
-    assert found.leader in found.sentences()[0]
-    # What is recommended can be asked for as it is written.
-    objective = eval(found.leader, {"Fisher": Fisher})
-    PrefixEncoder(objective=objective).fit(X, y)
-
-
-def test_targets_hidden_from_variance_want_regression():
-    X = RNG.standard_normal((2000, 10)) * 0.7 ** np.arange(10)
-    found = diagnose(X, X[:, 9], parts=["suitability"]).suitability
-    assert "egression" in found.leader
-    assert {curve.label: curve for curve in found.curves}["'regression'"].at(1) == pytest.approx(1, abs=0.01)
-    assert "suits these targets best" in found.sentences()[0]
-
-
-def test_margins_are_paired_means():
-    digits = load_digits()
-    found = diagnose(digits.X, digits.y, parts=["suitability"]).suitability
-    means = [np.mean(curve.score) for curve in found.curves]
-    assert means == sorted(means, reverse=True)
-    for margin, mean in zip(found.margins, means[1:], strict=True):
-        assert margin.behind == pytest.approx(means[0] - mean, abs=1e-12)
-        assert 0 < margin.error < 0.05

@@ -1,12 +1,15 @@
-"""Diagnosis: which tasks the order by variance suits (Balestriero and LeCun 2024), findings before numbers.
+"""Diagnosis: which objective to fit, and which tasks the order by variance suits (Balestriero and LeCun 2024).
 
 Metrics are in `metrics`; the command that prints a diagnosis is in `cli`.
 """
 
 from firstk.evaluation.diagnosis.alignment import FORMS, align, aligned, alignment, raw_axes
 from firstk.evaluation.diagnosis.axes import Axes, Readout, Target, principal_axes
+from firstk.evaluation.diagnosis.comparison import compare_objectives
+from firstk.evaluation.diagnosis.folds import Trials, judged_trials, pair_trials, row_trials, trials_of
 from firstk.evaluation.diagnosis.gathering import Gathered, gather, gather_batches
 from firstk.evaluation.diagnosis.noise import denoising_axes, effect_of
+from firstk.evaluation.diagnosis.ranking import Margin, Ranking, Trial
 from firstk.evaluation.diagnosis.report import PARTS, Diagnosis, diagnose, diagnose_gathered
 
 __all__ = [
@@ -15,17 +18,26 @@ __all__ = [
     "Axes",
     "Diagnosis",
     "Gathered",
+    "Margin",
+    "Ranking",
     "Readout",
     "Target",
+    "Trial",
+    "Trials",
     "align",
     "aligned",
     "alignment",
+    "compare_objectives",
     "denoising_axes",
     "diagnose",
     "diagnose_gathered",
     "effect_of",
     "gather",
     "gather_batches",
+    "judged_trials",
+    "pair_trials",
     "principal_axes",
     "raw_axes",
+    "row_trials",
+    "trials_of",
 ]

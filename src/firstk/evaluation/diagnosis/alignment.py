@@ -53,16 +53,16 @@ class Alignment:
     def sentences(self) -> list[str]:
         """Return the findings: whether the order by variance suits the task."""
         early, rank = self.at_share["20 %"], self.curves[0].k[-1]
-        grade = "well" if early >= 0.9 else "partly" if early >= 0.7 else "poorly"
-        found = [
-            f"Variance order serves this task {grade}: the first 20 % of principal coordinates give {early:.0%} of the "
-            f"linear fit that all {rank} give (alignment)."
-        ]
+        grade = "good" if early >= 0.9 else "fair" if early >= 0.7 else "poor"
+        kind = self.curves[0].details.get("target", "labels")
+        first = _length_of(0.2, rank)
+        explain = f"its first {first} components explain" if first > 1 else "its first component explains"
+        found = [f"PCA is a {grade} order for your {kind}: {explain} {100 * early:.0f} % of what all {rank} explain."]
         if self.by_chance > self.r2 / 2:
-            left = f"; without that share of chance it is {self.corrected['20 %']:.0%}" if self.corrected else ""
+            left = f" (corrected for chance, the share is {self.corrected['20 %']:.0%})" if self.corrected else ""
             found.append(
-                f"Beware: random labels would be fitted to R^2 {self.by_chance:.2f} by so few rows for the width, and "
-                f"these are to {self.r2:.2f}{left}. Trust what is held out instead."
+                f"Beware: with so few rows for the width, random {kind} would be explained to R^2 "
+                f"{self.by_chance:.2f}, and yours are to {self.r2:.2f}{left}. Trust the held-out scores instead."
             )
         return found
 
@@ -136,7 +136,7 @@ def aligned(axes: Axes, form: str = "proof") -> PrefixCurve:
         score=tuple((np.cumsum(parts) / whole).tolist()),
         metric="alignment",
         label=form,
-        details={"form": form, "rows": int(axes.n)},
+        details={"form": form, "rows": int(axes.n), "target": "targets" if target.classes is None else "labels"},
     )
 
 
@@ -147,7 +147,7 @@ def align(axes: Axes) -> Alignment:
     estimated from the residual, (1 - R^2) / (1 - rank / (n - 1)), and the correction subtracts it.
     """
     curves = tuple(aligned(axes, form) for form in FORMS)
-    ks = {f"{100 * share:g} %": max(1, round(share * axes.rank)) for share in SHOWN_SHARES}
+    ks = {f"{100 * share:g} %": _length_of(share, axes.rank) for share in SHOWN_SHARES}
     chance, r2 = min(1.0, axes.rank / max(axes.n - 1, 1)), axes.r2
     each = (1 - r2) / (1 - chance) * chance / axes.rank if chance < 1 else 0.0
     left = r2 - each * axes.rank
@@ -160,6 +160,11 @@ def align(axes: Axes) -> Alignment:
         at_share={share: curves[0].at(k) for share, k in ks.items()},
         corrected={share: (curves[0].at(k) * r2 - each * k) / left for share, k in ks.items()} if clear else {},
     )
+
+
+def _length_of(share: float, rank: int) -> int:
+    """Return the number of axes that is a share of all, at least one."""
+    return max(1, round(share * rank))
 
 
 def _parts(gains: np.ndarray, target: Target, form: str) -> np.ndarray:

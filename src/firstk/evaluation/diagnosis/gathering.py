@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_matrix
 from firstk._base.linalg import row_space
+from firstk._base.rows import half_as_single
 from firstk.evaluation.diagnosis.axes import Axes
 from firstk.evaluation.diagnosis.vectors import RowSums
 from firstk.exceptions import InvalidInputError
@@ -81,6 +82,8 @@ class Gathered:
     basis : ndarray of shape (p, r) or None
     few : Moments or None
         Moments of all rows, held out or not, if there are fewer rows than columns.
+    X_sample, y_sample : ndarray
+        Held-out and reference rows together, in the original coordinates, ordered by their hashes.
     """
 
     moments: Moments
@@ -92,6 +95,8 @@ class Gathered:
     kind: Kind
     basis: np.ndarray | None = None
     few: Moments | None = None
+    X_sample: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    y_sample: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def everything(self) -> Moments:
         """Moments of all rows, held out or not, without labels."""
@@ -234,6 +239,7 @@ class _Collector:
             found.sums.merge(self.sums(done.held, *_hashes(done.held)))
         moments, basis, few = found.moments, None, None
         references = empty | found.references.columns
+        sample = _by_hash(held, references, self.kind)
         if self.few:
             rows = {name: part.astype(np.float64) if name == "X" else part for name, part in found.rows.items()}
             everyone = np.concatenate([held["X"], rows["X"]])
@@ -243,7 +249,8 @@ class _Collector:
             held, references = ({"X": part["X"] @ basis, "y": part["y"]} for part in (held, references))
         _check_names(moments, held["y"])
         return Gathered(
-            moments, references["X"], references["y"], held["X"], held["y"], found.sums, self.kind, basis, few
+            moments, references["X"], references["y"], held["X"], held["y"], found.sums, self.kind, basis, few,
+            sample["X"], sample["y"],
         )  # fmt: skip
 
 
@@ -251,6 +258,16 @@ def _hashes(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     """Return hashes of rows alone, and with their labels or targets."""
     alone = row_hashes({"X": columns["X"]})
     return alone, joined_hashes(alone, row_hashes({"y": columns["y"]})) if "y" in columns else alone
+
+
+def _by_hash(held: Columns, references: Columns, kind: Kind) -> dict[str, np.ndarray]:
+    """Return all rows at hand in the order of their hashes, which no order of the rows in a file changes."""
+    parts = [references, held] if len(held["X"]) else [references]
+    names = ("X",) if kind == "none" else ("X", "y")
+    rows = {name: np.concatenate([half_as_single(part[name]) for part in parts]) for name in names}
+    alone, both = _hashes(rows)
+    order = np.lexsort((both, alone))
+    return {"X": np.zeros((0, 0)), "y": np.zeros(0)} | {name: part[order] for name, part in rows.items()}
 
 
 def _check_names(moments: Moments, held: np.ndarray) -> None:

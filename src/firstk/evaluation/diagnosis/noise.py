@@ -71,6 +71,11 @@ class NoiseEffect:
         return max(self.could_move) > NOTHING
 
     @property
+    def shown(self) -> str:
+        """The noise as a sentence begins with it."""
+        return "Gaussian noise" if self.noise == "gaussian" else self.name[:1].upper() + self.name[1:]
+
+    @property
     def name(self) -> str:
         """Name of the noise with its settings."""
         if not self.dropped:
@@ -87,14 +92,14 @@ class Denoising:
 
     def sentences(self) -> list[str]:
         """Return the findings: which noises cannot help, and whether masking helps this task."""
-        idle = [effect.name for effect in self.effects if not effect.can_help]
-        found = [f"No task can gain from denoising under: {'; '.join(idle)}."] if idle else []
+        idle = [effect.shown for effect in self.effects if not effect.can_help]
+        found = [f"{_listed(idle)} would not change the code."] if idle else []
         able = [effect for effect in self.effects if effect.can_help]
         if able and able[0].gain is None:
             most = max(able, key=lambda effect: max(effect.could_move))
             found.append(
-                f"Denoising can change what short codes hold under {len(able)} of {len(self.effects)} noises, most "
-                f"under {most.name}; whether for better, only labels can tell."
+                f"{len(able)} of {len(self.effects)} noises would change the code, most of all {most.name}; only "
+                "labels can tell whether for better."
             )
         elif able:
             found.append(self._verdict(able))
@@ -128,6 +133,11 @@ class Denoising:
         change = ", ".join(f"{k}: {change:+.4f}" for k, change in zip(effect.k, effect.alignment_change, strict=True))
         held = "" if effect.gain is None else f"; held-out R^2 {effect.gain:+.4f} +- {effect.error:.4f}"
         return f"{could}; alignment at k {change}{held}"
+
+
+def _listed(names: list[str]) -> str:
+    """Join names as a sentence does; those with a comma in them by semicolons."""
+    return ("; " if any("," in name for name in names) else " and ").join(names)
 
 
 def effect_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -16,16 +16,19 @@ from firstk._base.json_records import from_json, to_plain
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.diagnosis.alignment import Alignment, align
 from firstk.evaluation.diagnosis.axes import Axes, Spectrum, principal_axes, spectrum_of
+from firstk.evaluation.diagnosis.comparison import compare_objectives
+from firstk.evaluation.diagnosis.folds import Trials, row_trials, trials_of
 from firstk.evaluation.diagnosis.gathering import Gathered, HeldOut, gather
 from firstk.evaluation.diagnosis.label_noise import LabelNoise, look_for_noise
 from firstk.evaluation.diagnosis.noise import Denoising, effect_of, settings
+from firstk.evaluation.diagnosis.ranking import Ranking
 from firstk.evaluation.diagnosis.subspaces import Subspaces, compare_ends
-from firstk.evaluation.diagnosis.suitability import Suitability, compare_objectives
-from firstk.evaluation.diagnosis.vectors import Vectors, describe, ranks_of, surely_full
-from firstk.exceptions import FirstkError
+from firstk.evaluation.diagnosis.vectors import SINGLE, Vectors, describe, ranks_of, surely_full
+from firstk.exceptions import FirstkError, InvalidInputError
+from firstk.metrics.curve import EvaluationData
 
 FORMAT = "firstk.Diagnosis/1"
-PARTS = ("alignment", "subspaces", "suitability", "denoising", "label_noise")
+PARTS = ("alignment", "subspaces", "ranking", "denoising", "label_noise")
 # With fewer held-out rows, scores are too noisy.
 FEWEST_HELD = 20
 # Masking is solved at full width, up to this many columns.
@@ -51,11 +54,15 @@ class Diagnosis:
         Number of held-out rows, for the scores marked as held out.
     alignment : Alignment or None
     subspaces : Subspaces or None
-    suitability : Suitability or None
+    ranking : Ranking or None
+        Objectives in the order of their held-out scores, and the one to fit.
     denoising : Denoising or None
     label_noise : LabelNoise or None
     left_out : dict
         Parts that could not be computed, each with the reason.
+    command : str
+        What to run next: a call in Python, or a command where the diagnosis came from the command line. Empty without
+        a ranking.
     """
 
     vectors: Vectors
@@ -65,17 +72,18 @@ class Diagnosis:
     held_out: int
     alignment: Alignment | None
     subspaces: Subspaces | None
-    suitability: Suitability | None
+    ranking: Ranking | None = field(metadata={"formerly": "suitability"})
     denoising: Denoising | None
     label_noise: LabelNoise | None
     left_out: dict[str, str]
+    command: str = field(default="", metadata={"added": True})
 
     @property
     def parts(self) -> dict[str, Any]:
         """The parts that were computed, by title, the task first."""
         named = {
+            "Which objective": self.ranking,
             "Alignment of variance with the task": self.alignment,
-            "Which objective": self.suitability,
             "Top and bottom of the spectrum": self.subspaces,
             "Denoising": self.denoising,
             "Label noise": self.label_noise,
@@ -92,12 +100,14 @@ class Diagnosis:
         return found + [f"Left out ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
 
     def render(self) -> str:
-        """Return the findings as text, followed by the numbers."""
+        """Return the findings as text, followed by the numbers and by what to run next."""
         lines = [f"- {sentence}" for sentence in self.sentences()]
         for title, part in self.parts.items():
             table = part.table()
             width = max(len(name) for name, _ in table)
-            lines += ["", title, *(f"  {name:<{width}}  {value}" for name, value in table)]
+            lines += ["", title, *(f"  {name:<{width}}  {value}".rstrip() for name, value in table)]
+        if self.command and self.ranking is not None:
+            lines += ["", f"Next: {self.ranking.why()}", f"  {self.command}"]
         return "\n".join(lines)
 
     __str__ = render
@@ -117,32 +127,43 @@ class Diagnosis:
 
 
 def diagnose(
-    X: ArrayLike,
+    X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
     kind: str = "auto",
+    pairs: Sequence[ArrayLike] | None = None,
+    search: EvaluationData | None = None,
     image_shape: Sequence[int] | None = None,
     parts: Sequence[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Diagnosis:
-    """Diagnose which tasks the order by variance suits, which objective fits best, and what is unusual about the data.
+    """Diagnose which objective fits best, which tasks the order by variance suits, and what is unusual about the data.
 
-    Balestriero and LeCun 2024.
+    Every objective that the data allow is fitted on a sample and evaluated on held-out rows, pairs or queries at 8, 16,
+    32 and 64 coordinates; `Diagnosis.command` is the call to make next. On alignment and denoising: Balestriero and
+    LeCun 2024.
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
+    X : array-like of shape (n, p), optional
+        Vectors. If not given, they are the documents of `search`, or both sides of `pairs`.
     y : array-like of shape (n,) or (n, q), optional
         Labels or numeric targets.
     kind : {"auto", "labels", "targets"}
         Type of `y`. "auto": floating-point numbers are targets, everything else labels.
+    pairs : sequence of array-like, optional
+        (left, right) or (left, right, scores): vectors of each side, and how alike they are. Objectives are compared by
+        the rank correlation with the scores; without scores, by whether the left side finds the right one.
+    search : EvaluationData, optional
+        With `queries`, `documents` and `relevance`: objectives are compared by nDCG@10 over all documents. They learn
+        from `pairs`, and without those from the judgements of queries that are not held out.
     image_shape : tuple of int, optional
         (height, width) or (height, width, channels) of flattened images: masking is then tried in patches.
     parts : sequence of str, optional
-        Parts to compute in addition to the facts about the vectors: "alignment", "subspaces", "suitability",
-        "denoising", "label_noise". All if not given.
+        Parts to compute in addition to the facts about the vectors: "alignment", "subspaces", "ranking", "denoising",
+        "label_noise". All if not given.
     progress : callable, optional
-        Called with the name of each part before it is computed.
+        Called with the name of each part, and of each objective, before it is computed.
 
     Returns
     -------
@@ -153,22 +174,33 @@ def diagnose(
     >>> from firstk import diagnose
     >>> from firstk.data import load_digits
     >>> digits = load_digits()
-    >>> found = diagnose(digits.X, digits.y, image_shape=digits.image_shape)
+    >>> found = diagnose(digits.X, digits.y, image_shape=digits.image_shape, parts=["alignment"])
     >>> found.vectors.rank, len(found.vectors.constant_columns)
     (61, 3)
     """
+    trials = None
+    if pairs is not None or search is not None:
+        if y is not None:
+            raise InvalidInputError("diagnose takes labels or targets (y), or pairs and judgements, not both.")
+        X, trials = trials_of(X, pairs, search)
+    if X is None:
+        raise InvalidInputError("diagnose needs vectors: pass X, or pairs, or search with documents.")
     gathered = gather(X, y, kind)
-    return diagnose_gathered(gathered, image_shape=image_shape, parts=parts, progress=progress)
+    return diagnose_gathered(gathered, trials, image_shape=image_shape, parts=parts, progress=progress)
 
 
 def diagnose_gathered(
     gathered: Gathered,
+    trials: Trials | None = None,
     *,
     image_shape: Sequence[int] | None = None,
     parts: Sequence[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Diagnosis:
-    """Diagnose data gathered from a stream; see :func:`diagnose`."""
+    """Diagnose data gathered from a stream; see :func:`diagnose`.
+
+    `trials` are pairs or judgements to compare objectives on; without them, the gathered rows are.
+    """
     shape = checked_shape(image_shape, len(gathered.sums.mean))
     wanted = PARTS if parts is None else tuple(check_choice(part, PARTS, "parts", "diagnose") for part in parts)
     say: Callable[[str], object] = progress or (lambda name: None)
@@ -182,7 +214,7 @@ def diagnose_gathered(
     ranks = (everyone.rank,) * 3 if full else ranks_of(moments)
     left_out = {name: why for name, why in _unanswerable(gathered, axes).items() if name in wanted}
     found: dict[str, Any] = dict.fromkeys(PARTS)
-    for name, compute in _plan(gathered, axes, shape).items():
+    for name, compute in _plan(gathered, axes, shape, trials, say).items():
         if name in wanted and name not in left_out:
             say(name.replace("_", " "))
             try:
@@ -190,31 +222,50 @@ def diagnose_gathered(
             except FirstkError as error:
                 left_out[name] = str(error)
     return Diagnosis(
-        vectors=describe(gathered.sums, everyone, ranks),
+        vectors=describe(gathered.sums, everyone, ranks, min(gathered.moments.input_eps, SINGLE)),
         spectrum=_spectrum(everyone),
-        kind=gathered.kind,
+        kind=gathered.kind if trials is None else trials.task,
         classes=0 if gathered.moments.classes is None else len(gathered.moments.classes),
         held_out=len(gathered.X_held),
         left_out=left_out,
+        command=_call(found["ranking"]),
         **found,
     )
 
 
-def _plan(gathered: Gathered, axes: Axes, shape: tuple[int, ...] | None) -> dict[str, Callable[[], Any]]:
+def _call(ranking: Ranking | None) -> str:
+    """Return the call that fits what was chosen."""
+    return "" if ranking is None or ranking.chosen is None else ranking.chosen.python
+
+
+def _plan(
+    gathered: Gathered,
+    axes: Axes,
+    shape: tuple[int, ...] | None,
+    trials: Trials | None,
+    say: Callable[[str], object],
+) -> dict[str, Callable[[], Any]]:
     """Return a function for each part, in order; rows are converted to principal coordinates once, on first use."""
     evidence = cache(lambda: gathered.along(axes))
     return {
         "alignment": lambda: align(axes),
         "subspaces": lambda: compare_ends(axes, evidence()),
-        "suitability": lambda: compare_objectives(axes, evidence(), gathered.moments),
+        "ranking": lambda: compare_objectives(trials or _own_trials(gathered), say),
         "denoising": lambda: _denoising(gathered, axes, evidence, shape),
         "label_noise": lambda: look_for_noise(axes, evidence()),
     }
 
 
+def _own_trials(gathered: Gathered) -> Trials:
+    """Return the gathered rows as folds."""
+    y = None if gathered.kind == "none" else gathered.y_sample
+    return row_trials(gathered.X_sample, y, gathered.kind)
+
+
 def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
     """Return the parts that cannot be computed for these rows, each with the reason."""
-    task = tuple(part for part in PARTS if part != "denoising")
+    without_labels = ("ranking", "denoising")
+    task = tuple(part for part in PARTS if part not in without_labels)
     if axes.rank == 0:
         differ = bool(np.any(gathered.sums.least < gathered.sums.most))
         why = "vary too little for their precision: scale them up." if differ else "do not vary."
@@ -229,7 +280,7 @@ def _unanswerable(gathered: Gathered, axes: Axes) -> dict[str, str]:
         return found | dict.fromkeys(task, "it needs labels or targets.")
     if axes.target.spread <= 0:
         what = "one class" if gathered.kind == "labels" else "one value"
-        return found | dict.fromkeys(task, f"all rows have {what}; give at least two.")
+        return found | dict.fromkeys((*task, "ranking"), f"all rows have {what}; give at least two.")
     if len(gathered.X_held) < FEWEST_HELD:
         few = f"it needs {FEWEST_HELD} held-out rows, and {len(gathered.X_held)} of {gathered.sums.rows} could be."
         found |= dict.fromkeys(task[1:], few)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from firstk.moments.moments import Moments
 UNIT_TOLERANCE = 2e-3
 # A column whose mean is this many standard deviations away from 0 loses digits unless it is centered.
 LARGE_OFFSET = 100.0
+# A column that varies by no more than this many roundings of the column that varies most is dead.
+ROUNDINGS = 10
+SINGLE, DOUBLE = (float(np.finfo(kind).eps) for kind in (np.float32, np.float64))
 # From this mean cosine of pairs on, all vectors are reported to point one way.
 ONE_WAY = 0.3
 
@@ -105,6 +108,8 @@ class Vectors:
         Distinct vectors that occur with more than one label.
     constant_columns, offset_columns : tuple of int
         Columns that do not vary; columns whose mean is 100 standard deviations or more away from 0.
+    dead_columns : tuple of int
+        Columns that vary, but by no more than ten roundings of the column that varies most (1.2e-6 of it in float32).
     largest_column_share : float
         Share of the variance in the column with the most variance.
     """
@@ -128,6 +133,7 @@ class Vectors:
     constant_columns: tuple[int, ...]
     offset_columns: tuple[int, ...]
     largest_column_share: float
+    dead_columns: tuple[int, ...] = field(default=(), metadata={"added": True})
 
     @property
     def lossless(self) -> bool:
@@ -138,31 +144,31 @@ class Vectors:
         """Return the findings: what is unusual about the vectors."""
         found = [self._about_rank(), *self._about_norms(), *self._about_columns(), *self._about_copies()]
         found.append(
-            f"The variance spreads as over {self.effective_dimension:.3g} equal directions (participation ratio); "
-            f"{self.variance_dims['90']} of {self.rank} directions hold 90 % of it, {self.variance_dims['99']} hold "
-            "99 %."
+            f"Effective dimension: {self.effective_dimension:.3g}; {self.variance_dims['90']} of {self.rank} "
+            f"directions hold 90 % of the variance, {self.variance_dims['99']} hold 99 %."
         )
         return [sentence for sentence in found if sentence]
 
     def _about_rank(self) -> str:
         if self.lossless:
             return (
-                f"{self.exact_width} coordinates hold these vectors without loss: their rank is lower than their "
-                f"width {self.width}. PrefixEncoder({self.exact_width}, objective=Similarity(keep='dot_products'), "
+                f"{self.exact_width} coordinates keep these vectors without loss, as their rank is below their width "
+                f"{self.width}. PrefixEncoder({self.exact_width}, objective=Similarity(keep='dot_products'), "
                 "solver=ClosedForm(precision='float64')).fit(X).transform(X) gives them, with all dot products and "
                 "distances as they were."
             )
         if self.rank < self.width and self.rows <= self.width:
             return (
-                f"There are {self.rows} rows for {self.width} columns: any such vectors fit into {self.rank} "
-                "directions, which says nothing about other rows."
+                f"There are only {self.rows} rows for {self.width} columns: that they fit into {self.rank} directions "
+                "says nothing about other rows."
             )
         if self.rank_with_mean < self.width:
             return (
-                f"The vectors have rank {self.rank_with_mean} of {self.width}, but some directions are so much smaller "
-                "than others that dot products do not see them: scale the columns first to re-project without loss."
+                f"The vectors have rank {self.rank_with_mean} of {self.width}, and some directions are so much smaller "
+                "than others that dot products do not see them."
+                + ("" if self.dead_columns else " If columns differ in their units, scale them first.")
             )
-        return f"The vectors have full rank: no coordinate of the {self.width} can go without some loss."
+        return f"The vectors have full rank {self.width}: every shorter code loses something."
 
     def _about_norms(self) -> list[str]:
         norms = (
@@ -174,20 +180,30 @@ class Vectors:
             norms += f" {_count(self.zero_rows, 'row')} of zeros: cosines mean nothing for them."
         way = f"Pairs of vectors have cosine {self.mean_cosine:.3f} on average"
         way += (
-            ": they point one way, and centring will spread them."
+            ": they share a direction, which centring removes."
             if self.mean_cosine >= ONE_WAY
-            else ": they do not point one way."
+            else ": they share no direction."
         )
         return [norms, way]
 
     def _about_columns(self) -> list[str]:
         found = []
         if self.constant_columns:
-            found.append(f"{_count(len(self.constant_columns), 'column')} never vary ({_few(self.constant_columns)}).")
+            verb = "varies" if len(self.constant_columns) == 1 else "vary"
+            found.append(
+                f"{_count(len(self.constant_columns), 'column')} never {verb} ({_few(self.constant_columns)})."
+            )
+        if self.dead_columns:
+            verb = "is" if len(self.dead_columns) == 1 else "are"
+            found.append(
+                f"{_count(len(self.dead_columns), 'column')} {verb} dead ({_few(self.dead_columns)}): next to the "
+                "others, all that varies there is rounding error. Do not scale columns to unit variance: that would "
+                "make signal of it."
+            )
         if self.offset_columns:
             found.append(
                 f"{_count(len(self.offset_columns), 'column')} stand {LARGE_OFFSET:g} standard deviations or more away "
-                f"from 0 ({_few(self.offset_columns)}): centre the vectors before they are stored in few bits."
+                f"from 0 ({_few(self.offset_columns)}): center the vectors before they are stored in few bits."
             )
         if self.largest_column_share > 0.5 and self.width > 2:
             found.append(f"One column alone has {self.largest_column_share:.0%} of the variance: check its units.")
@@ -199,8 +215,8 @@ class Vectors:
             found.append(f"{_count(self.copies, 'row')} repeat an earlier row exactly ({self.copies / self.rows:.2%}).")
         if self.contradictions:
             found.append(
-                f"{_count(self.contradictions, 'vector')} occur with more than one label: no reading of them can be "
-                "right each time."
+                f"{_count(self.contradictions, 'vector')} occur with more than one label: no classifier can be right "
+                "about all of them."
             )
         return found
 
@@ -220,7 +236,7 @@ class Vectors:
         ]
 
 
-def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vectors:
+def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int], eps: float = DOUBLE) -> Vectors:
     """Compute the facts about the vectors.
 
     Parameters
@@ -230,6 +246,8 @@ def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vect
         Spectrum of all rows.
     ranks : tuple of int
         `rank`, `rank_with_mean` and `exact_width`.
+    eps : float
+        Relative size of a rounding of the numbers as they were given.
     """
     n, mean, variance = sums.rows, sums.mean, sums.variance
     spectrum = axes.spectrum / axes.spectrum[0] if axes.rank else axes.spectrum  # squares must not overflow
@@ -239,7 +257,9 @@ def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vect
     cosine = (float(sums.directions @ sums.directions) - filled) / (filled * (filled - 1)) if filled > 1 else 0.0
     copies, contradictions = sums.copies()
     varies = sums.least < sums.most
-    offset = varies & (np.abs(mean) >= LARGE_OFFSET * np.sqrt(variance))
+    spread = np.sqrt(variance)
+    dead = varies & (spread <= ROUNDINGS * eps * spread.max())
+    offset = varies & ~dead & (np.abs(mean) >= LARGE_OFFSET * spread)
     return Vectors(
         rows=n,
         width=len(mean),
@@ -260,6 +280,7 @@ def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int]) -> Vect
         constant_columns=tuple(np.flatnonzero(~varies).tolist()),
         offset_columns=tuple(np.flatnonzero(offset).tolist()),
         largest_column_share=float(variance.max() / variance.sum()) if variance.sum() > 0 else 0.0,
+        dead_columns=tuple(np.flatnonzero(dead).tolist()),
     )
 
 

@@ -1,0 +1,141 @@
+"""Regret of `diagnose`: what its first choice loses on the test part against the best objective in hindsight.
+
+The diagnosis sees the training part alone. Every objective that it ranked is then fitted on the whole training part,
+as its command says, and evaluated on the test part at k = 16 and 32. Regret is the best mean score less that of the
+choice.
+``python -m benchmarks.diagnose [SET ...]``; the exit code says whether regret is at most 0.01 on every set.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from firstk import PrefixEncoder, diagnose, objectives, prefix_curve
+from firstk.data import load_digits, load_fashion_mnist, load_scifact, load_stsb
+from firstk.data.folder import data_folder
+from firstk.evaluation.diagnosis import Ranking, Trial
+from firstk.metrics import EvaluationData
+
+KS = (16, 32)
+MOST = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A data set: arguments of the diagnosis, what full fits learn from, and the test part."""
+
+    diagnosed: Mapping[str, Any]
+    rows: tuple[np.ndarray, ...]  # X, or X and y
+    pairs: tuple[np.ndarray, ...]  # left and right, and perhaps scores
+    metric: str
+    test: EvaluationData
+
+
+def labelled(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> Case:
+    """Return a case of labels, by 1-NN accuracy among all training rows."""
+    test = EvaluationData(X=X_test, y=y_test, X_ref=X, y_ref=y)
+    return Case({"X": X, "y": y}, (X, y), (), "1nn_accuracy", test)
+
+
+def banking77(model: str) -> Case:
+    """Return Banking77, embedded by one of the models in the data folder."""
+    with np.load(data_folder() / "banking77" / f"banking77_{model}.npz") as z:
+        X, X_test = z["X_train"].astype(np.float32), z["X_test"].astype(np.float32)
+        return labelled(X, z["y_train"], X_test, z["y_test"])
+
+
+def images(load: Callable[[], Any]) -> Case:
+    """Return a set of images."""
+    data = load()
+    return labelled(data.X_train, data.y_train, data.X_test, data.y_test)
+
+
+def stsb() -> Case:
+    """Return the STS benchmark: rows are the sentences of its training pairs."""
+    sts = load_stsb()
+    left, right, scores = sts.part("test")
+    X = sts.vectors[np.unique(sts.pairs_train)]
+    pairs = sts.part("train")
+    return Case(
+        {"X": X, "pairs": pairs}, (X,), pairs, "spearman", EvaluationData(left=left, right=right, scores=scores)
+    )
+
+
+def scifact() -> Case:
+    """Return SciFact: all documents are searched, queries and judgements are those of each part."""
+    sets = load_scifact()
+    known = sets.judgements_train[sets.judgements_train[:, 2] > 0]
+    parts = (sets.judgements_train, sets.judgements_test)
+    training, test = (EvaluationData(queries=sets.queries, documents=sets.documents, relevance=j) for j in parts)
+    return Case(
+        {"search": training},
+        (sets.documents,),
+        (sets.queries[known[:, 0]], sets.documents[known[:, 1]]),
+        "ndcg@10",
+        test,
+    )
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "Banking77 (MiniLM)": lambda: banking77("minilm"),
+    "Banking77 (potion)": lambda: banking77("potion"),
+    "Banking77 (mpnet)": lambda: banking77("mpnet"),
+    "STS": stsb,
+    "SciFact": scifact,
+    "digits": lambda: images(load_digits),
+    "Fashion-MNIST": lambda: images(load_fashion_mnist),
+}
+
+
+def fitted_scores(trial: Trial, case: Case) -> np.ndarray:
+    """Fit an objective on the whole training part, and score it on the test part; short codes at their full width."""
+    objective = objectives.PUBLIC[trial.objective](**trial.settings)
+    encoder = PrefixEncoder(trial.components, objective=objective, solver=trial.solver, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if trial.pairs:
+            encoder.fit_pairs(*case.pairs)
+        else:
+            encoder.fit(*(case.rows if trial.objective not in ("reconstruction", "similarity") else case.rows[:1]))
+    found = encoder.encoder_
+    curve = prefix_curve(found, case.test, case.metric, sorted({min(k, found.d) for k in KS}))
+    return np.array([curve.at(min(k, found.d)) for k in KS])
+
+
+def regret_of(name: str, case: Case) -> float:
+    """Print the ranking beside the test scores, and return the regret of the choice."""
+    began = time.process_time()
+    found = diagnose(**case.diagnosed, parts=["ranking"])
+    ranking: Ranking = found.ranking  # type: ignore[assignment]
+    seconds = time.process_time() - began
+    print(f"\n{name}: {ranking.scope}; {seconds:.0f} s of processor time")
+    print(f"  {'objective':<28}{'diagnosis':<10}{case.metric} on test at k = {', '.join(map(str, KS))}")
+    scores = {trial.name: fitted_scores(trial, case) for trial in ranking.trials}
+    for trial in ranking.trials:
+        mark = "  <- chosen" if trial.name == ranking.choice else ""
+        shown = "  ".join(f"{score:.4f}" for score in scores[trial.name])
+        print(f"  {trial.name:<28}{trial.mean:<10.4f}{shown}{mark}", flush=True)
+    for left_out, reason in ranking.left_out.items():
+        print(f"  {left_out}: not tried ({reason})")
+    means = {trial: float(values.mean()) for trial, values in scores.items()}
+    return max(means.values()) - means[str(ranking.choice)]
+
+
+def main(names: list[str]) -> int:
+    """Print a table for each set, then all regrets; return the exit code."""
+    regrets = {name: regret_of(name, make()) for name, make in CASES.items() if not names or name in names}
+    print(f"\nRegret, mean over k = {' and '.join(map(str, KS))} (at most {MOST} is promised)")
+    for name, regret in regrets.items():
+        print(f"  {name:<28}{regret:.4f}  {'met' if regret <= MOST else 'NOT MET'}")
+    return int(any(regret > MOST for regret in regrets.values()))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

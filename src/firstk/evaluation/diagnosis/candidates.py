@@ -1,0 +1,129 @@
+"""Objectives that the data allow, from the simplest on: what a diagnosis tries before it recommends one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from firstk._base.checks import require
+from firstk.contracts import Objective
+from firstk.objectives import Classification, Fisher, Mixture, Reconstruction, Regression, Similarity
+from firstk.solvers import Gradient
+
+# What a code is fitted for: labels, targets, scored pairs, judged documents, or the vectors themselves.
+Task = Literal["labels", "targets", "pairs", "judgements", "none"]
+# Weights of the mixture, relative to the one at which both of its terms are equal along their first axis.
+MIXTURE_WEIGHTS = (0.1, 1.0, 10.0)
+# Share of a fit's passes over the rows that training makes here: enough to rank objectives.
+PASSES = 0.4
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An objective to try.
+
+    Attributes
+    ----------
+    name : str
+        Its name in a table.
+    objective : Objective
+    pairs : bool
+        Whether it is fitted on pairs; otherwise on rows, with labels or targets where it takes them.
+    solver : str
+        The solver to ask for, where it is not "auto".
+    trained : bool
+        Whether gradient descent finds it, which needs torch.
+    """
+
+    name: str
+    objective: Objective
+    pairs: bool = False
+    solver: str = "auto"
+    trained: bool = False
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the objective that are not its defaults."""
+        own = {part.name: (getattr(self.objective, part.name), part.default) for part in fields(self.objective)}  # type: ignore[arg-type]
+        return {name: value for name, (value, default) in own.items() if value != default}
+
+    def solver_for(self, rows: int) -> str | Gradient:
+        """Return the solver of a small fit: the one to ask for, with fewer passes over rows where it trains on them."""
+        if not self.trained or self.pairs:  # pairs are few, and their runs short
+            return self.solver
+        require("torch", "torch", f"Objective '{self.objective.name}'")
+        return Gradient(epochs=_epochs(self.objective, rows))
+
+
+def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate, ...]:
+    """Return the objectives for a task, the simplest first: of those that are as good, the first is recommended.
+
+    Parameters
+    ----------
+    task : {"labels", "targets", "pairs", "judgements", "none"}
+    balance : float, optional
+        For labels and targets: the weight at which both terms of a mixture are equal; see `balanced_weight`.
+    """
+    plain = (
+        Candidate("reconstruction", Reconstruction()),
+        Candidate("dot products", Similarity(keep="dot_products")),
+    )
+    neighbors = Candidate("similarity", Similarity())
+    if task == "none":
+        return (*plain, neighbors)
+    if task in ("pairs", "judgements"):
+        return (
+            *plain,
+            neighbors,
+            Candidate("similarity, pairs alone", Similarity(neighbor_weight=0.0), pairs=True),
+            Candidate("similarity, pairs", Similarity(), pairs=True),
+            Candidate("similarity, pairs, trained", Similarity(), pairs=True, solver="gradient", trained=True),
+        )
+    mixtures = tuple(Candidate(f"mixture {lam:g}", Mixture(lam=lam)) for lam in _mixture_weights(balance) if balance)
+    if task == "targets":
+        supervised = (
+            Candidate("regression", Regression()),
+            Candidate("regression, shrunk", Regression(shrinkage="auto")),
+        )
+        return (*plain, *supervised, *mixtures, neighbors)
+    supervised = (Candidate("fisher", Fisher()), Candidate("fisher, shrunk", Fisher(shrinkage="auto")))
+    return (
+        *plain,
+        *supervised,
+        *mixtures,
+        neighbors,
+        Candidate("classification", Classification(), trained=True),
+    )
+
+
+def balanced_weight(cross: np.ndarray, St: np.ndarray) -> float:
+    """Return the weight at which both terms of a mixture are equal along their first axis.
+
+    Parameters
+    ----------
+    cross : ndarray of shape (p, q)
+        Cross scatter of rows and targets (one-hot labels).
+    St : ndarray of shape (p, p)
+        Scatter of the rows.
+    """
+    values, P = np.linalg.eigh(St)
+    kept = values > values[-1] * len(values) * np.finfo(float).eps
+    gains = (P[:, kept].T @ cross) / np.sqrt(values[kept])[:, None]
+    return float(np.linalg.norm(gains, 2) ** 2 / values[-1]) if kept.any() and values[-1] > 0 else 0.0
+
+
+def _mixture_weights(scale: float | None) -> tuple[float, ...]:
+    """Return weights of two digits, so that a command shows what was tried."""
+    return tuple(float(f"{scale * share:.1e}") for share in MIXTURE_WEIGHTS) if scale else ()
+
+
+def _epochs(objective: Objective, rows: int) -> int:
+    """Return the passes of a small fit: a share of those that a fit of these rows makes by default."""
+    from firstk.solvers.gradient.losses import training_loss_of
+
+    loss = training_loss_of(objective)
+    whole = max(loss.epochs, loss.steps // max(1, rows // loss.batch_size))
+    return max(1, round(PASSES * whole))

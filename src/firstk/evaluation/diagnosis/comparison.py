@@ -1,0 +1,201 @@
+"""Comparison of objectives: each is fitted on the folds of a sample, and evaluated on what they hold out.
+
+All objectives see the same folds, and the same draws of held-out rows give their intervals: differences are paired.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.problem import pose
+from firstk.evaluation.diagnosis.axes import target_of
+from firstk.evaluation.diagnosis.candidates import Candidate, balanced_weight, candidates_for
+from firstk.evaluation.diagnosis.folds import Fold, Trials, lengths_for
+from firstk.evaluation.diagnosis.ranking import Margin, Ranking, Trial
+from firstk.exceptions import FirstkError, InvalidInputError
+from firstk.metrics.bootstrap import PerRowScores
+from firstk.metrics.curve import METRICS, prefix_curve
+from firstk.moments.moments import Moments
+
+CONFIDENCE, RESAMPLES = 0.95, 500
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """A candidate with its held-out scores: at each length, and in each draw of the held-out rows."""
+
+    candidate: Candidate
+    score: np.ndarray  # (K,)
+    draws: np.ndarray  # (B, K)
+    components: int | None
+    seconds: float
+
+
+def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambda name: None) -> Ranking:
+    """Fit every objective that the data allow on each fold, and rank them by their mean score over the lengths.
+
+    Parameters
+    ----------
+    trials : Trials
+    progress : callable (str) -> None
+        Called with the name of each objective before it is tried.
+    """
+    ks = np.array(lengths_for(trials.width))
+    folds = [_prepared(fold, trials.metric) for fold in trials.folds]
+    scored: list[_Scored] = []
+    left_out: dict[str, str] = {}
+    for candidate in candidates_for(trials.task, _balance(trials)):
+        progress(f"objective {candidate.name}")
+        try:
+            scored.append(_tried(candidate, trials.metric, folds, ks))
+        except FirstkError as error:
+            left_out[candidate.name] = str(error)
+    if not scored:
+        raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
+    return _ranked(scored, left_out, trials, ks, _raw_score(trials, folds))
+
+
+def _balance(trials: Trials) -> float | None:
+    """Return the weight at which both terms of a mixture are equal."""
+    rows = trials.folds[0].rows
+    if "y" not in rows:
+        return None
+    named = {"y": rows["y"]} if trials.task == "labels" else {"targets": rows["y"]}
+    moments = Moments(precision="float64").update(rows["X"], **named)
+    target = target_of(moments)
+    return None if target is None else balanced_weight(target.cross, moments.St)
+
+
+def _prepared(fold: Fold, metric: str) -> Fold:
+    """Add what depends on the data alone, such as the neighbors at full width, once for all objectives."""
+    if metric != "recall@10":
+        return fold
+    encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
+    return Fold(fold.rows, fold.pairs, METRICS[metric].prepare(encoder, fold.data))
+
+
+def _tried(candidate: Candidate, metric: str, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
+    began = time.process_time()
+    parts: list[PerRowScores] = []
+    for fold in folds:
+        encoder = _fitted(candidate, fold, int(ks[-1]))
+        # A code shorter than k is scored at its full width.
+        parts.append(METRICS[metric].score(encoder, fold.data, np.unique(np.minimum(ks, encoder.d))))
+    shares = np.array([part.n for part in parts]) / sum(part.n for part in parts)
+    score = sum(share * _padded(part.score(), len(ks)) for share, part in zip(shares, parts, strict=True))
+    draws = sum(
+        share * _padded(_redrawn(part, i), len(ks)) for i, (share, part) in enumerate(zip(shares, parts, strict=True))
+    )
+    return _Scored(candidate, score, draws, _components(candidate, folds[0], ks), time.process_time() - began)
+
+
+def _fitted(candidate: Candidate, fold: Fold, width: int) -> FittedEncoder:
+    rows = fold.pairs if candidate.pairs else fold.rows
+    count = len(next(iter(rows.values())))
+    problem = pose(candidate.objective, "full_prefix", candidate.solver_for(count), width, pairs=candidate.pairs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer axes than requested are expected here
+        return problem.fit(rows)[0]
+
+
+def _components(candidate: Candidate, fold: Fold, ks: np.ndarray) -> int | None:
+    """Return the width to ask for, where the default one ends before the longest k: discriminants of few classes."""
+    if candidate.objective.supervision != "labels":
+        return None
+    return int(ks[-1]) if len(np.unique(fold.rows["y"])) - 1 < ks[-1] else None
+
+
+def _padded(scores: np.ndarray, count: int) -> np.ndarray:
+    """Repeat the last column until there are `count`."""
+    scores = np.asarray(scores, dtype=float)
+    return np.concatenate([scores, np.repeat(scores[..., -1:], count - scores.shape[-1], axis=-1)], axis=-1)
+
+
+def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
+    """Return the scores of held-out rows drawn with replacement, (B, K): the same draws for every objective."""
+    n = scores.n
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES).T.astype(np.float64)
+    return scores.resampled(counts)
+
+
+def _raw_score(trials: Trials, folds: Sequence[Fold]) -> float | None:
+    """Return the score of the vectors as they are, which no objective changes."""
+    found = []
+    for fold in folds:
+        encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
+        found.append(prefix_curve(encoder, fold.data, trials.metric, [1]).input_score)
+    shares = [fold.n / trials.n for fold in folds]
+    return None if None in found else float(np.dot(shares, np.array(found, dtype=float)))
+
+
+def _ranked(
+    scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray, raw: float | None
+) -> Ranking:
+    order = sorted(scored, key=lambda one: -float(one.score.mean()))  # stable: of equal ones, the simpler first
+    leader = order[0]
+    margins = tuple(_margin(leader, other) for other in order[1:])
+    as_good = {leader.candidate.name, *(margin.objective for margin in margins if margin.as_good)}
+    return Ranking(
+        curves=tuple(_curve(one, trials, ks, raw) for one in order),
+        leader=leader.candidate.name,
+        margins=margins,
+        trials=tuple(_trial(one) for one in order),
+        choice=next(one.candidate.name for one in scored if one.candidate.name in as_good),
+        left_out=left_out,
+        task=trials.task,
+    )
+
+
+def _margin(leader: _Scored, other: _Scored) -> Margin:
+    difference = (leader.draws - other.draws).mean(axis=1)
+    low, high = _ends(difference)
+    behind = float(leader.score.mean() - other.score.mean())
+    return Margin(other.candidate.name, behind, float(np.std(difference)), low, high)
+
+
+def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None) -> PrefixCurve:
+    low, high = np.quantile(one.draws, _edges(), axis=0)
+    return PrefixCurve(
+        k=tuple(ks.tolist()),
+        score=tuple(one.score.tolist()),
+        metric=trials.metric,
+        input_score=raw,
+        label=one.candidate.name,
+        n_evaluated=trials.n,
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        confidence=CONFIDENCE,
+    )
+
+
+def _trial(one: _Scored) -> Trial:
+    candidate = one.candidate
+    low, high = _ends(one.draws.mean(axis=1))
+    return Trial(
+        name=candidate.name,
+        objective=candidate.objective.name,
+        settings=dict(candidate.settings),
+        solver=candidate.solver,
+        components=one.components,
+        pairs=candidate.pairs,
+        mean=float(one.score.mean()),
+        low=low,
+        high=high,
+        seconds=round(one.seconds, 1),
+    )
+
+
+def _edges() -> list[float]:
+    return [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+
+
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, _edges())
+    return float(low), float(high)

@@ -1,0 +1,260 @@
+"""Folds on which objectives are tried: what each is fitted on, and the held-out data on which it is evaluated.
+
+A hash of the vector (of the query, for judgements; of the right side, for scored pairs) decides in which fold a row
+is held out. So folds depend on the data alone, and copies of a vector are never on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from firstk._base.checks import bad_parameter, check_matrix, check_matrix_pair, check_same_length
+from firstk._base.linalg import ordered_eigh
+from firstk._base.rows import distinct_rows
+from firstk.evaluation.diagnosis.candidates import Task
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import EvaluationData, check_metric
+from firstk.metrics.ranking import check_scores
+from firstk.moments.fingerprint import row_hashes
+
+# A quarter is held out at a time; folds are added until this many rows, pairs or queries have been evaluated.
+N_FOLDS, ENOUGH = 4, 2048
+# Rows, pairs or judged queries that are looked at; and documents that are searched, the judged ones always among them.
+MOST_ROWS, MOST_DOCUMENTS = 10_240, 20_000
+# With fewer, there is nothing to compare on.
+FEWEST = 40
+# Vectors are compared along this many directions at most; the variance beyond them is negligible.
+WIDEST = 1024
+OWNER = "diagnose"
+
+Columns = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One split: rows ("X", maybe "y") and maybe pairs ("left", "right", "scores") to fit on, and held-out data."""
+
+    rows: Columns
+    pairs: Columns
+    data: EvaluationData
+
+    @property
+    def n(self) -> int:
+        """Number of rows, pairs or queries that are held out."""
+        held = next(part for part in (self.data.X, self.data.scores, self.data.queries) if part is not None)
+        return len(np.asarray(held))
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """A task with its folds: everything that objectives are compared on.
+
+    Attributes
+    ----------
+    task : {"labels", "targets", "pairs", "judgements", "none"}
+    metric : str
+        A name in `firstk.metrics.curve.METRICS`.
+    folds : tuple of Fold
+    """
+
+    task: Task
+    metric: str
+    folds: tuple[Fold, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the vectors."""
+        return int(self.folds[0].rows["X"].shape[1])
+
+    @property
+    def n(self) -> int:
+        """Number of held-out rows, pairs or queries."""
+        return sum(fold.n for fold in self.folds)
+
+
+def trials_of(
+    X: ArrayLike | None, pairs: Sequence[ArrayLike] | None, search: EvaluationData | None
+) -> tuple[np.ndarray, Trials]:
+    """Return the vectors, and the folds of pairs or judgements, that arguments of a diagnosis describe.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p), or None
+        Vectors to fit on without pairs; if not given, the documents, or both sides of the pairs.
+    pairs : sequence of array-like, or None
+        (left, right) or (left, right, scores).
+    search : EvaluationData or None
+        With `queries`, `documents` and `relevance`.
+    """
+    sides = None if pairs is None else _checked_pairs(pairs)
+    rows = None if X is None else check_matrix(X, OWNER)
+    if search is not None:
+        check_metric("ndcg@10", search)
+        documents, queries = check_matrix_pair(search.documents, search.queries, OWNER, ("documents", "queries"))  # type: ignore[arg-type]
+        relevance = np.asarray(search.relevance)
+        return documents if rows is None else rows, judged_trials(documents, queries, relevance, sides)
+    assert sides is not None
+    both = np.concatenate([sides["left"], sides["right"]]) if rows is None else rows
+    if "scores" in sides:
+        return both, pair_trials(both, **sides)
+    return both, judged_trials(*positives_as_judgements(sides["left"], sides["right"], rows))
+
+
+def _checked_pairs(pairs: Sequence[ArrayLike]) -> dict[str, np.ndarray]:
+    if len(pairs) not in (2, 3):
+        raise bad_parameter("pairs", OWNER, "(left, right) or (left, right, scores)", f"{len(pairs)} parts")
+    left, right = check_matrix_pair(pairs[0], pairs[1], OWNER, ("left", "right"))
+    check_same_length(left, right, "left", "right", OWNER)
+    sides = {"left": left, "right": right}
+    scores = np.asarray(pairs[2] if len(pairs) == 3 else ())
+    if scores.size and (scores.ndim != 1 or scores.min() < scores.max()):  # equal scores say no more than none
+        sides["scores"] = check_scores(scores, len(left), OWNER)
+    return sides
+
+
+def row_trials(X: np.ndarray, y: np.ndarray | None, task: Task) -> Trials:
+    """Return folds of rows with labels, with targets, or with neither.
+
+    Labels are scored by 1-NN accuracy among the rows that were fitted, targets by R² of the best linear readout,
+    vectors alone by the share of their ten full-width neighbors that are found (fidelity).
+    """
+    metric = {"labels": "1nn_accuracy", "targets": "r2", "none": "recall@10"}[task]
+    _check_enough(len(X), "rows")
+    X = _narrowed(X)
+    if y is not None and task == "labels":
+        y = np.unique(y, return_inverse=True)[1]  # numbers of classes, so that no objective takes labels for targets
+    columns = {"X": X} if y is None or task == "none" else {"X": X, "y": y}
+    folds = []
+    for fit, held in _splits(_fold_numbers(X)):
+        kept, new = ({name: part[rows] for name, part in columns.items()} for rows in (fit, held))
+        data = EvaluationData(X=new["X"], y=new.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
+        folds.append(Fold(kept, {}, data))
+    return Trials(task, metric, tuple(folds))
+
+
+def pair_trials(X: np.ndarray, left: np.ndarray, right: np.ndarray, scores: np.ndarray) -> Trials:
+    """Return folds of scored pairs, by their right sides; objectives without pairs are fitted on `X`."""
+    _check_enough(len(left), "pairs")
+    chosen = _thinned(len(left), MOST_ROWS)
+    pairs = {"left": left[chosen], "right": right[chosen], "scores": np.asarray(scores)[chosen]}
+    rows = {"X": X[_thinned(len(X), MOST_ROWS)]}
+    folds = []
+    for fit, held in _splits(_fold_numbers(pairs["right"])):
+        kept, new = ({name: part[of] for name, part in pairs.items()} for of in (fit, held))
+        folds.append(Fold(rows, kept, EvaluationData(**new)))
+    return Trials("pairs", "spearman", tuple(folds))
+
+
+def judged_trials(
+    documents: np.ndarray, queries: np.ndarray, relevance: np.ndarray, pairs: Columns | None = None
+) -> Trials:
+    """Return folds of judged queries, searched among the documents.
+
+    Parameters
+    ----------
+    documents, queries : ndarray of shape (n, p), (q, p)
+    relevance : ndarray of int of shape (j, 3)
+        Query row, document row, relevance.
+    pairs : mapping of ndarray, optional
+        Pairs to learn from in every fold: "left" and "right". Without them, an objective learns from the relevant
+        documents of the queries that are not held out.
+    """
+    documents, relevance = _searched(documents, np.asarray(relevance))
+    asked = np.unique(relevance[:, 0])
+    _check_enough(len(asked), "judged queries")
+    asked = asked[_thinned(len(asked), MOST_ROWS)]
+    number = np.full(len(queries), -1)
+    number[asked] = _fold_numbers(queries[asked])
+    rows = {"X": documents[_thinned(len(documents), MOST_ROWS)]}
+    folds = []
+    for fit, held in _splits(number[asked], every=True):
+        learned = relevance[np.isin(relevance[:, 0], asked[fit]) & (relevance[:, 2] > 0)]
+        known = {"left": queries[learned[:, 0]], "right": documents[learned[:, 1]]} if pairs is None else pairs
+        tested = relevance[np.isin(relevance[:, 0], asked[held])]
+        place = np.searchsorted(asked[held], tested[:, 0])
+        data = EvaluationData(
+            queries=queries[asked[held]],
+            documents=documents,
+            relevance=np.column_stack([place, tested[:, 1:]]),
+        )
+        folds.append(Fold(rows, known, data))
+    return Trials("judgements", "ndcg@10", tuple(folds))
+
+
+def positives_as_judgements(
+    left: np.ndarray, right: np.ndarray, store: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return documents, queries and judgements of pairs without scores: each right side is relevant to its left.
+
+    Copies of a document are one document, and so are copies of a query. Documents of `store` are searched as well.
+    """
+    everything = right if store is None else np.concatenate([right, store.astype(right.dtype)])
+    first, which = distinct_rows(everything)
+    asked, query = distinct_rows(left)
+    found = np.unique(np.column_stack([query, which[: len(right)], np.ones(len(right), dtype=int)]), axis=0)
+    return everything[first], left[asked], found
+
+
+def lengths_for(width: int) -> tuple[int, ...]:
+    """Return the prefix lengths of a comparison: 8, 16, 32 and 64 below the width; of narrow vectors, fractions.
+
+    Examples
+    --------
+    >>> lengths_for(384), lengths_for(64), lengths_for(10)
+    ((8, 16, 32, 64), (8, 16, 32), (2, 5))
+    """
+    found = tuple(k for k in (8, 16, 32, 64) if k < width)
+    return found if len(found) > 1 else tuple(sorted({max(min(2, width), width // 4), max(1, width // 2)}))
+
+
+def _fold_numbers(X: np.ndarray) -> np.ndarray:
+    """Return the fold in which each row is held out: bits of a product, as rows of low hash are all that was kept."""
+    with np.errstate(over="ignore"):
+        return (row_hashes({"X": X}) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(62)).astype(np.intp)
+
+
+def _splits(number: np.ndarray, *, every: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the rows of each fold that are fitted and held out; fewer folds where one has rows enough."""
+    found, seen = [], 0
+    for fold in range(N_FOLDS):
+        held = np.flatnonzero(number == fold)
+        if (seen >= ENOUGH and not every) or len(held) == 0 or len(held) == len(number):
+            continue
+        found.append((np.flatnonzero(number != fold), held))
+        seen += len(held)
+    if not found:
+        raise InvalidInputError("all rows are copies of one vector; nothing can be held out.")
+    return found
+
+
+def _searched(documents: np.ndarray, relevance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most MOST_DOCUMENTS documents, those with judgements among them, and judgements by their new rows."""
+    if len(documents) <= MOST_DOCUMENTS:
+        return documents, relevance
+    kept = np.union1d(np.unique(relevance[:, 1]), _thinned(len(documents), MOST_DOCUMENTS))
+    moved = np.column_stack([relevance[:, 0], np.searchsorted(kept, relevance[:, 1]), relevance[:, 2]])
+    return documents[kept], moved
+
+
+def _thinned(n: int, most: int) -> np.ndarray:
+    """Return at most `most` of n row numbers, drawn with a fixed seed, ascending."""
+    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
+def _narrowed(X: np.ndarray) -> np.ndarray:
+    """Return rows along their first WIDEST singular vectors, where they are wider than that."""
+    if X.shape[1] <= WIDEST:
+        return X
+    rows = X.astype(np.float64)
+    if len(X) <= WIDEST:
+        return X
+    return (X @ ordered_eigh(rows.T @ rows)[1][:, :WIDEST]).astype(X.dtype)
+
+
+def _check_enough(n: int, what: str) -> None:
+    if n < FEWEST:
+        raise InvalidInputError(f"comparing objectives needs {FEWEST} {what}, and there are {n}.")

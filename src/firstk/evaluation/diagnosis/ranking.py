@@ -1,0 +1,229 @@
+"""The ranking of objectives: held-out scores at a few lengths with intervals, and the one to fit next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from firstk.encoder.curve import PrefixCurve
+
+_ADDED = {"added": True}
+# In records without intervals: number of standard errors for a clear difference.
+CLEAR = 2.0
+# A simpler objective is taken if it is not clearly behind, and behind by no more than this.
+TOLERANCE = 0.005
+# What is evaluated, by metric: what a score is of, and in what units it is held out.
+_UNITS = {"ndcg@10": "queries", "spearman": "pairs", "positive_recall@10": "pairs"}
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Difference of an objective to the best one: mean over prefixes, paired by rows.
+
+    Attributes
+    ----------
+    objective : str
+    behind, error : float
+        The difference, and its standard error.
+    low, high : float or None
+        Its interval, from the same draws of rows for both; None in records without intervals.
+    """
+
+    objective: str
+    behind: float
+    error: float
+    low: float | None = field(default=None, metadata=_ADDED)
+    high: float | None = field(default=None, metadata=_ADDED)
+
+    @property
+    def clear(self) -> bool:
+        """Whether the difference exceeds its noise."""
+        return self.behind > CLEAR * self.error if self.low is None else self.low > 0
+
+    @property
+    def as_good(self) -> bool:
+        """Whether the objective may be taken instead of the best one."""
+        return not self.clear and self.behind <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How an objective of the ranking is asked for, and what trying it took.
+
+    Attributes
+    ----------
+    name : str
+        The label of its curve.
+    objective : str
+        Public name of the objective.
+    settings : mapping
+        Its settings that are not the defaults.
+    solver : str
+    components : int or None
+        Width to ask for, where the default would be shorter than the lengths compared.
+    pairs : bool
+        Whether it learns from pairs.
+    mean, low, high : float
+        Mean score over the lengths compared, and its interval.
+    seconds : float
+        Processor time of fitting and evaluating it.
+    """
+
+    name: str
+    objective: str
+    settings: Mapping[str, Any]
+    solver: str
+    components: int | None
+    pairs: bool
+    mean: float
+    low: float
+    high: float
+    seconds: float = field(compare=False)
+
+    @property
+    def python(self) -> str:
+        """The call that fits it."""
+        from firstk import objectives
+
+        own = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        kind = objectives.PUBLIC[self.objective].__name__
+        given = [] if self.components is None else [str(self.components)]
+        given.append(f"objective={kind}({own})" if own else f"objective={self.objective!r}")
+        given += [] if self.solver == "auto" else [f"solver={self.solver!r}"]
+        supervised = self.objective not in ("reconstruction", "similarity")
+        fit = "fit_pairs(left, right, scores)" if self.pairs else "fit(X, y)" if supervised else "fit(X)"
+        return f"PrefixEncoder({', '.join(given)}).{fit}"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Held-out curves of the objectives that were tried, and the one to fit.
+
+    Attributes
+    ----------
+    curves : tuple of PrefixCurve
+        One per objective, best mean first, with intervals.
+    leader : str
+        The one with the best mean.
+    margins : tuple of Margin
+        Margins of the others, smallest first.
+    trials : tuple of Trial
+        In the order of `curves`; empty in records that were written before trials were kept.
+    choice : str or None
+        The objective to fit: the simplest of those that are as good as the leader.
+    left_out : dict
+        Objectives that could not be tried, each with the reason.
+    task : str
+        "labels", "targets", "pairs", "judgements" or "none".
+    """
+
+    curves: tuple[PrefixCurve, ...]
+    leader: str
+    margins: tuple[Margin, ...]
+    trials: tuple[Trial, ...] = field(default=(), metadata=_ADDED)
+    choice: str | None = field(default=None, metadata=_ADDED)
+    left_out: dict[str, str] = field(default_factory=dict, metadata=_ADDED)
+    task: str = field(default="", metadata=_ADDED)
+
+    @property
+    def chosen(self) -> Trial | None:
+        """The trial of the objective to fit; None in records without trials."""
+        return next((trial for trial in self.trials if trial.name == self.choice), None)
+
+    @property
+    def scope(self) -> str:
+        """What the scores are."""
+        first = self.curves[0]
+        ks = ", ".join(map(str, first.k[:-1])) + f" and {first.k[-1]}" if len(first.k) > 1 else str(first.k[0])
+        rows = "" if first.n_evaluated is None else f" on {first.n_evaluated:,} held-out {self._units}"
+        return f"mean {first.metric} over k = {ks}{rows}"
+
+    @property
+    def _units(self) -> str:
+        return _UNITS.get(self.curves[0].metric, "rows")
+
+    def why(self) -> str:
+        """Say in one line why the objective was chosen."""
+        trial = self.chosen
+        if trial is None:
+            return ""
+        tied = [margin.objective for margin in self.margins if margin.as_good and margin.objective != self.choice]
+        tied = [self.leader, *tied] if self.choice != self.leader else tied
+        score = f"{trial.mean:.3f}, interval {trial.low:.3f} to {trial.high:.3f} ({self.scope})"
+        if not tied:
+            return f"Objective {trial.name} is best: {score}."
+        return f"Objective {trial.name} is as good as {_listed(tied)}, and simpler or faster: {score}."
+
+    def sentences(self) -> list[str]:
+        """Return the recommended objective, who is behind it, what each length loses, and what was not tried."""
+        if self.chosen is None:
+            return [self._without_trials()]
+        behind = [margin for margin in self.margins if not margin.as_good]
+        found = [self.why()]
+        if behind:
+            rest = "; ".join(f"{margin.objective} by {_difference(margin)}" for margin in behind)
+            found.append(f"Behind {self.leader}: {rest}.")
+        found += [self._lost(), *self._about_question()]
+        found += [f"Not tried: {name} ({reason.rstrip('.')})." for name, reason in self.left_out.items()]
+        return [sentence for sentence in found if sentence]
+
+    def _without_trials(self) -> str:
+        behind = [margin for margin in self.margins if margin.clear]
+        if not behind:
+            return f"No difference between objectives beyond noise ({self.scope}): take reconstruction, it is simplest."
+        rest = ", ".join(f"{margin.objective} by {_difference(margin)}" for margin in behind)
+        return f"Objective {self.leader} is best; it leads {rest} ({self.scope})."
+
+    def _lost(self) -> str:
+        """Say what share of the raw vectors' score each length keeps."""
+        curve = next(curve for curve in self.curves if curve.label == self.choice)
+        if not curve.input_score or curve.input_score <= 0:
+            return ""
+        kept = ", ".join(
+            f"{score / curve.input_score:.0%} at k = {k}" for k, score in zip(curve.k, curve.score, strict=True)
+        )
+        of = (
+            "ten nearest neighbors" if self.task == "none" else f"raw vectors' {curve.metric} ({curve.input_score:.3f})"
+        )
+        return f"Of the {of} {self.choice} keeps {kept}."
+
+    def _about_question(self) -> list[str]:
+        if self.task != "none":
+            return []
+        return [
+            "This is fidelity: which of each vector's ten nearest neighbors at full width a short code finds. Whether "
+            "short codes find what is relevant is another question: give judgements with --relevance, or labels."
+        ]
+
+    def table(self) -> list[tuple[str, str]]:
+        """Return the curves as lines of a table, with intervals where there are any."""
+        first = self.curves[0]
+        seconds = {trial.name: trial for trial in self.trials}
+        wide = 22 if first.low is not None else 6
+        head = "  ".join(f"{f'k = {k}':<{wide}}" for k in first.k)
+        lines = [(f"{first.metric}", head + ("  mean   seconds" if seconds else ""))]
+        for curve in self.curves:
+            cells = "  ".join(f"{cell:<{wide}}" for cell in _cells(curve))
+            trial = seconds.get(curve.label)
+            lines.append((curve.label, cells + (f"  {trial.mean:.3f}  {trial.seconds:7.1f}" if trial else "")))
+        if first.input_score is not None and seconds:
+            lines.append(("raw vectors", f"{first.input_score:.3f} at full width"))
+        return lines
+
+
+def _cells(curve: PrefixCurve) -> list[str]:
+    if curve.low is None or curve.high is None:
+        return [f"{score:.3f}" for score in curve.score]
+    ends = zip(curve.score, curve.low, curve.high, strict=True)
+    return [f"{score:.3f} ({low:.3f}-{high:.3f})" for score, low, high in ends]
+
+
+def _difference(margin: Margin) -> str:
+    if margin.low is None or margin.high is None:
+        return f"{margin.behind:.3f} +- {margin.error:.3f}"
+    return f"{margin.behind:.3f} ({margin.low:.3f} to {margin.high:.3f})"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
