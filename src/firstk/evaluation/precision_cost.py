@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -133,17 +134,14 @@ def precision_table(
     searched = _rows_to_search(rows, data)
     data = METRICS[name].prepare(encoder, data)
     seconds = dict(search_times(encoder, data.stored, lengths, searched)) if latency else {}
-    grid = _Grid(data, name, progress)
-    found = list(grid.of(encoder, "", lengths, chosen, seconds))
-    if name not in OWN_METRICS:
-        found += grid.raw(encoder, chosen)
-        for other, baseline in (others or {}).items():
-            found += grid.of(baseline, other, [k for k in lengths if k <= baseline.d], chosen, {})
-        if product_quantizer and faiss_is_there():
-            found += grid.product_quantizers(encoder)
-    found.sort(key=lambda pair: in_order(pair[0]))
-    return PrecisionTable(
-        points=tuple(point for point, _ in found),
+    scored = list(
+        scored_points(
+            encoder, data, name, lengths, chosen,
+            others=others, product_quantizer=product_quantizer, seconds=seconds, progress=progress,
+        )
+    )  # fmt: skip
+    return tabulated(
+        scored,
         metric=name,
         input_score=METRICS[name].raw(encoder, data),
         input_bytes=encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
@@ -153,11 +151,47 @@ def precision_table(
         unit="queries" if data.relevance is not None else "pairs" if data.left is not None else "rows",
         chance=METRICS[name].chance(data),
         supported=supported_lengths(encoder.config, encoder.d),
-        resampled=Packed.of([draws for _, draws in found]),
     )
 
 
-_Scored = tuple[OperatingPoint, np.ndarray]
+# A point, and its scores by row; None where the score is a constant.
+Scored = tuple[OperatingPoint, PerRowScores | None]
+
+
+def scored_points(
+    encoder: FittedEncoder,
+    data: EvaluationData,
+    metric: str,
+    ks: Sequence[int],
+    precisions: Sequence[Precision],
+    *,
+    others: Mapping[str, FittedEncoder] | None = None,
+    product_quantizer: bool = False,
+    seconds: Mapping[int, float] | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Iterator[Scored]:
+    """Score the points of a table, rows apart; arguments as in `precision_table`."""
+    grid = _Grid(data, metric, progress)
+    yield from grid.of(encoder, "", ks, precisions, seconds or {})
+    if metric in OWN_METRICS:
+        return
+    yield from grid.raw(encoder, precisions)
+    for other, baseline in (others or {}).items():
+        yield from grid.of(baseline, other, [k for k in ks if k <= baseline.d], precisions, {})
+    if product_quantizer and faiss_is_there():
+        yield from grid.product_quantizers(encoder)
+
+
+def tabulated(scored: Sequence[Scored], metric: str, **facts: Any) -> PrecisionTable:
+    """Return the table of points that were scored, with the scores of resampled rows; `facts` are its other fields."""
+    ordered = sorted(scored, key=lambda pair: in_order(pair[0]))
+    draws = [
+        np.full(RESAMPLES, point.score) if rows is None else resampled_scores(rows, resamples=RESAMPLES)[:, 0]
+        for point, rows in ordered
+    ]
+    return PrecisionTable(
+        points=tuple(point for point, _ in ordered), metric=metric, resampled=Packed.of(draws), **facts
+    )
 
 
 @dataclass(frozen=True)
@@ -175,7 +209,7 @@ class _Grid:
         ks: Sequence[int],
         precisions: Sequence[Precision],
         seconds: Mapping[int, float],
-    ) -> Iterator[_Scored]:
+    ) -> Iterator[Scored]:
         """Score every prefix length of an encoder in every precision."""
         encoder = encoded_once(encoder, self.data)
         for precision in precisions:
@@ -188,16 +222,15 @@ class _Grid:
 
     def _unrounded(
         self, encoder: FittedEncoder, code: str, ks: Sequence[int], seconds: Mapping[int, float]
-    ) -> Iterator[_Scored]:
+    ) -> Iterator[Scored]:
         self.progress(f"{f'{code}, ' if code else ''}every k in float32")
         scores = per_row_scores(encoder, self.data, self.metric, np.array(ks))
-        draws = resampled_scores(scores, resamples=RESAMPLES)
         for i, (k, score) in enumerate(zip(ks, scores.score().tolist(), strict=True)):
-            yield OperatingPoint(k, "float32", 4 * k, score, seconds.get(k), code), draws[:, i]
+            yield OperatingPoint(k, "float32", 4 * k, score, seconds.get(k), code), scores.column(i)
 
     def _rounded(
         self, encoder: FittedEncoder, code: str, precision: Precision, seconds: float | None
-    ) -> Iterator[_Scored]:
+    ) -> Iterator[Scored]:
         """Score one prefix, the whole of `encoder`, stored in one precision."""
 
         def as_stored(Z: np.ndarray) -> np.ndarray:
@@ -215,17 +248,17 @@ class _Grid:
             both = replace(data, ask=rounded)
             yield self._point(encoder, both, OperatingPoint(k, "binary", size, 0.0, seconds, code, queries="binary"))
 
-    def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> _Scored:
+    def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> Scored:
         scores = per_row_scores(encoder, data, self.metric, np.array([encoder.d]))
         return _with_score(point, scores)
 
-    def raw(self, encoder: FittedEncoder, precisions: Sequence[Precision]) -> Iterator[_Scored]:
+    def raw(self, encoder: FittedEncoder, precisions: Sequence[Precision]) -> Iterator[Scored]:
         """Score the vectors as they came, and rounded."""
         plain, p = _all_columns(encoder, self.metric), encoder.p
         self.progress(RAW)
         rows, whole = METRICS[self.metric].raw_rows(encoder, self.data), METRICS[self.metric].raw_constant
         point = OperatingPoint(p, "float32", 4 * p, whole or 0.0, code=RAW)
-        yield (point, np.full(RESAMPLES, whole)) if rows is None else _with_score(point, rows)
+        yield (point, None) if rows is None else _with_score(point, rows)
         if self.metric in ("r2", "probe_accuracy"):
             return  # a readout of all columns, rounded or not, is the readout of the raw vectors
         for precision in precisions:
@@ -233,7 +266,7 @@ class _Grid:
                 self.progress(f"{RAW} in {precision.name}")
                 yield from self._rounded(plain, RAW, precision, None)
 
-    def product_quantizers(self, encoder: FittedEncoder) -> Iterator[_Scored]:
+    def product_quantizers(self, encoder: FittedEncoder) -> Iterator[Scored]:
         """Score product quantizers of the raw vectors."""
         plain, p = encoded_once(_all_columns(encoder, self.metric), self.data), encoder.p
         for size, stored in quantizers(plain.coordinates(self.data.stored, owner="precision_table")):
@@ -249,8 +282,8 @@ def _all_columns(encoder: FittedEncoder, metric: str) -> FittedEncoder:
     return replace(plain, mean=encoder.mean, query_mean=encoder.mean) if metric == "explained_variance" else plain
 
 
-def _with_score(point: OperatingPoint, scores: PerRowScores) -> _Scored:
-    return replace(point, score=float(scores.score()[0])), resampled_scores(scores, resamples=RESAMPLES)[:, 0]
+def _with_score(point: OperatingPoint, scores: PerRowScores) -> Scored:
+    return replace(point, score=float(scores.score()[0])), scores
 
 
 def search_times(

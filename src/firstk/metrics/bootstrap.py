@@ -7,8 +7,9 @@ bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13: t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +35,9 @@ class PerRowScores(Protocol):
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the statistic, shape (B, K), of B draws in which row i occurs ``counts[i, b]`` times."""
+
+    def column(self, i: int) -> PerRowScores:
+        """Return the scores of the prefix length number `i` alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +68,10 @@ class MeanScore:
         if self.weights is not None:
             return self.weights @ self.values.astype(np.float64) / (self.weights.sum() * self.out_of)
         return self.values.sum(axis=0, dtype=np.float64) / (self.n * self.out_of)
+
+    def column(self, i: int) -> MeanScore:
+        """Return the scores of the prefix length number `i` alone."""
+        return replace(self, values=self.values[:, i : i + 1])
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the means of resampled rows: one matrix product."""
@@ -100,6 +108,10 @@ class ExplainedShare:
         """Return the share that each prefix explains."""
         return 1.0 - self.errors.sum(axis=0) / self._whole(np.ones((self.n, 1)))
 
+    def column(self, i: int) -> ExplainedShare:
+        """Return the scores of the prefix length number `i` alone."""
+        return replace(self, errors=self.errors[:, i : i + 1])
+
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the shares of resampled rows."""
         whole = self._whole(counts)
@@ -134,6 +146,10 @@ class RankAgreement:
     def score(self) -> np.ndarray:
         """Return the correlation of each prefix length."""
         return np.array([rank_correlation(column, self.scores) for column in self.values.T])
+
+    def column(self, i: int) -> RankAgreement:
+        """Return the scores of the prefix length number `i` alone."""
+        return replace(self, values=self.values[:, i : i + 1])
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the correlations of resampled pairs, ranked anew.
@@ -203,8 +219,20 @@ def check_confidence(value: Any, owner: str) -> float:
     return float(value)
 
 
-def _draws(n: int, resamples: int, random_state: int) -> Iterator[np.ndarray]:
-    """Yield blocks of shape (n, B): how often each of n rows is drawn, n draws a column."""
+def _draws(n: int, resamples: int, random_state: int) -> Iterable[np.ndarray]:
+    """Return blocks of shape (n, B): how often each of n rows is drawn, n draws a column."""
+    if n * resamples <= BLOCK_ENTRIES:
+        return _remembered_draws(n, resamples, random_state)
+    return _drawn(n, resamples, random_state)
+
+
+@lru_cache(maxsize=1)
+def _remembered_draws(n: int, resamples: int, random_state: int) -> tuple[np.ndarray, ...]:
+    """Return one block that is asked for again by each score that is compared with others."""
+    return tuple(_drawn(n, resamples, random_state))
+
+
+def _drawn(n: int, resamples: int, random_state: int) -> Iterator[np.ndarray]:
     rng = np.random.default_rng(random_state)
     size = max(1, min(resamples, BLOCK_ENTRIES // n))
     for first in range(0, resamples, size):

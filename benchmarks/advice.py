@@ -1,0 +1,177 @@
+"""Whether the advice holds: promised shares against rows that nothing has seen, and what another choice would have won.
+
+``python -m benchmarks.advice``: the queries of SciFact and the rows of Banking77 are split at random into a part that
+the recommendation is made from and a part that is kept unseen.
+
+- Calibration: how often the promised interval, widened by the noise of the unseen part, covers the share measured
+  there, and how far the promise lies above it on average.
+- Regret: what the recommended choice loses against the best choice of no more bytes, known afterwards; and, for
+  shares, its bytes over those of the cheapest choice that would have kept the share.
+
+Encoders are fitted on documents alone (SciFact), and on training rows that are in no part (Banking77, several draws).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from firstk import PrefixEncoder
+from firstk.data.folder import data_folder
+from firstk.data.precision import PRECISIONS
+from firstk.encoder.recommendation import OperatingPoint
+from firstk.evaluation.baselines import baselines_of
+from firstk.evaluation.operating_points import PrecisionTable
+from firstk.evaluation.precision_cost import default_lengths, scored_points, tabulated
+from firstk.evaluation.recommending import DEVIATIONS, Limits
+from firstk.metrics.bootstrap import MeanScore
+from firstk.metrics.curve import METRICS, EvaluationData
+from firstk.objectives import Fisher, Similarity
+
+ASKED = (Limits(keep=0.95), Limits(keep=0.99), Limits(bytes_per_vector=32), Limits(bytes_per_vector=64))
+# What is required: coverage, optimism, loss, and bytes over the least that would have done.
+COVERAGE, OPTIMISM, LOSS, BYTES = (0.90, 0.99), 0.01, 0.01, 1.25
+CASES = ("scifact", "banking77")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of every point by row; the raw vectors' are those of `raw`."""
+
+    points: tuple[OperatingPoint, ...]
+    values: np.ndarray
+    raw: int
+    metric: str
+    unit: str
+
+    def table(self, rows: np.ndarray) -> PrecisionTable:
+        """Return the table of some rows, as an evaluation on those alone would make it."""
+        part = self.values[rows]
+        scored = [
+            (replace(point, score=float(part[:, i].mean())), MeanScore(part[:, i : i + 1]))
+            for i, point in enumerate(self.points)
+        ]
+        raw = float(part[:, self.raw].mean())
+        return tabulated(scored, self.metric, input_score=raw, n_evaluated=len(rows), unit=self.unit)
+
+
+def scores_of(encoder: PrefixEncoder, data: EvaluationData, metric: str, training: np.ndarray, unit: str) -> Scores:
+    """Score every point on all rows."""
+    fitted = encoder.encoder_
+    data = METRICS[metric].prepare(fitted, data)
+    others = {name: code for name, code in baselines_of(training).items() if name in ("PCA", "uncentred SVD")}
+    found = list(
+        scored_points(
+            fitted, data, metric, default_lengths(fitted), list(PRECISIONS.values()),
+            others=others, product_quantizer=True,
+        )
+    )  # fmt: skip
+    points = tuple(point for point, _ in found)
+    values = np.concatenate([rows.values / rows.out_of for _, rows in found if isinstance(rows, MeanScore)], axis=1)
+    raw = next(i for i, point in enumerate(points) if point.code == "raw vectors" and point.precision == "float32")
+    return Scores(points, values.astype(np.float64), raw, metric, unit)
+
+
+def scifact(splits: int) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
+    """Yield splits of the queries in two halves; the encoder is fitted on the documents."""
+    held = np.load(data_folder() / "retrieval-scifact" / "scifact_minilm.npz")
+    documents, queries = held["D"].astype(np.float32), held["Q"].astype(np.float32)
+    relevance = np.concatenate([held["qrels_train"], held["qrels_test"]])
+    encoder = PrefixEncoder(objective=Similarity()).fit(documents)
+    data = EvaluationData(queries=queries, documents=documents, relevance=relevance)
+    scores = scores_of(encoder, data, "ndcg@10", documents, "queries")
+    for seed in range(splits):
+        order = np.random.default_rng(seed).permutation(len(scores.values))
+        yield scores, order[: len(order) // 2], order[len(order) // 2 :]
+
+
+def banking77(splits: int, draws: int = 5) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
+    """Yield splits of rows that no fit has seen, 2,000 and 2,000, for several draws of training rows."""
+    held = np.load(data_folder() / "banking77" / "banking77_minilm.npz")
+    X = np.concatenate([held["X_train"], held["X_test"]]).astype(np.float32)
+    y = np.concatenate([held["y_train"], held["y_test"]])
+    for draw in range(draws):
+        order = np.random.default_rng(1000 + draw).permutation(len(X))
+        fit, new = order[:5000], order[5000:9000]
+        encoder = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X[fit], y[fit])
+        data = EvaluationData(X=X[new], y=y[new], X_ref=X[fit], y_ref=y[fit])
+        scores = scores_of(encoder, data, "1nn_accuracy", X[fit], "rows")
+        for seed in range(draw, splits, draws):
+            shuffled = np.random.default_rng(seed).permutation(len(new))
+            yield scores, shuffled[:2000], shuffled[2000:]
+
+
+@dataclass
+class Outcome:
+    """What came of one choice in one split."""
+
+    covered: bool
+    optimism: float
+    loss: float
+    bytes: float | None
+
+
+def outcome(
+    scores: Scores, seen: np.ndarray, unseen: np.ndarray, table: PrecisionTable, limits: Limits
+) -> Outcome | None:
+    """Choose on one part, and measure on the other; None where nothing was chosen."""
+    advised = table.recommend(limits).advised
+    if advised is None or advised.low is None:
+        return None
+    names = [(p.code, p.stored_as, p.k, p.bytes) for p in scores.points]
+    point = advised.point
+    place = names.index((point.code, point.stored_as, point.k, point.bytes))
+    measured = scores.values[unseen].mean(axis=0)
+    shares, size = measured / measured[scores.raw], np.array([p.bytes for p in scores.points])
+    allowed = np.array([p.queries == "float32" for p in scores.points])
+    widened = advised.noise * np.sqrt(1 + len(seen) / len(unseen))
+    kept = allowed & (shares >= (limits.keep or 0))
+    return Outcome(
+        covered=abs(shares[place] - advised.kept) <= widened,
+        optimism=advised.kept - shares[place],
+        loss=float(measured[allowed & (size <= point.bytes)].max() - measured[place]),
+        bytes=None if limits.keep is None else point.bytes / size[kept].min(),
+    )
+
+
+def report(case: str, splits: int) -> bool:
+    """Print the table of a case, and return whether all of it is as required."""
+    parts = [(*part, part[0].table(part[1])) for part in {"scifact": scifact, "banking77": banking77}[case](splits)]
+    print(f"\n{case}: {len(parts)} splits, {len(parts[0][1]):,} seen and {len(parts[0][2]):,} unseen")
+    print(f"{'asked for':<16}{'covered':>9}{'optimism':>10}{'loss':>8}{'bytes':>8}{'chosen':>8}")
+    fine = True
+    for limits in ASKED:
+        found = [o for o in (outcome(*part, limits) for part in parts) if o is not None]
+        covered, optimism, loss = (
+            float(np.mean([getattr(o, name) for o in found])) for name in ("covered", "optimism", "loss")
+        )
+        size = None if limits.keep is None else float(np.mean([o.bytes for o in found]))
+        name = f"{limits.bytes_per_vector} bytes" if limits.keep is None else f"{100 * limits.keep:g} %"
+        shown = "" if size is None else f"{size:8.2f}"
+        print(f"{name:<16}{covered:9.3f}{optimism:10.4f}{loss:8.4f}{shown:>8}{len(found):8}")
+        fine &= COVERAGE[0] <= covered <= COVERAGE[1] and optimism <= OPTIMISM and loss <= LOSS
+        fine &= size is None or size <= BYTES
+    return fine
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases asked for; 1 where something is not as required."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=CASES)
+    parser.add_argument("--splits", type=int, default=200)
+    given = parser.parse_args(arguments)
+    print(
+        f"Intervals of {DEVIATIONS} standard deviations, widened by the unseen part. Required: covered in "
+        f"{COVERAGE[0]:.0%} to {COVERAGE[1]:.0%}, optimism at most {OPTIMISM}, loss at most {LOSS}, bytes at most "
+        f"{BYTES} times the least."
+    )
+    fine = [report(case, given.splits) for case in CASES if given.only in (None, case)]
+    return 0 if all(fine) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
