@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.checks import bad_parameter, check_choice, require
-from firstk.cli._append import ModelToExtend
+from firstk.cli._append import ModelToExtend, check_keeps_moments
 from firstk.cli._options import (
     JsonOption,
     LabelOption,
@@ -141,7 +141,7 @@ def fit(
 
     given = (shrinkage, lam, noise, keep, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
-    base = None if append is None else ModelToExtend.read(append, context, pairs=pairs is not None)
+    base = None if append is None else ModelToExtend.read(append, context)
     if base is not None:
         objective, source_model = base.objective_name(objective), source_model or base.source_model
     encoder = _posed(
@@ -149,7 +149,9 @@ def fit(
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
     if base is not None:
-        encoder = base.extended_as(encoder)
+        encoder = base.extended_as(encoder, pairs=pairs is not None)
+    elif save_moments:
+        check_keeps_moments(encoder, pairs=pairs is not None)
     place = VectorSource(source, vectors, label, labels, pairs, nan)
     kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
     _say_what_has_no_effect(encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=pairs is not None)
