@@ -90,10 +90,22 @@ def test_options_that_contradict_the_model(home, options, said):
     assert not (home / "none").exists()
 
 
+def test_what_similarity_preserves_is_a_setting_of_the_model(home):
+    done = firstk(
+        "fit", "old.npz", "--objective", "similarity", "--preserve", "dot_products", "--held-out", "0",
+        "--save-moments", "-o", "dots", cwd=home,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    done = firstk("fit", "new.npz", "--append", "dots", "--preserve", "neighbors", "-o", "none", cwd=home)
+    assert "--preserve neighbors contradicts 'dots', which was fitted with dot_products" in done.stderr
+    done = firstk("fit", "new.npz", "--append", "dots", "-o", "more-dots", "--held-out", "0", cwd=home)
+    assert done.returncode == 0, done.stderr
+
+
 def test_options_that_repeat_the_model(home):
     done = firstk(
         "fit", "new.npz", "--append", "kept", "--label", "label", "--objective", "fisher", "--shrinkage", "0.1",
-        "--ordering", "full_prefix", "--held-out", "0", "-o", "repeated", cwd=home,
+        "--ordering", "full_prefix", "--solver", "closed_form", "--held-out", "0", "-o", "repeated", cwd=home,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -104,11 +116,20 @@ def test_options_that_repeat_the_model(home):
         ("bare", [], "saved without the moments of its 1,000 rows"),
         ("kept", [], "learns from labels: name their column with --label"),
         ("nowhere", [], "nowhere"),
-        ("kept", ["--label", "label", "--pairs", "0,1"], "not from pairs"),
+        ("kept", ["--label", "label", "--pairs", "0,1"], "pairs"),
     ],
 )
 def test_what_cannot_be_added_to(home, base, options, said):
     done = firstk("fit", "new.npz", "--append", base, "-o", "none", *options, cwd=home)
     assert done.returncode != 0
     assert said in done.stderr
+    assert not (home / "none").exists()
+
+
+def test_moments_of_a_trained_fit_are_of_no_use(home):
+    done = firstk(
+        "fit", "old.npz", "--objective", "classification", "--label", "label", "--save-moments", "-o", "none", cwd=home
+    )
+    assert done.returncode != 0
+    assert "--save-moments has no use for this fit" in done.stderr
     assert not (home / "none").exists()

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from firstk.contracts import Objective
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
-# Options that name a setting of the estimator, and those that name one of its objective.
-_PARAMETERS = {"components": "n_components", "ordering": "ordering", "solver": "solver", "network": "network"}
-_SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity")
+# Options that name a setting of the objective.
+_SETTINGS = {name: name for name in ("shrinkage", "lam", "noise", "neighbor_weight", "fidelity")} | {"preserve": "keep"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +39,13 @@ class ModelToExtend:
     command: typer.Context | None
 
     @classmethod
-    def read(cls, path: Path, command: typer.Context | None, *, pairs: bool) -> ModelToExtend:
-        """Read a model, and raise an error if rows (or pairs) cannot be added to it."""
+    def read(cls, path: Path, command: typer.Context | None) -> ModelToExtend:
+        """Read a model, and raise an error if nothing can be added to it."""
         from firstk.estimator.prefix_encoder import PrefixEncoder
 
         encoder = PrefixEncoder.load(path)
-        rows, trained = int(encoder.encoder_.config.get("rows", 0)), encoder._posed(pairs=pairs).solver.trains
-        if trained:
+        rows = int(encoder.encoder_.config.get("rows", 0))
+        if encoder.solver_ != "closed_form":
             raise InvalidInputError(
                 f"'{path}' was trained, on rows that it does not hold: nothing can be added to it. Fit all rows again."
             )
@@ -55,9 +54,6 @@ class ModelToExtend:
                 f"'{path}' was saved without the moments of its {rows:,} rows, so nothing can be added to it. Fit it "
                 "again with --save-moments (in Python: save(path, moments=True)); then --append adds to it."
             )
-        if encoder._learns_pairs() != pairs:
-            was, now = ("pairs", "rows") if not pairs else ("rows", "pairs")
-            raise InvalidInputError(f"'{path}' learned from {was}, and these are {now}: fit a model of their own.")
         return cls(path, encoder, rows, command)
 
     @property
@@ -73,8 +69,11 @@ class ModelToExtend:
             raise self._contradiction("objective", own, asked)
         return own
 
-    def extended_as(self, asked: PrefixEncoder) -> PrefixEncoder:
-        """Return the encoder that learns on; raise an error where options that were typed differ from the model's."""
+    def extended_as(self, asked: PrefixEncoder, *, pairs: bool) -> PrefixEncoder:
+        """Return the encoder that learns on from rows or pairs; raise an error where what was typed contradicts it."""
+        if self.encoder._learns_pairs() != pairs:
+            was, now = ("rows", "pairs") if pairs else ("pairs", "rows")
+            raise InvalidInputError(f"'{self.path}' learned from {was}, and these are {now}: fit a model of their own.")
         for option, own, wanted in self._compared(asked):
             if self._typed(option) and own != wanted:
                 raise self._contradiction(option, own, wanted)
@@ -83,18 +82,16 @@ class ModelToExtend:
 
     def _compared(self, asked: PrefixEncoder) -> Iterator[tuple[str, Any, Any]]:
         """Give each option with its value in the model and in the command."""
-        from firstk import orderings, solvers
+        from firstk import orderings
 
-        resolved = {"ordering": orderings.resolve, "solver": solvers.resolve}
-        for option, name in _PARAMETERS.items():
-            values = [getattr(encoder, name) for encoder in (self.encoder, asked)]
-            if option in resolved and "auto" not in [value for value in values if isinstance(value, str)]:
-                values = [resolved[option](value) for value in values]
-            yield option, *values
+        yield "components", self.encoder.n_components, asked.n_components
+        yield "ordering", orderings.resolve(self.encoder.ordering), orderings.resolve(asked.ordering)
+        yield "solver", "closed_form", "closed_form" if asked.solver == "auto" else asked.solver
+        yield "network", self.encoder.network, asked.network
         own, wanted = _objective_of(self.encoder), _objective_of(asked)
-        for setting in _SETTINGS:
+        for option, setting in _SETTINGS.items():
             if hasattr(own, setting):
-                yield setting, getattr(own, setting), getattr(wanted, setting)
+                yield option, getattr(own, setting), getattr(wanted, setting)
 
     def _contradiction(self, option: str, own: object, wanted: object) -> InvalidInputError:
         spelled = option.replace("_", "-")
@@ -112,6 +109,15 @@ class ModelToExtend:
         now = int(encoder.encoder_.config["rows"])
         what = "pairs" if encoder._learns_pairs() else "rows"
         return f"{now - self.rows:,} {what} added to the {self.rows:,} of {self.path}: {now:,} in all."
+
+
+def check_keeps_moments(encoder: PrefixEncoder, *, pairs: bool) -> None:
+    """Raise an error, before the work, for a fit whose moments would be of no use."""
+    if encoder._posed(pairs=pairs).solver.trains:
+        raise InvalidInputError(
+            "--save-moments has no use for this fit: it is trained on the rows themselves, and nothing can be added to "
+            "it. Leave it out, or choose an objective with a closed form, such as fisher."
+        )
 
 
 def _objective_of(encoder: PrefixEncoder) -> Objective:

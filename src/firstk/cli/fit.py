@@ -15,7 +15,7 @@ import typer
 
 from firstk._base.atomic_file import beside, check_new
 from firstk._base.checks import bad_parameter, check_choice, require
-from firstk.cli._append import ModelToExtend
+from firstk.cli._append import ModelToExtend, check_keeps_moments
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -163,15 +163,13 @@ def fit(
     check_new(out, force=force, model=True)
     given = (shrinkage, lam, noise, preserve, neighbor_weight, fidelity)
     shown = looked_at(quiet or as_json)
-    base = None if append is None else ModelToExtend.read(append, context, pairs=pairs is not None)
+    base = None if append is None else ModelToExtend.read(append, context)
     if base is not None:
         objective, source_model = base.objective_name(objective), source_model or base.source_model
     encoder = _posed(
         objective, given, label or labels or pairs, ordering, network,
         n_components=components, solver=solver, random_state=seed, verbose=shown,
     )  # fmt: skip
-    if base is not None:
-        encoder = base.extended_as(encoder)
     place = VectorSource(
         source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
     )
@@ -179,7 +177,13 @@ def fit(
         encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
     # Similarity that is told what to keep of the vectors does not look at judgements.
     learns = preserve is None and objectives.resolve(encoder.objective).resolved(True).supervision == "pairs"
+    if base is not None:  # rows are added to what the model learned from; judgements may still evaluate it
+        learns = base.encoder._learns_pairs()
     from_pairs = pairs is not None or learns
+    if base is not None:
+        encoder = base.extended_as(encoder, pairs=place.judged and from_pairs)
+    elif save_moments:
+        check_keeps_moments(encoder, pairs=place.judged and from_pairs)
     kept = Checkpoint(checkpoint or beside(out, ".checkpoint"), resume=resume)
     _say_what_has_no_effect(
         encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=place.judged and from_pairs

@@ -68,7 +68,7 @@ class FitTask:
             return found
         data, judged = done.search, self.split.judged
         what = "pairs" if len(self.split.learned) else "rows"
-        counts = {f"{what} fitted on": done.rows, "queries held out": len_of(done.held)}
+        counts = {f"{what} fitted on": int(done.encoder.encoder_.config["rows"]), "queries held out": len_of(done.held)}
         facts = {name: value for name, value in found.facts.items() if not name.startswith(("pairs ", "rows "))}
         return replace(
             found,
