@@ -266,6 +266,18 @@ def test_raw_vectors_are_truncated_and_rounded(tmp_path, digits, precision):
     assert "an int in [1, 64]" in refused("transform", "raw", "in.parquet", "-k", 65, "-o", "x.npy", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("precision", ["int8", "int4", "binary"])
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "npz", "safetensors"])
+def test_a_file_takes_about_the_bytes_of_its_codes(tmp_path, precision, ending):
+    rng = np.random.default_rng(0)
+    write_vectors(tmp_path / "in.npy", rng.standard_normal((4000, 128)).astype("f4"))
+    outcome = json.loads(
+        done("transform", "raw", "in.npy", "--precision", precision, "-o", f"s.{ending}", "--json", cwd=tmp_path)
+    )
+    # Beyond the codes: means and steps as text, and what the format itself takes.
+    assert (tmp_path / f"s.{ending}").stat().st_size < 1.25 * 4000 * outcome["bytes_per_vector"] + 10_000
+
+
 def test_a_model_called_raw_is_a_model(place, digits, encoder):
     (place / "model").rename(place / "raw")
     write_vectors(place / "in.npy", digits.X_test)

@@ -116,7 +116,7 @@ def _lines(outcome: Outcome) -> list[str]:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(outcome.left_out)}.")
     if outcome.fitted_on:
         lines.append(
-            f"{ROUNDING[outcome.precision]} fitted on {number_of(outcome.fitted_on, 'row')} of these and stored "
+            f"{ROUNDING[outcome.precision]} fitted on {outcome.fitted_on:,} of these rows and stored "
             f"in the file. Round queries alike: --like {shlex.quote(outcome.path)}."
         )
     if outcome.like:

@@ -92,11 +92,12 @@ class ParquetWriter:
         batch = record_batch(self._layout, vectors, columns, None if self._writer is None else self._writer.schema)
         if self._writer is None:
             parquet = require("pyarrow.parquet", "tables", "Writing parquet")
-            # Floats hardly repeat: a dictionary of them only costs time and space.
+            # Floats hardly repeat: a dictionary of them only costs time and space. Parquet has no integers below 32
+            # bits, and holds single bytes as such by a dictionary.
             self._writer = parquet.ParquetWriter(
                 self._path,
                 batch.schema,
-                use_dictionary=list(self._layout.columns),
+                use_dictionary=self._layout.dtype.itemsize == 1 or list(self._layout.columns),
                 write_statistics=False,
                 write_page_checksum=True,
             )
