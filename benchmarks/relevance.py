@@ -1,6 +1,6 @@
 """Estimated relevance: whether it picks the encoder that judgements pick, over resampled stores.
 
-    python -m benchmarks.relevance                            six tables, about an hour on one core
+    python -m benchmarks.relevance                            six tables, some twenty minutes on one idle core
     python -m benchmarks.relevance --set scifact --model potion --stores 10
 
 A store is a random part of SciFact's documents, with the queries whose relevant documents are all in it, or of the
