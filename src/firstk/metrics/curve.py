@@ -225,7 +225,7 @@ METRICS: dict[str, Metric] = {
         scorers.mined_ndcg,
         scorers.raw_mined_ndcg,
         ("X",),
-        "estimated relevance: gain of the rank at which the mined partner is found",
+        "estimated relevance: nDCG of partners that are mined from the vectors",
         prepare=scorers.with_partners,
     ),
     "mixture": Metric(scorers.mixture, _none, ("X", "y"), "share of targets and vectors explained together"),

@@ -274,12 +274,12 @@ def with_partners(encoder: FittedEncoder, data: EvaluationData) -> EvaluationDat
 
 
 def mined_ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
-    """Gain of the rank at which each row's mined partner is found."""
+    """Gain of the ranks at which each row's mined partners are found, over the largest possible."""
     return _partners_found(encoder, data, _codes(encoder, data.X), _kept(encoder, data, _searched(data)), ks)
 
 
 def raw_mined_ndcg(encoder: FittedEncoder, data: EvaluationData) -> float | None:
-    """Gain of the rank at which the vectors find each row's mined partner."""
+    """Gain of the ranks at which the vectors find each row's mined partners."""
     vectors = _plain(encoder, data.X), _plain(encoder, _searched(data))
     return float(_partners_found(encoder, data, *vectors, np.array([encoder.p])).score()[0])
 
