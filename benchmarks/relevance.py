@@ -1,6 +1,6 @@
 """Estimated relevance: whether it picks the encoder that judgements pick, over resampled stores.
 
-    python -m benchmarks.relevance                            six tables, about an hour on one core
+    python -m benchmarks.relevance                            six tables, some twenty minutes on one idle core
     python -m benchmarks.relevance --set scifact --model potion --stores 10
 
 A store is a random part of SciFact's documents, with the queries whose relevant documents are all in it, or of the
@@ -9,9 +9,8 @@ products (uncentered SVD) and PCA. Judgements (nDCG@10, or Spearman) score them 
 the three without judgements; its regret is what the best of the three scores more. The exit code is 1 where the mean
 regret of an estimate exceeds 0.01 on a set.
 
-The exponent of the whitening, its ridge and the restriction to mutual partners were chosen on SciFact with potion and
-MiniLM (the first ten stores) and STS with potion (the first four). MPNet, STS with MiniLM and the other stores had no
-part in it.
+The exponent of the whitening, its ridge and how mutual partners must be were chosen on SciFact with potion and MiniLM
+and on STS with potion. MPNet, and STS with MiniLM, had no part in it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Fidelity (recall@10) asks whether a code finds the full-width neighbors; it cannot tell a code that is better than the
 full width from one that is worse. The estimate mines partners by a half-whitened cosine (`metrics.mined`) and scores
-the rank at which a code finds them. It serves to compare encoders; it is no forecast of nDCG by judgements.
+the ranks at which a code finds them. It serves to compare encoders; it is no forecast of nDCG by judgements.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def estimate_relevance(
     """Estimate the relevance of several encoders over one store, without judgements.
 
     With a sample of queries, each query's relevant document is mined among the documents, and the score is nDCG@10.
-    Without, rows that were held out of the fits look for their mutual partner among the documents. Queries are the
+    Without, rows that were held out of the fits look for their mutual partners among the documents. Queries are the
     better witness, as documents differ from them.
 
     Parameters

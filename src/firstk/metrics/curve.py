@@ -260,7 +260,7 @@ METRICS: dict[str, Metric] = {
     "mined_ndcg@10": Metric(
         scorers.mined_ndcg,
         ("X",),
-        "estimated relevance: gain of the rank at which the mined partner is found",
+        "estimated relevance: nDCG of partners that are mined from the vectors",
         scorers.raw_mined_ndcg,
         prepare=scorers.with_partners,
     ),

@@ -17,20 +17,22 @@ from firstk._base.checks import check_matrix, check_matrix_pair
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.neighbors import nearest_neighbors
 
+# How many of the nearest a row and its partner must be among, each of the other's.
+NEAREST = 5
 # The share of the mean variance in each variance, so that directions without variance are not blown up.
 RIDGE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class MinedPartners:
-    """Rows with the one row that belongs to each, mined from vectors.
+    """Rows with those that belong to each, mined from vectors.
 
     Attributes
     ----------
     rows : ndarray of int of shape (m,)
         Rows that have a partner.
-    partners : ndarray of int of shape (m,)
-        The partner of each, a row of the references.
+    partners : ndarray of int of shape (m, 5)
+        The partners of each, rows of the references, nearest first; -1 where there are fewer than five.
     """
 
     rows: np.ndarray
@@ -99,10 +101,11 @@ def mined_judgements(queries: ArrayLike, documents: ArrayLike) -> np.ndarray:
 
 
 def mined_partners(X: ArrayLike, X_ref: ArrayLike | None = None) -> MinedPartners:
-    """Pair rows with their nearest reference by the half-whitened cosine, where each is the other's nearest.
+    """Pair rows with references where each is among the other's five nearest, by the half-whitened cosine.
 
-    A pair is mutual if no other reference is nearer to the partner than the row is. Rows without a mutual partner are
-    left out, and so are rows whose partner is their copy: any code finds that.
+    A pair is mutual if the reference is among the five nearest of the row, and fewer than five other references are
+    nearer to that reference than the row is. Rows without a mutual partner are left out. A copy is no partner, as any
+    code finds it.
 
     Parameters
     ----------
@@ -117,28 +120,42 @@ def mined_partners(X: ArrayLike, X_ref: ArrayLike | None = None) -> MinedPartner
 
     Examples
     --------
-    >>> mined = mined_partners([[3.0, 1.0], [2.8, 1.1], [2.6, 1.5], [1.0, 3.0], [1.1, 3.2], [-1.0, 1.0]])
-    >>> mined.rows, mined.partners
-    (array([0, 1, 3, 4]), array([1, 0, 4, 3]))
+    >>> X = [[9, 1], [9, 2], [9, 3], [9, 4], [9, 5], [9, 6], [1, 9], [2, 9], [-9, 1]]
+    >>> mined = mined_partners(X)
+    >>> mined.rows, mined.partners[0]
+    (array([0, 1, 2, 3, 4, 5, 6, 7]), array([1, 2, 3, 4, 5]))
     """
     alone = X_ref is None
     X, reference = check_matrix_pair(X, X if X_ref is None else X_ref, "mined_partners", ("X", "X_ref"))
+    if len(reference) <= NEAREST + 1:
+        raise InvalidInputError(
+            f"mined_partners needs more than {NEAREST + 1} rows to look among. Got {len(reference)}."
+        )
     W = half_whitening(reference)
     rows, candidates = _damped(X, W), _damped(reference, W)
-    if len(candidates) < 3:
-        raise InvalidInputError(f"mined_partners needs at least three rows to look among. Got {len(candidates)}.")
-    partners = nearest_neighbors(candidates, rows, 1, exclude_self=alone)[:, 0]
-    other = nearest_neighbors(candidates, candidates[partners], 1, exclude_self=partners)[:, 0]
-    own = np.einsum("ij,ij->i", rows, candidates[partners])
-    rival = np.einsum("ij,ij->i", candidates[other], candidates[partners])
-    copies = (reference[partners] == X).all(axis=1)
-    kept = np.flatnonzero((own >= rival) & ~copies)
+    near = nearest_neighbors(candidates, rows, NEAREST, exclude_self=alone)
+    fifth = _fifth_cosines(candidates)
+    # One of the five at a time, so that the vectors of all of them are never held together.
+    mutual = np.stack([_cosines(rows, candidates[one]) >= fifth[one] for one in near.T], axis=1)
+    mutual &= np.stack([(reference[one] != X).any(axis=1) for one in near.T], axis=1)
+    kept = np.flatnonzero(mutual.any(axis=1))
     if len(kept) == 0:
         raise InvalidInputError(
             f"mined_partners found no mutual partners for {len(X)} rows: each is a copy of a reference, or too few "
             "rows were given. Drop copies, or give more rows."
         )
-    return MinedPartners(kept, partners[kept])
+    return MinedPartners(kept, np.where(mutual, near, -1)[kept])
+
+
+def _fifth_cosines(rows: np.ndarray) -> np.ndarray:
+    """Return the cosine of each row to the fifth nearest of the others."""
+    fifth = nearest_neighbors(rows, rows, NEAREST, exclude_self=True)[:, -1]
+    return _cosines(rows, rows[fifth])
+
+
+def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the dot product of each pair of rows, which have length 1."""
+    return np.einsum("ij,ij->i", left, right)
 
 
 def _damped(X: np.ndarray, W: np.ndarray) -> np.ndarray:

@@ -233,9 +233,9 @@ def partner_ndcg(
     ks: ArrayLike | None = None,
     per_row: bool = False,
 ) -> np.ndarray:
-    r"""NDCG of search by cosine where each query has one relevant reference, for every prefix length.
+    r"""NDCG of search by cosine for partners that are all alike relevant, for every prefix length.
 
-    A partner at rank r counts :math:`1 / \log_2(r + 1)`, beyond `at` nothing.
+    A partner at rank r counts :math:`1 / \log_2(r + 1)`, beyond `at` nothing; the sum is divided by its largest value.
 
     Parameters
     ----------
@@ -243,8 +243,8 @@ def partner_ndcg(
         Codes of the references.
     Z : array-like of shape (m, d)
         Codes of the queries.
-    partners : array-like of int of shape (m,)
-        The relevant reference of each query, as `mined_partners` finds them.
+    partners : array-like of int of shape (m,) or (m, t)
+        The relevant references of each query, as `mined_partners` finds them; -1 fills up rows that have fewer.
     at : int
         How many nearest references are looked at.
     exclude_self : bool or array-like of int of shape (m,)
@@ -267,12 +267,17 @@ def partner_ndcg(
     Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
     ks = check_lengths(ks, Z.shape[1], owner)
     exclude = _excluded(exclude_self, len(Z_ref), len(Z), owner)
-    truth = _check_truth(np.asarray(partners).reshape(-1, 1), len(Z_ref), len(Z), owner)
+    truth = _check_partners(partners, len(Z_ref), len(Z), owner)
     at = min(check_count(at, "at", owner), len(Z_ref) - (exclude is not None))
     gains = 1.0 / np.log2(np.arange(2, at + 2))
+    counts = (truth >= 0).sum(axis=1)
+    ideal = np.cumsum(gains)[np.minimum(counts, at) - 1]
     blocks = sweep(Z_ref, Z, ks, "cosine", exclude)
-    hits = ((block.rows, block.i, (block.nearest(at) == truth[block.rows]) @ gains) for block in blocks)
-    values = _by_row(hits, (len(Z), len(ks)), np.float64)
+    hits = (
+        (block.rows, block.i, (block.nearest(at)[:, :, None] == truth[block.rows, None]).any(axis=2) @ gains)
+        for block in blocks
+    )
+    values = _by_row(hits, (len(Z), len(ks)), np.float64) / ideal[:, None]
     return values if per_row else values.mean(axis=0)
 
 
@@ -326,3 +331,16 @@ def _check_truth(truth: ArrayLike, n: int, m: int, owner: str) -> np.ndarray:
             f"{twice[0]}). Drop the repetitions."
         )
     return rows
+
+
+def _check_partners(partners: ArrayLike, n: int, m: int, owner: str) -> np.ndarray:
+    """Return partners as a table of shape (m, t), at least one in each row."""
+    table = np.asarray(partners)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or len(table) != m or table.dtype.kind not in "iu" or not (table >= 0).any(axis=1).all():
+        raise InvalidInputError(
+            f"{owner} takes 'partners' as ints of shape ({m},) or ({m}, t), at least one partner for each of the {m} "
+            f"queries. Got {table.dtype} of shape {table.shape}."
+        )
+    check_rows(np.maximum(table, 0), n, owner, "partners")
+    return table

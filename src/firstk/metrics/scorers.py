@@ -296,12 +296,12 @@ def with_partners(encoder: FittedEncoder, data: EvaluationData) -> EvaluationDat
 
 
 def mined_ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
-    """Gain of the rank at which each row's mined partner is found."""
+    """Gain of the ranks at which each row's mined partners are found, over the largest possible."""
     return _partners_found(encoder, data, _asking(encoder, data, data.X), _kept(encoder, data, _looked_among(data)), ks)
 
 
 def raw_mined_ndcg(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
-    """Gain of the rank at which the vectors find each row's mined partner."""
+    """Gain of the ranks at which the vectors find each row's mined partners."""
     vectors = _plain(encoder, data.X), _plain(encoder, _looked_among(data))
     return _partners_found(encoder, data, *vectors, np.array([encoder.p]))
 
