@@ -1,6 +1,7 @@
 """``firstk diagnose`` end to end, on real files and on bad ones."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -59,6 +60,45 @@ def test_labels_from_a_second_file_and_targets(folder):
     assert json.loads(forced.stdout)["kind"] == "targets"
 
 
+def last_command(text):
+    """Return the words of the command that a diagnosis ends with."""
+    words = shlex.split(text.splitlines()[-1])
+    assert words[:2] == ["firstk", "fit"]
+    return words[1:]
+
+
+@pytest.fixture
+def awkward(tmp_path):
+    """A file and columns whose names a shell would take apart."""
+    digits = load_digits()
+    write_vectors(tmp_path / "my digits.npz", digits.X[:400], name="the pixels", columns={"the label": digits.y[:400]})
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [["--label", "the label"], []], ids=["labels", "no labels"])
+def test_the_command_at_the_end_runs(awkward, options):
+    done = firstk("diagnose", "my digits.npz", "--vectors", "the pixels", *options, "--only", "ranking", cwd=awkward)
+    assert done.returncode == 0, done.stderr
+    assert "seconds" in done.stdout
+    fitted = firstk(*last_command(done.stdout), "--quiet", cwd=awkward)
+    assert fitted.returncode == 0, fitted.stderr
+    assert (awkward / "model" / "config.json").exists()
+
+
+def test_pairs_of_rows(tmp_path):
+    X = load_digits().X[:300]
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(0, 300, (2, 200))
+    write_vectors(tmp_path / "rows.npz", X, name="X")
+    scores = np.sum(X[left, 20:30] * X[right, 20:30], axis=1)
+    np.savez(tmp_path / "pairs.npz", left=left, right=right, score=scores)
+    done = firstk("diagnose", "rows.npz", "--pairs", "pairs.npz:left,right,score", "--only", "ranking", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "spearman" in done.stdout
+    fitted = firstk(*last_command(done.stdout), "--quiet", cwd=tmp_path)
+    assert fitted.returncode == 0, fitted.stderr
+
+
 def test_only_some_parts(folder):
     done = firstk("diagnose", "digits.npz", "--label", "label", "--only", "alignment,label-noise", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -102,6 +142,7 @@ def test_nan_is_refused_with_its_row_or_dropped(folder):
         (["digits.npz", "--plot", "nowhere/figure.svg"], "folder that exists"),
         (["digits.npz", "--label", "label", "--labels", "labels.csv"], "not from both"),
         (["one.npy"], "at least two rows"),
+        (["digits.npz", "--label", "label", "--pairs", "pairs.npz"], "Pairs have scores, not labels"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, arguments, said):

@@ -11,6 +11,7 @@ from firstk.evaluation.diagnosis.folds import (
     positives_as_judgements,
     row_trials,
 )
+from firstk.metrics import EvaluationData
 
 RNG = np.random.default_rng(0)
 
@@ -57,7 +58,7 @@ def test_pairs_are_held_out_by_their_right_sides():
 def test_judged_queries_are_held_out_and_search_all_documents():
     documents, queries = RNG.standard_normal((50, 6)), RNG.standard_normal((80, 6))
     relevance = np.column_stack([np.repeat(np.arange(10, 80), 2), RNG.integers(0, 50, 140), np.tile([1, 0], 70)])
-    trials = judged_trials(documents, queries, relevance)
+    trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
     assert trials.n == 70
     for fold in trials.folds:
         assert fold.data.documents is documents
@@ -72,7 +73,8 @@ def test_a_large_store_keeps_what_is_judged(monkeypatch):
     monkeypatch.setattr(folds, "MOST_DOCUMENTS", 60)
     documents, queries = RNG.standard_normal((500, 6)), RNG.standard_normal((50, 6))
     relevance = np.column_stack([np.arange(50), RNG.choice(500, 50, replace=False), np.ones(50, int)])
-    for fold in judged_trials(documents, queries, relevance).folds:
+    search = EvaluationData(queries=queries, documents=documents, relevance=relevance)
+    for fold in judged_trials(search).folds:
         assert 60 <= len(fold.data.documents) <= 110
         for query, document, _ in fold.data.relevance:
             original = np.flatnonzero((queries == fold.data.queries[query]).all(axis=1))[0]
@@ -82,10 +84,10 @@ def test_a_large_store_keeps_what_is_judged(monkeypatch):
 def test_positives_as_judgements_count_copies_once():
     left = np.eye(3)[[0, 1, 1, 2]]
     right = np.arange(8.0).reshape(4, 2)[[0, 1, 1, 2]]
-    documents, queries, relevance = positives_as_judgements(left, right, np.arange(8.0).reshape(4, 2))
-    assert documents.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert queries.tolist() == np.eye(3).tolist()
-    assert relevance.tolist() == [[0, 0, 1], [1, 1, 1], [2, 2, 1]]
+    search = positives_as_judgements(left, right, np.arange(8.0).reshape(4, 2))
+    assert search.documents.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert search.queries.tolist() == np.eye(3).tolist()
+    assert search.relevance.tolist() == [[0, 0, 1], [1, 1, 1], [2, 2, 1]]
 
 
 @pytest.mark.parametrize("width", range(1, 70))

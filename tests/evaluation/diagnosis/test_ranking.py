@@ -222,4 +222,5 @@ def test_weight_at_which_both_terms_of_a_mixture_are_equal():
 def test_pairs_of_ones_own_are_learned_from_in_every_fold():
     documents, queries, relevance = judged(80)
     pairs = {"left": queries[:50], "right": documents[:50]}
-    assert all(fold.pairs is pairs for fold in judged_trials(documents, queries, relevance, pairs).folds)
+    search = EvaluationData(queries=queries, documents=documents, relevance=relevance)
+    assert all(fold.pairs is pairs for fold in judged_trials(search, pairs).folds)

@@ -36,6 +36,8 @@ class Candidate:
         The solver to ask for, where it is not "auto".
     trained : bool
         Whether gradient descent finds it, which needs torch.
+    explicit : tuple of str
+        Settings that have to be given even at their defaults.
     """
 
     name: str
@@ -43,12 +45,13 @@ class Candidate:
     pairs: bool = False
     solver: str = "auto"
     trained: bool = False
+    explicit: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings of the objective that are not its defaults."""
+        """The settings of the objective that are not its defaults, or have to be given in any case."""
         own = {part.name: (getattr(self.objective, part.name), part.default) for part in fields(self.objective)}  # type: ignore[arg-type]
-        return {name: value for name, (value, default) in own.items() if value != default}
+        return {name: value for name, (value, default) in own.items() if value != default or name in self.explicit}
 
     def solver_for(self, rows: int) -> str | Gradient:
         """Return the solver of a small fit: the one to ask for, with fewer passes over rows where it trains on them."""
@@ -71,7 +74,8 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
         Candidate("reconstruction", Reconstruction()),
         Candidate("dot products", Similarity(keep="dot_products")),
     )
-    neighbors = Candidate("similarity", Similarity())
+    # Beside judgements, similarity learns from them unless it is told what to keep of the vectors.
+    neighbors = Candidate("similarity", Similarity(), explicit=("keep",))
     if task == "none":
         return (*plain, neighbors)
     if task in ("pairs", "judgements"):

@@ -7,7 +7,8 @@ is held out. So folds depend on the data alone, and copies of a vector are never
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,8 @@ FEWEST = 40
 # Vectors are compared along this many directions at most; the variance beyond them is negligible.
 WIDEST = 1024
 OWNER = "diagnose"
+# Fields of an EvaluationData that have an entry for each query, where it has them.
+PER_QUERY = ("query_weight", "query_rows", "query_field", "query_seen")
 
 Columns = Mapping[str, np.ndarray]
 
@@ -94,14 +97,15 @@ def trials_of(
     rows = None if X is None else check_matrix(X, OWNER)
     if search is not None:
         check_metric("ndcg@10", search)
-        documents, queries = check_matrix_pair(search.documents, search.queries, OWNER, ("documents", "queries"))  # type: ignore[arg-type]
-        relevance = np.asarray(search.relevance)
-        return documents if rows is None else rows, judged_trials(documents, queries, relevance, sides)
+        sides_of_search = (search.documents, search.queries)
+        documents, queries = check_matrix_pair(*sides_of_search, OWNER, ("documents", "queries"))  # type: ignore[arg-type]
+        search = replace(search, documents=documents, queries=queries, relevance=np.asarray(search.relevance))
+        return documents if rows is None else rows, judged_trials(search, sides)
     assert sides is not None
     both = np.concatenate([sides["left"], sides["right"]]) if rows is None else rows
     if "scores" in sides:
         return both, pair_trials(both, **sides)
-    return both, judged_trials(*positives_as_judgements(sides["left"], sides["right"], rows))
+    return both, judged_trials(positives_as_judgements(sides["left"], sides["right"], rows))
 
 
 def _checked_pairs(pairs: Sequence[ArrayLike]) -> dict[str, np.ndarray]:
@@ -149,46 +153,42 @@ def pair_trials(X: np.ndarray, left: np.ndarray, right: np.ndarray, scores: np.n
     return Trials("pairs", "spearman", tuple(folds))
 
 
-def judged_trials(
-    documents: np.ndarray, queries: np.ndarray, relevance: np.ndarray, pairs: Columns | None = None
-) -> Trials:
+def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trials:
     """Return folds of judged queries, searched among the documents.
 
     Parameters
     ----------
-    documents, queries : ndarray of shape (n, p), (q, p)
-    relevance : ndarray of int of shape (j, 3)
-        Query row, document row, relevance.
+    search : EvaluationData
+        With `queries`, `documents` and `relevance` as arrays.
     pairs : mapping of ndarray, optional
         Pairs to learn from in every fold: "left" and "right". Without them, an objective learns from the relevant
         documents of the queries that are not held out.
     """
-    documents, relevance = _searched(documents, np.asarray(relevance))
+    search = _with_fewer_documents(search)
+    documents, queries, relevance = (np.asarray(part) for part in (search.documents, search.queries, search.relevance))
     asked = np.unique(relevance[:, 0])
     _check_enough(len(asked), "judged queries")
     asked = asked[_thinned(len(asked), MOST_ROWS)]
-    number = np.full(len(queries), -1)
-    number[asked] = _fold_numbers(queries[asked])
     rows = {"X": documents[_thinned(len(documents), MOST_ROWS)]}
     folds = []
-    for fit, held in _splits(number[asked], every=True):
+    for fit, held in _splits(_fold_numbers(queries[asked]), every=True):
         learned = relevance[np.isin(relevance[:, 0], asked[fit]) & (relevance[:, 2] > 0)]
         known = {"left": queries[learned[:, 0]], "right": documents[learned[:, 1]]} if pairs is None else pairs
-        tested = relevance[np.isin(relevance[:, 0], asked[held])]
-        place = np.searchsorted(asked[held], tested[:, 0])
-        data = EvaluationData(
-            queries=queries[asked[held]],
-            documents=documents,
-            relevance=np.column_stack([place, tested[:, 1:]]),
-        )
-        folds.append(Fold(rows, known, data))
+        folds.append(Fold(rows, known, _asked(search, asked[held])))
     return Trials("judgements", "ndcg@10", tuple(folds))
 
 
-def positives_as_judgements(
-    left: np.ndarray, right: np.ndarray, store: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return documents, queries and judgements of pairs without scores: each right side is relevant to its left.
+def _asked(search: EvaluationData, queries: np.ndarray) -> EvaluationData:
+    """Return the searches of some queries, given by their rows, ascending."""
+    relevance = np.asarray(search.relevance)
+    kept = relevance[np.isin(relevance[:, 0], queries)]
+    given = {name: getattr(search, name, None) for name in ("queries", *PER_QUERY)}
+    parts: dict[str, Any] = {name: np.asarray(part)[queries] for name, part in given.items() if part is not None}
+    return replace(search, relevance=np.column_stack([np.searchsorted(queries, kept[:, 0]), kept[:, 1:]]), **parts)
+
+
+def positives_as_judgements(left: np.ndarray, right: np.ndarray, store: np.ndarray | None = None) -> EvaluationData:
+    """Return the searches of pairs without scores: each right side is relevant to its left.
 
     Copies of a document are one document, and so are copies of a query. Documents of `store` are searched as well.
     """
@@ -196,7 +196,7 @@ def positives_as_judgements(
     first, which = distinct_rows(everything)
     asked, query = distinct_rows(left)
     found = np.unique(np.column_stack([query, which[: len(right)], np.ones(len(right), dtype=int)]), axis=0)
-    return everything[first], left[asked], found
+    return EvaluationData(queries=left[asked], documents=everything[first], relevance=found)
 
 
 def lengths_for(width: int) -> tuple[int, ...]:
@@ -231,13 +231,21 @@ def _splits(number: np.ndarray, *, every: bool = False) -> list[tuple[np.ndarray
     return found
 
 
-def _searched(documents: np.ndarray, relevance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most MOST_DOCUMENTS documents, those with judgements among them, and judgements by their new rows."""
+def _with_fewer_documents(search: EvaluationData) -> EvaluationData:
+    """Return searches among at most MOST_DOCUMENTS documents, and those with judgements or that queries are."""
+    documents, relevance = np.asarray(search.documents), np.asarray(search.relevance)
     if len(documents) <= MOST_DOCUMENTS:
-        return documents, relevance
-    kept = np.union1d(np.unique(relevance[:, 1]), _thinned(len(documents), MOST_DOCUMENTS))
+        return search
+    own = getattr(search, "query_rows", None)
+    named = relevance[:, 1] if own is None else np.concatenate([relevance[:, 1], np.asarray(own)])
+    kept = np.union1d(named[named >= 0], _thinned(len(documents), MOST_DOCUMENTS))
     moved = np.column_stack([relevance[:, 0], np.searchsorted(kept, relevance[:, 1]), relevance[:, 2]])
-    return documents[kept], moved
+    beside: dict[str, Any] = {}
+    if own is not None:
+        beside["query_rows"] = np.where(np.asarray(own) < 0, -1, np.searchsorted(kept, own))
+    if (field := getattr(search, "document_field", None)) is not None:
+        beside["document_field"] = np.asarray(field)[kept]
+    return replace(search, documents=documents[kept], relevance=moved, **beside)
 
 
 def _thinned(n: int, most: int) -> np.ndarray:
