@@ -244,10 +244,11 @@ def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: st
 
 def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> str:
     from firstk.evaluation.precision_cost import ladder
+    from firstk.metrics.curve import explained
 
     width = f"{text.number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
     lines = text.advice_lines(found.recommendation, model, found.given.store, rows)
-    lines += ["", f"{found.curve.metric} of {model}, {width}.", found.given.said, ""]
+    lines += ["", explained(found.curve.metric), f"Evaluated: {model}, {width}.", found.given.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
     lines += ["", *text.table_lines(found.table)]
     return "\n".join([*lines, *found.notes])

@@ -351,6 +351,8 @@ def _learned_from(encoder: FittedEncoder) -> str:
 
 
 def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out: Path, place: VectorSource) -> str:
+    from firstk.metrics.curve import explained
+
     encoder = done.encoder.encoder_
     lines = [
         f"{encoder.config['objective']}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
@@ -368,7 +370,7 @@ def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
         given = {"--vectors": place.vectors, "--nan": None if place.nan == "refuse" else place.nan}
         lines += ["", *advice_lines(report.recommendation, out, place.source, options=given), ""]
         lead = report.comparisons[0]
-        lines += [*_table((lead.ours, *lead.baselines), encoder.p), ""]
+        lines += [*_table((lead.ours, *lead.baselines), encoder.p), "", explained(lead.ours.metric)]
     lines += [
         report.held_out,
         *report.notes,

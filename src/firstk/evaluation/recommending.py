@@ -316,7 +316,7 @@ class _Rule:
             return True
         if self.limits.keep is not None:
             return points[other].bytes < points[chosen].bytes
-        return self._ahead(other, chosen) > self._apart(other, chosen) + ROUNDING
+        return self._ahead(other, chosen) > ROUNDING
 
     def as_good(self, others: np.ndarray, chosen: int) -> Choice | None:
         """Return a baseline that takes no more bytes than the one chosen, and cannot be told from it."""

@@ -61,6 +61,9 @@ class Metric:
         Adds to the data what depends on them alone, for those who score many encoders.
     chance : callable
         From the data to the score of guessing; None where there is nothing to guess.
+    answers : {"fidelity", "relevance", "task"}
+        What it says something about: how much of the raw vectors and their neighbors is kept, whether what is relevant
+        is found, or how well labels or targets are predicted.
     """
 
     score: Scorer
@@ -70,6 +73,7 @@ class Metric:
     raw_constant: float | None = None
     prepare: Callable[[FittedEncoder, EvaluationData], EvaluationData] = lambda _, data: data
     chance: Callable[[EvaluationData], float | None] = lambda data: None
+    answers: str = "fidelity"
 
     def raw(self, encoder: FittedEncoder, data: EvaluationData) -> float | None:
         """Return the score of the vectors as they came; None where that has no meaning."""
@@ -159,6 +163,19 @@ def check_data(data: object, owner: str) -> None:
         raise bad_parameter("data", owner, allowed, type(data).__name__)
 
 
+def explained(metric: str) -> str:
+    """Return one line that says what a metric is, and which question it answers.
+
+    Examples
+    --------
+    >>> explained("recall@10")
+    'recall@10 is fidelity: share of the ten full-width neighbors that are found.'
+    """
+    known = METRICS[metric]
+    what = {"fidelity": "is fidelity", "relevance": "is relevance", "task": "is of the task"}[known.answers]
+    return f"{metric} {what}: {known.help}."
+
+
 def settled_metric(encoder: FittedEncoder, data: EvaluationData) -> str:
     """Return nDCG@10 where documents are judged, else the objective's own metric.
 
@@ -234,6 +251,7 @@ METRICS: dict[str, Metric] = {
         "R^2 of the best linear readout of the targets",
         scorers.raw_r2,
         chance=chance.no_relation,
+        answers="task",
     ),
     "1nn_accuracy": Metric(
         scorers.neighbor_accuracy,
@@ -241,6 +259,7 @@ METRICS: dict[str, Metric] = {
         "accuracy of the nearest reference row, cosine",
         scorers.raw_neighbor_accuracy,
         chance=chance.most_frequent_label,
+        answers="task",
     ),
     "probe_accuracy": Metric(
         scorers.probe_accuracy,
@@ -248,8 +267,14 @@ METRICS: dict[str, Metric] = {
         "accuracy of the best least-squares probe",
         scorers.raw_probe_accuracy,
         chance=chance.most_frequent_label,
+        answers="task",
     ),
-    "head_accuracy": Metric(scorers.head_accuracy, ("X", "y"), "accuracy of the encoder's own head"),
+    "head_accuracy": Metric(
+        scorers.head_accuracy,
+        ("X", "y"),
+        "accuracy of the encoder's own head",
+        answers="task",
+    ),
     "recall@10": Metric(
         scorers.recall,
         ("X",),
@@ -263,14 +288,21 @@ METRICS: dict[str, Metric] = {
         "estimated relevance: nDCG of partners that are mined from the vectors",
         scorers.raw_mined_ndcg,
         prepare=scorers.with_partners,
+        answers="relevance",
     ),
-    "mixture": Metric(scorers.mixture, ("X", "y"), "share of targets and vectors explained together"),
+    "mixture": Metric(
+        scorers.mixture,
+        ("X", "y"),
+        "share of targets and vectors explained together",
+        answers="task",
+    ),
     "spearman": Metric(
         scorers.spearman,
         ("left", "right"),
         "Spearman correlation of cosine and score",
         scorers.raw_spearman,
         chance=chance.no_relation,
+        answers="relevance",
     ),
     "positive_recall@10": Metric(
         scorers.positive_recall,
@@ -278,6 +310,7 @@ METRICS: dict[str, Metric] = {
         "share of partners among the ten nearest",
         scorers.raw_positive_recall,
         chance=chance.random_partner,
+        answers="relevance",
     ),
     "ndcg@10": Metric(
         scorers.search("ndcg", 10),
@@ -285,17 +318,20 @@ METRICS: dict[str, Metric] = {
         "gain of the ten nearest documents over the largest possible",
         scorers.raw_search("ndcg", 10),
         chance=chance.random_ranking,
+        answers="relevance",
     ),
     "mrr@10": Metric(
         scorers.search("mrr", 10),
         _SEARCH,
         "one over the rank of the first relevant document, 0 past ten",
         scorers.raw_search("mrr", 10),
+        answers="relevance",
     ),
     "relevant_recall@100": Metric(
         scorers.search("recall", 100),
         _SEARCH,
         "share of the relevant documents among the hundred nearest",
         scorers.raw_search("recall", 100),
+        answers="relevance",
     ),
 }
