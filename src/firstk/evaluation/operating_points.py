@@ -20,7 +20,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, slack
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation
 from firstk.evaluation.packed import Packed
-from firstk.evaluation.recommending import DEVIATIONS, Limits, recommend
+from firstk.evaluation.recommending import CONFIDENCE, Limits, recommend
 from firstk.exceptions import InvalidInputError
 
 __all__ = ["Limits", "OperatingPoint", "PrecisionTable", "in_order"]
@@ -136,17 +136,19 @@ class PrecisionTable:
         return tuple(self._front(point for point in self.points if point.code == code and point.queries == "float32"))
 
     def interval_of(self, point: OperatingPoint) -> tuple[float, float] | None:
-        """Return the ends of a point's 95 % interval; None where nothing was resampled."""
-        if self.resampled is None:
+        """Return the ends of a point's interval, from the draws; None where nothing was resampled."""
+        if self._ends is None:
             return None
-        noise = DEVIATIONS * float(self._noise[self.points.index(point)])
-        return point.score - noise, point.score + noise
+        low, high = self._ends[:, self.points.index(point)].tolist()
+        return min(low, point.score), max(high, point.score)
 
     @cached_property
-    def _noise(self) -> np.ndarray:
-        """Standard deviation of each point's score over the draws."""
-        assert self.resampled is not None
-        return self.resampled.array().std(axis=1)
+    def _ends(self) -> np.ndarray | None:
+        """Ends of the interval of every point, shape (2, C)."""
+        if self.resampled is None:
+            return None
+        outside = (1 - CONFIDENCE) / 2
+        return np.quantile(self.resampled.array(), [outside, 1 - outside], axis=1)
 
     def _front(self, points: Iterable[OperatingPoint]) -> list[OperatingPoint]:
         best: list[OperatingPoint] = []

@@ -76,10 +76,10 @@ def asked_level(advice: Recommendation | None, higher_is_better: bool) -> tuple[
 
 
 def start_of(advice: Recommendation | None, curve: PrefixCurve) -> int | None:
-    """Return the prefix length that a page opens with: the advised one, or that of the encoder's own choice."""
+    """Return the prefix length that a page opens with: that of the encoder's own choice, where there is one."""
     if advice is None or advice.chance is not None:
         return None
-    for choice in (advice.advised, advice.chosen, advice.best):
+    for choice in (advice.chosen, advice.advised, advice.best):
         if choice is not None and _is_prefix(choice.point) and choice.point.k in curve.k:
             return choice.point.k
     return None

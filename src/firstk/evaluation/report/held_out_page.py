@@ -20,8 +20,8 @@ AXES_TEXT = (
 )
 PRECISION_TEXT = (
     "A stored code can be cut, and its numbers rounded. Each point is a number of coordinates in one precision. Stored "
-    "vectors are rounded; queries stay float32. Higher and further left is better; the black steps join the best of "
-    "this model, and grey points are others in the same bytes."
+    "vectors are rounded; queries stay float32. Higher and further left is better. Steps join the best of this model, "
+    "squares are others in the same bytes, and the ring is what is recommended."
 )
 STORAGE_TEXT = "Bytes of the vectors as they are, and of their first k coordinates in each precision."
 IMAGES_TEXT = (

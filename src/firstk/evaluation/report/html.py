@@ -118,7 +118,7 @@ def _headline(page: Page) -> str:
     """Show the choice in up to four large figures."""
     figures = page.figures or _figures_at(page)
     items = "".join(
-        f"<div><dt>{escape(small).replace('k = ', 'k&nbsp;=&nbsp;')}</dt><dd>{escape(big).replace(' %', '&nbsp;%')}</dd></div>"
+        f"<div><dt>{escape(small).replace('k = ', 'k&nbsp;=&nbsp;')}</dt><dd>{escape(big)}</dd></div>"
         for big, small in figures
     )
     return f'<dl class="headline">{items}</dl>' if items else ""

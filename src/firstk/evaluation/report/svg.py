@@ -5,7 +5,6 @@ Text in an SVG shrinks with it, so a phone gets its own drawing (`NARROW`) and n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -64,11 +63,11 @@ def _floor(page: Page, section: Section, scores: Sequence[float]) -> float | Non
     """Return the score below which the axis is compressed: far below the raw vectors, the best and the chosen k."""
     if not section.higher_is_better:
         return None
-    whole = min(max(max(curve.score) for curve in section.curves), *section.input_scores, math.inf)
+    whole = min([max(max(curve.score) for curve in section.curves), *section.input_scores])
     floor = floor_of(scores, whole, None if section.asked is None else section.asked[1])
     if floor is None or page.chosen_k is None:
         return floor
-    return min(floor, *(0.95 * curve.at(page.chosen_k) for curve in section.curves if page.chosen_k in curve.k))
+    return min([floor, *(0.95 * curve.at(page.chosen_k) for curve in section.curves if page.chosen_k in curve.k)])
 
 
 def draw(chart: Chart, number: int, k: int, chosen_k: int | None) -> str:
@@ -114,11 +113,9 @@ def swatch(look: Look) -> str:
 
 def _axes(chart: Chart) -> str:
     frame, section = chart.frame, chart.section
-    direction = "higher is better" if section.higher_is_better else "lower is better"
     room = 40 / (frame.right - frame.left)
-    metric = escape(shortened(section.metric, round((frame.right - frame.left) / LETTER) - len(direction)))
-    parts = [f'<g class="axis"><text class="measure" x="0" y="16">{metric}<tspan>, {direction}</tspan></text>']
-    parts.append(broken_part(chart.up, frame))
+    heading = heading_of(section.metric, section.higher_is_better, chart.up, frame)
+    parts = ['<g class="axis">', heading, broken_part(chart.up, frame)]
     for tick, text in zip(chart.up.ticks, chart.up.texts(), strict=True):
         y = frame.y(chart.up.share(tick))
         kind = "base" if tick == chart.up.ticks[0] else "grid"
@@ -139,17 +136,24 @@ def _axes(chart: Chart) -> str:
     return "\n".join(parts)
 
 
-def broken_part(up: Values, frame: Frame, *, remark: str = "start") -> str:
-    """Mark the part of a broken axis that is compressed, and say so at its start or end, where no line runs."""
+def broken_part(up: Values, frame: Frame) -> str:
+    """Mark the part of a broken axis that is compressed."""
     if not up.broken:
         return ""
     y = frame.y(up.share(up.ticks[1]))
-    x = frame.left + 6 if remark == "start" else frame.right - 6
     return (
         f'<rect class="compressed" x="{frame.left:g}" y="{y:.1f}" width="{frame.right - frame.left:.1f}" '
-        f'height="{frame.bottom - y:.1f}"/><text class="remark" x="{x:.1f}" y="{y + 15:.1f}" text-anchor="{remark}">'
-        f"below {up.texts()[1]} the scale is compressed</text>"
+        f'height="{frame.bottom - y:.1f}"/>'
     )
+
+
+def heading_of(metric: str, higher_is_better: bool, up: Values, frame: Frame) -> str:
+    """Return the line above a chart: what is measured, which way is better, and where the axis is broken."""
+    said = "higher is better" if higher_is_better else "lower is better"
+    if up.broken:
+        said += f"; {'the scale is ' if frame.labelled else ''}compressed below {up.texts()[1]}"
+    name = escape(shortened(metric, round((frame.right - frame.left) / LETTER) - len(said)))
+    return f'<text class="measure" x="0" y="16">{name}<tspan>, {said}</tspan></text>'
 
 
 def _choice(chart: Chart, k: int) -> str:

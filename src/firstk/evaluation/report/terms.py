@@ -134,11 +134,11 @@ def metric_of(name: str) -> MetricTerm:
     return METRICS.get(name, MetricTerm(name, name, "", "the score"))
 
 
-def interval_term(confidence: float, what: str = "rows") -> tuple[str, str]:
+def interval_term(confidence: float) -> tuple[str, str]:
     """Explain intervals of that confidence."""
     return (
         f"{100 * confidence:g} % interval",
-        f"how far the score may be off by chance, as only so many {what} were evaluated. Drawn as a band.",
+        "how far the score may be off by chance, as only so many were evaluated: a band, or a thin upright line.",
     )
 
 

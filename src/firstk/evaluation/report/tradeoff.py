@@ -17,7 +17,7 @@ from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.report.layout import Frame, Octaves, Values, floor_of, shortened
 from firstk.evaluation.report.palette import ASKED_LOOK, RAW, RAW_LOOK, RAW_NAME, Look, assign
 from firstk.evaluation.report.reading import score_text
-from firstk.evaluation.report.svg import broken_part, stroke
+from firstk.evaluation.report.svg import broken_part, heading_of, stroke
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -193,10 +193,8 @@ def _bytes_axis(table: PrecisionTable, floor: float | None) -> Octaves:
 
 def _axes(picture: _Picture) -> str:
     table, frame, up = picture.table, picture.frame, picture.up
-    direction = "higher is better" if table.higher_is_better else "lower is better"
-    metric = escape(shortened(table.metric, 60 if frame.labelled else 30))
-    parts = [f'<g class="axis"><text class="measure" x="0" y="16">{metric}<tspan>, {direction}</tspan></text>']
-    parts.append(broken_part(up, frame, remark="end"))
+    heading = heading_of(table.metric, table.higher_is_better, up, frame)
+    parts = ['<g class="axis">', heading, broken_part(up, frame)]
     for tick, text in zip(up.ticks, up.texts(), strict=True):
         y, kind = frame.y(up.share(tick)), "base" if tick == up.ticks[0] else "grid"
         parts.append(
