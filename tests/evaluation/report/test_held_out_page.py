@@ -132,6 +132,7 @@ def test_terms_are_explained_where_they_appear(found):
     terms = [text for stack, text in outline.texts if stack[-1] == "dt"]
     assert {"1nn_accuracy", "PCA", "uncentred SVD", "plain truncation", "random dimensions"} <= set(terms)
     assert {"float32", "float16", "int8", "int4", "binary", "binary, binary queries", "95 % interval"} <= set(terms)
+    assert {"spectrum", "mean |z|", "variance of z", found.axes.measure} <= set(terms)
 
 
 def test_every_metric_has_a_name_a_question_and_a_line():

@@ -126,6 +126,14 @@ CODE_TERMS = {
     "faiss": "a library for vector search, here with its product quantizer.",
 }
 
+AXIS_TERMS = {
+    "spectrum": "what the objective gains by this coordinate.",
+    "mean |z|": "how large the coordinate is on average, whatever its sign.",
+    "variance of z": "how much the coordinate varies from row to row.",
+    "1‑D probe accuracy": "how often the class is right that is read off this coordinate alone.",
+    "1‑D readout R²": "how well the target is predicted from this coordinate alone.",
+}
+
 COORDINATES_TERM = ("coordinates", "the numbers of a code, in the order of their use: the first k are kept.")
 
 
@@ -143,8 +151,8 @@ def interval_term(confidence: float) -> tuple[str, str]:
 
 
 def known_terms(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return those of the names that are precisions or baselines, with their explanations, each once."""
-    lines = CODE_TERMS | PRECISION_TERMS
+    """Return those of the names that are explained here, with their explanations, each once."""
+    lines = CODE_TERMS | PRECISION_TERMS | AXIS_TERMS
     return tuple((name, lines[name]) for name in dict.fromkeys(names) if name in lines)
 
 
