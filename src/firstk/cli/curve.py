@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,7 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import step_progress
+from firstk.cli.report import check_page, write_report
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ Latency = Annotated[
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
 Most = Annotated[int, typer.Option(min=1, help="Use at most so many rows of each file, drawn at random.")]
 Baselines = Annotated[bool, typer.Option(help="Evaluate PCA, uncentred SVD, plain truncation, random dimensions too.")]
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
+]
 PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write the picture: .svg, .png or .pdf.")]
 
 
@@ -113,6 +117,7 @@ def curve(
     k: Length = None,
     precision: Precisions = None,
     rows: RowsOption = None,
+    report: ReportFile = None,
     plot: PlotFile = None,
     baselines: Baselines = True,
     most: Most = 5_000,
@@ -130,9 +135,12 @@ def curve(
     from firstk.encoder.fitted import FittedEncoder
     from firstk.evaluation.files import CurveRequest, evaluate_files
     from firstk.evaluation.inputs import VectorSource
+    from firstk.evaluation.report.curve_file import report_of_curve
 
-    check_new(plot, force=force)
+    for file in (plot, report):
+        check_new(file, force=force)
     _check_early(metric, confidence, plot)
+    check_page(report)
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
     encoder = FittedEncoder.load(model)
     store, asking = _store_and_queries(source, queries, documents, relevance or pairs)
@@ -145,10 +153,18 @@ def curve(
             encoder, request, metric, limits,
             confidence=confidence or None, baselines=baselines, rows=rows, progress=begin,
         )  # fmt: skip
+    values = _as_record(found, encoder, model, source, rows) if json or report is not None else {}
+    written = []
     if plot is not None:
         _write_plot(plot, found)
-    shown = _as_json(found, encoder, model, source, rows) if json else _as_text(found, encoder, model, rows)
-    typer.echo(shown if json or plot is None else f"{shown}\nPicture: {plot}")
+        written.append(f"Picture: {plot}")
+    if report is not None:
+        page = write_report(report, report_of_curve(values, encoder.p), model)
+        written.append(f"Open the page: {page.resolve().as_uri()}")
+    shown = (
+        jsonlib.dumps(values, ensure_ascii=False, allow_nan=False) if json else _as_text(found, encoder, model, rows)
+    )
+    typer.echo(shown if json else "\n".join([shown, *written]))
     if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
 
@@ -220,26 +236,30 @@ def _write_plot(path: Path, found: CurveResult) -> None:
     write_figure(path, figure)
 
 
-def _as_json(found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None) -> str:
-    return jsonlib.dumps(
-        {
-            "model": str(model),
-            "vectors": source,
-            "objective": encoder.config.get("objective"),
-            "metric": found.curve.metric,
-            "judged": found.given.said,
-            "smallest": text.smallest(found.curve),
-            "curve": found.curve.to_dict(),
-            "baselines": [curve.to_dict() for curve in found.baselines],
-            "precisions": found.table.to_dict(),
-            "recommendation": None if found.recommendation is None else found.recommendation.to_dict(),
-            "chosen": text.as_record(found.recommendation, encoder.p * found.given.itemsize, rows),
-            "refused": None if found.refusal is None else str(found.refusal),
-            "notes": list(found.notes),
-        },
-        ensure_ascii=False,
-        allow_nan=False,
-    )
+def _as_record(
+    found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None
+) -> dict[str, Any]:
+    """Return what --json prints, and what a page is made from."""
+    from firstk.metrics.scorers import n_rows
+
+    return {
+        "model": str(model),
+        "vectors": source,
+        "store": None if found.given.store is None else str(found.given.store),
+        "stored": n_rows(found.given.data.stored),
+        "rows": rows,
+        "objective": encoder.config.get("objective"),
+        "metric": found.curve.metric,
+        "judged": found.given.said,
+        "smallest": text.smallest(found.curve),
+        "curve": found.curve.to_dict(),
+        "baselines": [curve.to_dict() for curve in found.baselines],
+        "precisions": found.table.to_dict(),
+        "recommendation": None if found.recommendation is None else found.recommendation.to_dict(),
+        "chosen": text.as_record(found.recommendation, encoder.p * found.given.itemsize, rows),
+        "refused": None if found.refusal is None else str(found.refusal),
+        "notes": list(found.notes),
+    }
 
 
 def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> str:

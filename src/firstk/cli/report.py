@@ -1,35 +1,86 @@
-"""``firstk report``: the evaluation of a fit as one page to forward."""
+"""``firstk report``: an evaluation as one page to forward."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk._base.atomic_file import check_new
+from firstk._base.atomic_file import check_folder, check_new
 from firstk.cli._options import ForceOption, RowsOption
+from firstk.cli._text import commands_for
+from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk.evaluation.records import HeldOutReport
 
 
 def report(
     model: Annotated[Path, typer.Argument(help="Folder that 'firstk fit' wrote.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    curve: Annotated[
+        Path | None,
+        typer.Option(
+            "--curve",
+            metavar="FILE",
+            help="What 'firstk curve MODEL ... --json' printed: the page is of that evaluation, not of the fit's own.",
+        ),
+    ] = None,
     rows: RowsOption = None,
-    k: Annotated[int | None, typer.Option("-k", min=1, help="The prefix length to recommend.")] = None,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help="Recommend this k; as float32, unless --keep is given too.")
+    ] = None,
     keep: Annotated[
-        float, typer.Option("--keep", help="Without -k: recommend the fewest coordinates that keep this share.")
-    ] = 0.99,
+        float | None,
+        typer.Option(
+            "--keep",
+            help="Recommend the cheapest code that keeps this share of the raw vectors' score; if not given, what the "
+            "evaluation recommended.",
+        ),
+    ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Write the evaluation of a fit as one self-contained HTML page.
+    """Write an evaluation as one self-contained HTML page.
 
-    Curves next to the baselines, bytes saved, what each coordinate is worth and, for images, what k coordinates see; a
-    slider over k moves all of it. The page needs no network, prints, and follows light and dark.
+    What to store, with the command that does it; curves next to the baselines, score against bytes, what each
+    coordinate is worth and, for images, what k coordinates see; a slider over k moves all of it. The page needs no
+    network, prints, and follows light and dark.
     """
+    from firstk.encoder.storage.folder import read_manifest
     from firstk.evaluation.records import read_report
+    from firstk.evaluation.report.curve_file import read_curve
+
+    check_new(out, force=force)
+    found = read_report(model) if curve is None else read_curve(curve, read_manifest(model).config)
+    page = write_report(out, found, model, rows=rows, k=k, keep=keep)
+    typer.echo(f"Open the page: {page.resolve().as_uri()}")
+
+
+def write_report(
+    out: Path,
+    found: HeldOutReport,
+    model: Path,
+    *,
+    rows: int | None = None,
+    k: int | None = None,
+    keep: float | None = None,
+) -> Path:
+    """Write the page of an evaluation, with the commands that follow its recommendation where the file is known."""
     from firstk.evaluation.report import write_page
     from firstk.evaluation.report.held_out_page import page_of
 
-    check_new(out, force=force)
-    page = write_page(out, page_of(read_report(model), rows=rows, k=k, keep=keep))
-    typer.echo(f"Open the page: {page.resolve().as_uri()}")
+    file = found.facts.get("file")
+    commands = None if file is None else lambda point: commands_for(point, model, str(file), {})
+    return write_page(out, page_of(found, rows=rows, k=k, keep=keep, commands=commands))
+
+
+def check_page(path: Path | None) -> None:
+    """Raise for a page that cannot be written, before long work is done for it."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInputError(f"A page ends in .html. Got '{path}'.")
+    if path.is_dir():
+        raise InvalidInputError(f"A page is a file, and '{path}' is a folder. Name a file in it.")
+    check_folder(path.parent)

@@ -20,7 +20,7 @@ from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import draw
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
-from firstk.evaluation.held_out import Progress, ahead, compare, lead_metric, recommendation_of
+from firstk.evaluation.held_out import Progress, about_list, ahead, compare, lead_metric, recommendation_of
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
 from firstk.evaluation.operating_points import PrecisionTable
@@ -164,7 +164,7 @@ def evaluate_files(
         progress=progress,
     )  # fmt: skip
     table = replace(table, input_bytes=encoder.p * given.itemsize)
-    notes = [*given.notes, *_about_labels(given), *notes]
+    notes = [*given.notes, *_about_labels(given), *about_list(found.ours), *notes]
     advice, refusal = None, None
     try:
         table.check_within(limits)

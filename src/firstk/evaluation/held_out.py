@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from firstk import __version__, metrics
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.curve import slack, supported_lengths
+from firstk.encoder.curve import PrefixCurve, slack, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import StreamedFit
@@ -139,6 +139,7 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
         notes.append(_known_documents(fit))
     table, advice = None, None
     if comparisons:
+        notes += about_list(comparisons[0].ours)
         table = precision_table(
             encoder, data, comparisons[0].ours.metric, others=ahead(comparisons[0], baselines), progress=progress
         )
@@ -173,6 +174,14 @@ def recommendation_of(
             raise
         notes.append(str(error))
         return None
+
+
+def about_list(curve: PrefixCurve) -> list[str]:
+    """Say so where only some lengths are recommended."""
+    if curve.supported is None:
+        return []
+    lengths = ", ".join(map(str, curve.recommendable))
+    return [f"Recommended are lengths of the ordering's list alone ({lengths}): the code is made for no others."]
 
 
 def ahead(comparison: Comparison, baselines: Mapping[str, FittedEncoder]) -> dict[str, FittedEncoder]:

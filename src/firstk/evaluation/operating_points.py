@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from firstk._base.checks import bad_parameter
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
@@ -17,7 +20,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, slack
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation
 from firstk.evaluation.packed import Packed
-from firstk.evaluation.recommending import Limits, recommend, within_limits
+from firstk.evaluation.recommending import CONFIDENCE, Limits, recommend, within_limits
 from firstk.exceptions import InvalidInputError
 
 __all__ = ["Limits", "OperatingPoint", "PrecisionTable", "in_order"]
@@ -121,7 +124,31 @@ class PrecisionTable:
     @property
     def pareto_front(self) -> tuple[OperatingPoint, ...]:
         """The encoder's own points that none of them beats: as few bytes and a better score, or as good in fewer."""
-        return tuple(self._front(self.own))
+        return self.front_of("")
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Whose codes are in the table, besides the encoder's own: baselines, faiss, the raw vectors."""
+        return tuple(dict.fromkeys(point.code for point in self.points if point.code))
+
+    def front_of(self, code: str) -> tuple[OperatingPoint, ...]:
+        """Return the points of one code, asked by float32 queries, that none of them beats."""
+        return tuple(self._front(point for point in self.points if point.code == code and point.queries == "float32"))
+
+    def interval_of(self, point: OperatingPoint) -> tuple[float, float] | None:
+        """Return the ends of a point's interval, from the draws; None where nothing was resampled."""
+        if self._ends is None:
+            return None
+        low, high = self._ends[:, self.points.index(point)].tolist()
+        return min(low, point.score), max(high, point.score)
+
+    @cached_property
+    def _ends(self) -> np.ndarray | None:
+        """Ends of the interval of every point, shape (2, C)."""
+        if self.resampled is None:
+            return None
+        outside = (1 - CONFIDENCE) / 2
+        return np.quantile(self.resampled.array(), [outside, 1 - outside], axis=1)
 
     def _front(self, points: Iterable[OperatingPoint]) -> list[OperatingPoint]:
         best: list[OperatingPoint] = []

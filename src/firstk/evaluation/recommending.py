@@ -31,6 +31,8 @@ DEVIATIONS = 1.96
 # Shares that differ by less are equal: codes of float32 are summed to 1e-7, on each processor its own.
 ROUNDING = 1e-6
 KEEP = 0.99
+# Draws on which the reference has less of its score than this say nothing about shares.
+LEAST_REFERENCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -140,13 +142,12 @@ def evidence(table: PrecisionTable, relative_to: str = "auto") -> tuple[Evidence
             f"A share of the {table.metric} of {name} means nothing here: it is {whole:.4g}. "
             "Choose by 'bytes_per_vector' or 'seconds', or take a 'k'."
         )
-    if table.higher_is_better:
-        return Evidence(table.points, scores / whole, draws / np.maximum(whole_draws, 1e-12)), name, whole
-    return (
-        Evidence(table.points, whole / np.maximum(scores, 1e-12), whole_draws / np.maximum(draws, 1e-12)),
-        name,
-        whole,
-    )
+    # Draws on which the reference scores next to nothing have no shares; few rows and a weak score make them.
+    counted = whole_draws[:, 0] > LEAST_REFERENCE * whole
+    draws, whole_draws = draws[counted], whole_draws[counted]
+    if not table.higher_is_better:  # of a loss, the share that is kept is that of the smaller one in the larger
+        scores, whole_draws, draws = whole**2 / scores, draws, whole_draws
+    return Evidence(table.points, scores / whole, draws / whole_draws), name, whole
 
 
 def _reference(
@@ -353,7 +354,7 @@ def _thresholds(found: Evidence, limits: Limits, own: np.ndarray) -> dict[float,
 
 def _needed(chosen: Choice | None, keep: float | None, n: int | None) -> int | None:
     """Return how many rows would make the interval as narrow as what may be lost."""
-    if chosen is None or keep is None or n is None or keep >= 1 or chosen.noise <= 1 - keep:
+    if chosen is None or keep is None or n is None or keep >= 1 or not 1 - keep < chosen.noise < 1:
         return None
     return int(np.ceil(n * (chosen.noise / (1 - keep)) ** 2))
 

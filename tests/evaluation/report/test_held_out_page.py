@@ -14,14 +14,18 @@ import pytest
 from evaluation.report.test_html import Outline
 from firstk import PrefixEncoder
 from firstk.data import load_digits
+from firstk.encoder.recommendation import OperatingPoint
 from firstk.estimator.fit_files import draw, fit_stream
 from firstk.evaluation.held_out import Provenance, evaluate_fit
+from firstk.evaluation.operating_points import Limits, PrecisionTable
 from firstk.evaluation.report import render_page
-from firstk.evaluation.report.held_out_page import METRICS, page_of
+from firstk.evaluation.report.held_out_page import page_of
 from firstk.evaluation.report.images import png
 from firstk.evaluation.report.parts import StorageSection
 from firstk.evaluation.report.storage import bytes_text
+from firstk.evaluation.report.terms import METRICS
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import METRICS as SCORED
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,7 @@ def test_the_page_has_every_part(found):
     outline = Outline(render_page(page_of(found)))
     assert outline.stack == []
     heads = set(outline.text_in("h2"))
-    assert {METRICS["1nn_accuracy"][1], "What is saved?", "What do fewer bits cost?"} <= heads
+    assert {METRICS["1nn_accuracy"][1], "What is saved?", "How few bytes will do?"} <= heads
     assert {"What is each coordinate worth?", "What do k coordinates see?", "What was fitted", "Notes"} <= heads
     ids = [attrs["id"] for _, attrs in outline.elements if "id" in attrs]
     assert len(ids) == len(set(ids))
@@ -55,18 +59,101 @@ def test_only_pictures_in_the_page_itself_have_a_source(found):
     assert all(attrs["alt"] for attrs in outline.all("img"))
 
 
-def test_the_chosen_k_is_the_smallest_that_keeps_99_percent(found):
-    page = page_of(found)
-    assert page.chosen_k == found.lead.ours.smallest(0.99)
-    assert page_of(found, keep=0.9).chosen_k == found.lead.ours.smallest(0.9)
-    assert page_of(found, k=3).chosen_k == 3
-    assert page_of(found, k=3).keep is None
+def test_the_page_begins_with_what_the_evaluation_recommends(found):
+    page, advice = page_of(found), found.recommendation
+    assert page.summary.split("\n\n") == advice.lines(1797)
+    assert Outline(render_page(page)).text_in("header")[1] == advice.headline()
+    assert f"{advice.advised.point.bytes:,} bytes a vector instead of 256" in page.title
+    assert "of the accuracy kept" in page.title
+
+
+def test_the_share_that_the_evaluation_asked_for_gives_the_same_page(found):
+    assert page_of(found, keep=found.recommendation.keep) == page_of(found)
+
+
+def test_another_share_is_recommended_from_the_saved_table(found):
+    page, advice = page_of(found, keep=0.9), found.precisions.recommend(Limits(keep=0.9))
+    assert page.summary.split("\n\n")[0] == advice.headline() != page_of(found).summary.split("\n\n")[0]
+    assert page.chosen_k == advice.chosen.point.k
+    assert page.sections[0].asked == ("90 % of raw", pytest.approx(0.9 * found.precisions.input_score))
+
+
+def test_a_k_of_ones_own_is_shown_as_float32(found):
+    page = page_of(found, k=3)
+    assert page.chosen_k == 3
+    assert page.keep is None
+    assert "3 coordinates as float32: 12 bytes a vector instead of 256" in page.summary
+
+
+@pytest.mark.parametrize("k", [5, 7])
+def test_a_k_between_those_of_the_table_is_read_off_the_curve(found, k):
+    assert k not in {point.k for point in found.precisions.own}
+    share = found.lead.ours.at(k) / found.lead.ours.input_score
+    assert f"They keep {100 * share:.1f} % of the raw vectors'" in page_of(found, k=k).summary
+
+
+def test_a_baseline_that_is_better_is_said_first(found):
+    ours, pca = OperatingPoint(8, "int8", 8, 0.9), OperatingPoint(4, "int8", 4, 0.95, code="PCA")
+    table = PrecisionTable((ours, pca), "1nn_accuracy", input_score=0.95, input_bytes=256)
+    page = page_of(replace(found, precisions=table, recommendation=None), keep=0.9)
+    assert page.title == "digits.npz: 4 bytes a vector instead of 256 with PCA, 100.0 % of the accuracy kept"
+    first, *others = page.summary.split("\n\n")
+    assert first.startswith("Use PCA, 4 coordinates as int8: 4 bytes a vector")
+    assert any("This model takes more" in line for line in others)
+    assert page.chosen_k == 8  # the slider is that of this model
+
+
+def test_records_of_earlier_versions_give_a_page(found):
+    own = tuple(replace(point, seconds=None) for point in found.precisions.own if point.precision != "int4")
+    table = PrecisionTable(own, "1nn_accuracy", found.precisions.input_score, 256)
+    for precisions in (table, None):
+        page = page_of(replace(found, precisions=precisions, recommendation=None), keep=0.9)
+        assert "of the raw vectors' 1nn_accuracy" in page.summary
+        assert Outline(render_page(page)).stack == []
+
+
+def test_scores_at_chance_are_called_so(found):
+    advice = replace(found.recommendation, chance=0.99, chosen=None, better=None)
+    page = page_of(replace(found, recommendation=advice))
+    assert "check the inputs" in page.title
+    assert page.summary.startswith("Check the inputs")
+    assert (page.commands, page.figures, page.chosen_k) == ((), (), None)
+
+
+def test_the_commands_are_those_of_what_is_advised(found):
+    page = page_of(found, commands=lambda point: [f"store {point} <here>"])
+    text = render_page(page)
+    assert f'<pre tabindex="0"><code>store {found.recommendation.advised.point} &lt;here&gt;</code></pre>' in text
+    assert "<pre" not in render_page(page_of(found))
+
+
+def test_terms_are_explained_where_they_appear(found):
+    outline = Outline(render_page(page_of(found)))
+    terms = [text for stack, text in outline.texts if stack[-1] == "dt"]
+    assert {"1nn_accuracy", "PCA", "uncentred SVD", "plain truncation", "random dimensions"} <= set(terms)
+    assert {"float32", "float16", "int8", "int4", "binary", "binary, binary queries", "95 % interval"} <= set(terms)
+    assert {"spectrum", "mean |z|", "variance of z", found.axes.measure} <= set(terms)
+
+
+def test_every_metric_has_a_name_a_question_and_a_line():
+    assert set(METRICS) == set(SCORED)
+    for term in METRICS.values():
+        assert term.heading.endswith("?")
+        assert term.text.endswith(".")
+
+
+def test_every_line_has_an_interval(found):
+    lead = page_of(found).sections[0]
+    assert all(curve.low is not None for curve in lead.everything)
+    low, high = lead.input_interval
+    assert low <= lead.input_scores[0] <= high
 
 
 def test_bytes_are_counted_for_the_users_rows(found):
     page = page_of(found, rows=10_000_000, k=8)
     assert page.storage.bytes_at() == 10_000_000 * 64 * 4
     assert page.storage.bytes_at(8) == 10_000_000 * 8 * 4
+    assert [page.storage.each(12, name) for name in page.storage.precisions] == [48, 24, 12, 6, 2]
     text = render_page(page)
     assert "2.24 GB" in text  # saved
     assert "320 MB instead of 2.56 GB" in text
@@ -101,8 +188,9 @@ def test_a_wrong_share_is_a_sentence(found, keep):
 
 
 def test_a_score_that_is_not_positive_recommends_nothing(found):
-    lead = replace(found.lead, ours=replace(found.lead.ours, score=[-1.0] * 16, low=None, high=None, confidence=None))
-    page = page_of(replace(found, comparisons=(lead,), precisions=None))
+    ours = replace(found.lead.ours, score=[-1.0] * 16, input_score=-1.0, low=None, high=None, confidence=None)
+    lead = replace(found.lead, ours=ours)
+    page = page_of(replace(found, comparisons=(lead,), precisions=None, recommendation=None))
     assert page.chosen_k is None
     assert "not positive" in page.summary
     assert "</html>" in render_page(page)

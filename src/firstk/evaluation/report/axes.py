@@ -16,6 +16,7 @@ from firstk.evaluation.report.parts import AxesSection
 from firstk.evaluation.report.reading import score_text, share_text
 from firstk.evaluation.report.svg import frames_for
 from firstk.evaluation.report.tables import folded_table
+from firstk.evaluation.report.terms import known_terms, terms_html
 
 PANEL, GAP, TOP = 82.0, 40.0, 52.0  # Height of a panel, distance of two, and room above the first.
 PLOT = Frame(width=380, height=300, left=56, right=364, top=36, bottom=250, labelled=False)
@@ -29,7 +30,8 @@ def axes_html(page: Page, number: int) -> str:
     return (
         f"<figure>{charts}</figure>\n"
         f'<p class="follows" data-section="{number}">{escape(_text(section.axes, page.start))}</p>\n'
-        f"{_scatter(section.axes, number, page.start)}\n{_table(section, page)}"
+        f"{_scatter(section.axes, number, page.start)}\n"
+        f"{terms_html(known_terms(name for name, _ in statistics_of(section.axes)))}\n{_table(section, page)}"
     )
 
 

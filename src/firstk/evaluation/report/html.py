@@ -22,13 +22,14 @@ from firstk.evaluation.report.axes import axes_data, axes_html
 from firstk.evaluation.report.images import images_data, images_html
 from firstk.evaluation.report.layout import Octaves
 from firstk.evaluation.report.page import Page, Section, name_of
-from firstk.evaluation.report.palette import css_variables
+from firstk.evaluation.report.palette import RAW_NAME, css_variables
 from firstk.evaluation.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
 from firstk.evaluation.report.precision import precision_data, precision_html
 from firstk.evaluation.report.reading import read, read_all, score_text, share_text, size_of, value_text
 from firstk.evaluation.report.storage import storage_data, storage_html
 from firstk.evaluation.report.svg import chart_for, draw, frames_for, heights
 from firstk.evaluation.report.tables import cell_texts, full_table, table_at
+from firstk.evaluation.report.terms import interval_term, known_terms, terms_html
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> Path:
@@ -75,8 +76,10 @@ def render_page(page: Page) -> str:
         light=css_variables(0),
         dark=css_variables(1),
         frames=" ".join(f"--{name}: {100 * share:.3f}%;" for name, share in shares.items()),
-        summary=_paragraphs(page.summary, "lead"),
+        summary=_summary(page),
+        commands=_commands(page),
         headline=_headline(page),
+        terms=terms_html(page.terms),
         start=page.start,
         widest=page.stops[-1],
         back="" if page.chosen_k is None else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
@@ -97,10 +100,34 @@ def _paragraphs(text: str, kind: str = "") -> str:
     return "\n".join(f"{opening}{escape(part.strip())}</p>" for part in text.split("\n\n") if part.strip())
 
 
-def _headline(page: Page) -> str:
-    """Show the choice in up to four large figures: k, our score there, the best baseline's, and bytes saved."""
-    if page.chosen_k is None:
+def _summary(page: Page) -> str:
+    """Return the paragraphs of the summary, the first set large."""
+    first, *others = (part for part in page.summary.split("\n\n") if part.strip()) if page.summary.strip() else ("",)
+    return "\n".join((_paragraphs(first, "lead"), *(_paragraphs(part) for part in others)))
+
+
+def _commands(page: Page) -> str:
+    """Return the commands that do it."""
+    if not page.commands:
         return ""
+    lines = "\n".join(escape(command) for command in page.commands)
+    return f'<p class="do">The command that does it:</p>\n<pre tabindex="0"><code>{lines}</code></pre>'
+
+
+def _headline(page: Page) -> str:
+    """Show the choice in up to four large figures."""
+    figures = page.figures or _figures_at(page)
+    items = "".join(
+        f"<div><dt>{escape(small).replace('k = ', 'k&nbsp;=&nbsp;')}</dt><dd>{escape(big)}</dd></div>"
+        for big, small in figures
+    )
+    return f'<dl class="headline">{items}</dl>' if items else ""
+
+
+def _figures_at(page: Page) -> list[tuple[str, str]]:
+    """Return figures of the chosen k: k itself, our score there, the best baseline's, and bytes saved."""
+    if page.chosen_k is None:
+        return []
     first, k = page.sections[0], page.chosen_k
     whole = "the raw vectors'" if page.relative_to == "input" else "its full-width"
     promise = f", the fewest that keep {100 * page.keep:g} % of {whole} score" if page.keep else ""
@@ -116,11 +143,7 @@ def _headline(page: Page) -> str:
         figures.append(
             (bytes_text(saved), f"saved on {rows:,} vectors: {share} of {bytes_text(page.storage.bytes_at())}")
         )
-    items = "".join(
-        f"<div><dt>{escape(small).replace('k = ', 'k&nbsp;=&nbsp;')}</dt><dd>{escape(big)}</dd></div>"
-        for big, small in figures
-    )
-    return f'<dl class="headline">{items}</dl>'
+    return figures
 
 
 def _best_baseline(section: Section, k: int) -> tuple[str, str] | None:
@@ -175,7 +198,15 @@ def _curves_html(page: Page, number: int) -> str:
     charts = "\n".join(
         draw(chart_for(page, section, frame), number, page.start, page.chosen_k) for frame in frames_for(page)
     )
-    return f"<figure>{charts}</figure>\n{table_at(page, number, page.start)}\n{full_table(section, page)}"
+    terms = terms_html(_terms(section))
+    return f"<figure>{charts}</figure>\n{table_at(page, number, page.start)}\n{terms}\n{full_table(section, page)}"
+
+
+def _terms(section: Section) -> list[tuple[str, str]]:
+    """Explain what a chart and its table speak of."""
+    terms = [*known_terms(name_of(curve) for curve in section.baselines)]
+    terms += known_terms([RAW_NAME]) if section.input_scores else ()
+    return terms if section.confidence is None else [*terms, interval_term(section.confidence)]
 
 
 def _curves_data(page: Page, number: int) -> list[dict[str, object]]:

@@ -70,20 +70,36 @@ class Octaves:
         return [self.low, *inner, self.high]
 
 
+# Share of a broken axis that holds what is below the break.
+COMPRESSED = 0.16
+# Scores below this share of the whole matter to no decision, unless less is asked for.
+LEAST_SHARE = 0.8
 # Differences below it are none: their steps would have no logarithm.
 _LEAST = 1e-300
 
 
 @dataclass(frozen=True)
 class Values:
-    """The vertical axis: from one round number to another, with round steps between."""
+    """The vertical axis: from one round number to another, with round steps between.
+
+    Attributes
+    ----------
+    ticks : tuple of float
+    broken : bool
+        What lies below the second tick is compressed into `COMPRESSED` of the axis: the decision is above.
+    """
 
     ticks: tuple[float, ...]
+    broken: bool = False
 
     @classmethod
-    def covering(cls, scores: Iterable[float], about: int = 5) -> Values:
-        """Make an axis with about so many steps that holds all scores."""
+    def covering(cls, scores: Iterable[float], about: int = 5, floor: float | None = None) -> Values:
+        """Make an axis with about so many steps that holds all scores; what is below `floor` is compressed."""
         scores = list(scores)
+        if floor is not None and min(scores) < floor < max(scores):
+            above, below = cls.covering([floor, max(scores)], about), cls.covering([min(scores), floor], 2)
+            if above.ticks[0] > min(scores):
+                return cls((below.ticks[0], *above.ticks), broken=True)
         low, high = min(scores), max(scores)
         size = max(abs(low), abs(high))
         size = size if size > _LEAST else 0.0
@@ -96,15 +112,47 @@ class Values:
 
     def share(self, score: float) -> float:
         """Position of a score."""
-        return (score - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
+        if not self.broken:
+            return (score - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
+        low, knee, high = self.ticks[0], self.ticks[1], self.ticks[-1]
+        if score < knee:
+            return COMPRESSED * (score - low) / (knee - low)
+        return COMPRESSED + (1 - COMPRESSED) * (score - knee) / (high - knee)
 
     def texts(self) -> list[str]:
         """Ticks as text, all with the same number of digits."""
-        step = self.ticks[1] - self.ticks[0]
+        step = self.ticks[-1] - self.ticks[-2]
         if max(map(abs, self.ticks)) >= 1e5 or step < 1e-4:
             return [f"{tick:.5g}" for tick in self.ticks]
         digits = next((d for d in range(6) if math.isclose(round(step, d), step, rel_tol=1e-6)), 6)
         return [f"{tick + 0.0:.{digits}f}" for tick in self.ticks]
+
+
+def floor_of(scores: Iterable[float], whole: float, asked: float | None = None) -> float | None:
+    """Return the score below which an axis may be compressed; None where little lies below.
+
+    Parameters
+    ----------
+    scores : iterable of float
+        All that is drawn.
+    whole : float
+        The score that all are measured by: that of the raw vectors, or the best.
+    asked : float, optional
+        The score that is to be kept: three times what may be lost stays above the floor.
+
+    Examples
+    --------
+    >>> floor_of([0.0, 0.3, 1.0], whole=1.0)
+    0.8
+    >>> floor_of([0.7, 0.9, 1.0], whole=1.0) is None
+    True
+    """
+    scores = list(scores)
+    floor = LEAST_SHARE * whole
+    if asked is not None:
+        floor = min(floor, whole - 3 * (whole - asked))
+    worth = whole > _LEAST and floor - min(scores) > max(scores) - floor
+    return floor if worth and floor < max(scores) else None
 
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:

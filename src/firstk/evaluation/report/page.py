@@ -35,12 +35,18 @@ class Section:
         Ours, at least one. The labels tell curves apart, so no two may be the same.
     baselines : sequence of PrefixCurve
         What they are compared with, in the same metric.
+    asked : (str, float), optional
+        A score that is to be kept, with its name: drawn as a level.
+    input_interval : (float, float), optional
+        Ends of the interval of the raw vectors' score.
     """
 
     heading: str
     text: str = ""
     curves: tuple[PrefixCurve, ...] = ()
     baselines: tuple[PrefixCurve, ...] = ()
+    asked: tuple[str, float] | None = None
+    input_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         set_field(self, "heading", text_of(self.heading, "heading", "Section", empty=False))
@@ -83,7 +89,7 @@ class Page:
     ----------
     title : str
     summary : str
-        One paragraph of plain text: the answer, before the pictures.
+        Plain text, the answer before the pictures; an empty line starts a paragraph, and the first is set large.
     sections : sequence of Section, and of those in :mod:`firstk.evaluation.report.parts`
         The first is a Section, and its first curve is the one the page is about.
     chosen_k : int, optional
@@ -96,6 +102,12 @@ class Page:
         Shown in this order: rows, columns, objective, where the encoder is saved, library version.
     notes : sequence of str
         Notes for the end of the page.
+    commands : sequence of str
+        Commands that do what the summary says.
+    figures : sequence of (str, str)
+        Large figures below the summary, each with what it is; if not given, those of `chosen_k`.
+    terms : sequence of (str, str)
+        Terms of the summary, each with its explanation in one line.
 
     Examples
     --------
@@ -113,14 +125,20 @@ class Page:
     relative_to: str = "full"
     facts: tuple[tuple[str, Value], ...] = ()
     notes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    figures: tuple[tuple[str, str], ...] = ()
+    terms: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         set_field(self, "title", text_of(self.title, "title", "Page", empty=False))
         set_field(self, "summary", text_of(self.summary, "summary", "Page"))
         set_field(self, "sections", _sections(self.sections))
         set_field(self, "facts", _facts(self.facts))
-        notes = _items(self.notes, "notes", "Page", "a sequence of str")
-        set_field(self, "notes", tuple(text_of(note, "notes", "Page") for note in notes))
+        for name in ("notes", "commands"):
+            texts = _items(getattr(self, name), name, "Page", "a sequence of str")
+            set_field(self, name, tuple(text_of(text, name, "Page") for text in texts))
+        for name in ("figures", "terms"):
+            set_field(self, name, _text_pairs(getattr(self, name), name))
         check_choice(self.relative_to, ("full", "input"), "relative_to", "Page")
         if self.keep is not None:
             set_field(self, "keep", check_fraction(self.keep, "keep", "Page", open_left=True))
@@ -236,6 +254,15 @@ def _facts(values: object) -> tuple[tuple[str, Value], ...]:
         if not (isinstance(pair[1], str) or is_real(pair[1])):
             raise bad_parameter("facts", "Page", allowed, tuple(pair))
     return tuple((name, _own_number(value)) for name, value in pairs)
+
+
+def _text_pairs(values: object, name: str) -> tuple[tuple[str, str], ...]:
+    allowed = "a sequence of pairs of str"
+    pairs = _items(values, name, "Page", allowed)
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise bad_parameter(name, "Page", allowed, pair)
+    return tuple((first, second) for first, second in pairs)
 
 
 def _own_number(value: Any) -> Value:

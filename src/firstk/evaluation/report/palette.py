@@ -25,6 +25,7 @@ BASELINES = (
     ("#60632a", "#c1c480"),  # olive
 )
 RAW = ("#626a77", "#a3acb9")
+ASKED = ("#a02020", "#ff9d94")
 
 OUR_DASHES: tuple[tuple[float, ...], ...] = ((), (14, 3), (14, 3, 3, 3), (8, 2), (14, 3, 3, 3, 3, 3))
 BASELINE_DASHES: tuple[tuple[float, ...], ...] = ((7, 4), (2, 2.5), (10, 3, 2, 3), (3, 6), (10, 3, 2, 3, 2, 3))
@@ -59,6 +60,8 @@ class Look:
 RAW_NAME = "raw vectors"
 # A level, not a curve: thin and solid.
 RAW_LOOK = Look("raw", RAW[0], (), 1.0)
+# What is asked for: a level too, drawn so that it is not taken for the raw vectors.
+ASKED_LOOK = Look("asked", ASKED[0], (5, 3), 1.0)
 
 
 def assign(ours: Sequence[str], baselines: Sequence[str]) -> dict[tuple[bool, str], Look]:
@@ -78,6 +81,6 @@ def _look(
 
 def css_variables(scheme: int) -> str:
     """Colours as CSS variables; `scheme` is 0 for light and 1 for dark."""
-    named = {f"ours-{i}": pair for i, pair in enumerate(OURS)} | {"raw": RAW}
+    named = {f"ours-{i}": pair for i, pair in enumerate(OURS)} | {"raw": RAW, "asked": ASKED}
     named |= {f"baseline-{i}": pair for i, pair in enumerate(BASELINES)}
     return " ".join(f"--{name}: {pair[scheme]};" for name, pair in named.items())

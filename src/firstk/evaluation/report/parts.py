@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firstk._base.checks import bad_parameter, is_int
+from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk.data.precision import PRECISIONS
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.records import AxisStatistics, ImageSamples
 
@@ -38,12 +39,16 @@ class ImagesSection:
 
 @dataclass(frozen=True)
 class PrecisionSection:
-    """What a stored code is worth for each k and precision; `chosen` is one of the table's points, or None."""
+    """What a stored code is worth for each k and precision, next to the raw vectors and baselines in the same bytes.
+
+    `chosen` is one of the table's points, or None; `asked` is a score that is to be kept, with its name.
+    """
 
     heading: str
     text: str
     table: PrecisionTable
     chosen: OperatingPoint | None = None
+    asked: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
         _check(self, "table", PrecisionTable)
@@ -59,7 +64,11 @@ class StorageSection:
     rows : int
         How many vectors are stored.
     columns, itemsize : int
-        Width of a raw vector, and bytes of each of its numbers; a code's numbers take as many.
+        Width of a raw vector, and bytes of each of its numbers.
+    precisions : tuple of str
+        Precisions in which the coordinates may be stored.
+    chosen : str, optional
+        The recommended one of them.
     """
 
     heading: str
@@ -67,16 +76,24 @@ class StorageSection:
     rows: int
     columns: int
     itemsize: int
+    precisions: tuple[str, ...] = ("float32",)
+    chosen: str | None = None
 
     def __post_init__(self) -> None:
         _check(self)
+        for name in self.precisions:
+            check_choice(name, PRECISIONS, "precisions", "StorageSection")
         for name in ("rows", "columns", "itemsize"):
             if not is_int(getattr(self, name)) or getattr(self, name) < 1:
                 raise bad_parameter(name, "StorageSection", "an int of at least 1", getattr(self, name))
 
-    def bytes_at(self, k: int | None = None) -> int:
-        """Bytes of all rows: raw, or cut to `k` coordinates."""
-        return self.rows * self.itemsize * (self.columns if k is None else k)
+    def each(self, k: int | None = None, precision: str = "float32") -> int:
+        """Bytes of a vector: raw, or cut to `k` coordinates in a precision."""
+        return self.itemsize * self.columns if k is None else PRECISIONS[precision].bytes_per_vector(k)
+
+    def bytes_at(self, k: int | None = None, precision: str = "float32") -> int:
+        """Bytes of all rows."""
+        return self.rows * self.each(k, precision)
 
 
 KINDS = (AxesSection, ImagesSection, PrecisionSection, StorageSection)

@@ -1,26 +1,35 @@
-"""The section of stored precisions: score against bytes as a picture, and a table of k times precision."""
+"""The section of bytes: score against bytes as a picture, a table of k times precision, and one of other codes."""
 
 from __future__ import annotations
 
 from html import escape
 
+from firstk.encoder.recommendation import PRODUCT_QUANTIZER
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
+from firstk.evaluation.recommending import CONFIDENCE
 from firstk.evaluation.report.page import Page
 from firstk.evaluation.report.reading import NOTHING, score_text
-from firstk.evaluation.report.tradeoff import FRAME, SMALL, draw_tradeoff, looks_of_precisions
+from firstk.evaluation.report.terms import interval_term, known_terms, terms_html
+from firstk.evaluation.report.tradeoff import (
+    FRAME,
+    SMALL,
+    draw_tradeoff,
+    looks_of_lines,
+    name_of_point,
+)
 
 
 def precision_html(page: Page, number: int) -> str:
-    """Return picture and table of the section; the script marks the row and the points of the k that fits."""
+    """Return picture and tables of the section; the script marks the row and the points of the k that fits."""
     section = page.sections[number]
     table, current = section.table, row_at(section.table, page.start)
     charts = "\n".join(
-        draw_tradeoff(table, section.chosen, ids=f"tradeoff-{number}-{name}", frame=frame)
+        draw_tradeoff(table, section.chosen, asked=section.asked, ids=f"tradeoff-{number}-{name}", frame=frame)
         for name, frame in (("wide", FRAME), ("narrow", SMALL))
     )
     return (
         f'<figure class="offers" data-section="{number}">{charts}{_legend(table)}</figure>\n'
-        f"{_table(table, current, number)}"
+        f"{_table(table, current, number)}\n{terms_html(_terms(table))}\n{_others(table)}"
     )
 
 
@@ -37,25 +46,37 @@ def row_at(table: PrecisionTable, k: int) -> int:
 
 
 def _legend(table: PrecisionTable) -> str:
-    """Name the precisions below the narrow picture, which has no room for names."""
+    """Name the lines below the narrow picture, which has no room for names."""
     items = "".join(
-        f'<li style="color:var(--{look.name})">{escape(name)}</li>' for name, look in looks_of_precisions(table).items()
+        f'<li style="color:var(--{look.name})">{escape(name)}</li>' for name, look in looks_of_lines(table).items()
     )
     return f'<ul class="legend" aria-hidden="true">{items}</ul>'
 
 
+def _terms(table: PrecisionTable) -> list[tuple[str, str]]:
+    names = [point.stored_as for point in table.points] + list(table.codes)
+    found = known_terms(name for name in names if name != "faiss")
+    return [*found] if table.resampled is None else [*found, interval_term(CONFIDENCE)]
+
+
+def _columns(table: PrecisionTable) -> list[str]:
+    """Return the ways in which the encoder's own codes are stored and asked, finest first."""
+    return list(dict.fromkeys(point.stored_as for point in table.points if not point.code))
+
+
 def _table(table: PrecisionTable, current: int, number: int) -> str:
-    points = {(point.k, point.precision): point for point in table.own}
+    points = {(point.k, point.stored_as): point for point in table.points if not point.code}
+    columns = _columns(table)
     rows = []
-    for k in sorted({point.k for point in table.own}):
-        cells = "".join(_cell(points.get((k, name)), table.pareto_front) for name in table.precisions)
+    for k in sorted({k for k, _ in points}):
+        cells = "".join(_cell(points.get((k, name)), table.pareto_front) for name in columns)
         now = ' class="now"' if k == current else ""
         rows.append(f'<tr data-offer="{k}"{now}><th scope="row">{k}</th>{cells}</tr>')
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.precisions)
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
     return (
         '<div class="scroll offers" role="region" tabindex="0" aria-label="Score and bytes for each k and precision" '
         f'data-section="{number}"><table class="full"><caption>{escape(table.metric)}, and bytes of a vector. '
-        f'* No other is better for as few bytes.</caption><thead><tr><th scope="col">k</th>{heads}</tr></thead>'
+        f'* Best score for its size.</caption><thead><tr><th scope="col">k</th>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -65,3 +86,31 @@ def _cell(point: OperatingPoint | None, front: tuple[OperatingPoint, ...]) -> st
         return f"<td>{NOTHING}</td>"
     star = '<span class="star">*</span>' if point in front else '<span class="star"></span>'
     return f"<td>{score_text(point.score)} <small>{point.bytes:,} B</small>{star}</td>"
+
+
+def _others(table: PrecisionTable) -> str:
+    """Return the best of every code for each size, with intervals, as a table that opens on demand."""
+    shown = [(code, point) for code in ("", *table.codes) for point in table.front_of(code)]
+    rows = "".join(
+        f'<tr{"" if code else " class=chosen"}><th scope="row">{escape(_name(table, point))}</th>'
+        f"<td>{point.bytes:,}</td><td>{score_text(point.score)}</td><td>{_interval(table, point)}</td></tr>"
+        for code, point in sorted(shown, key=lambda pair: (pair[1].bytes, -pair[1].score))
+    )
+    return (
+        "<details open><summary>The best of each code for its size, as a table</summary>"
+        '<div class="scroll" role="region" tabindex="0" aria-label="The best of each code for its size">'
+        f'<table class="full"><caption>{escape(table.metric)}: this model in bold, others beside it</caption>'
+        '<thead><tr><th scope="col">stored</th><th scope="col">bytes a vector</th><th scope="col">score</th>'
+        f'<th scope="col">{100 * CONFIDENCE:g} % interval</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def _name(table: PrecisionTable, point: OperatingPoint) -> str:
+    name = name_of_point(point)
+    return name if point.code or point.precision == PRODUCT_QUANTIZER else f"{table.label or 'this model'}, {name}"
+
+
+def _interval(table: PrecisionTable, point: OperatingPoint) -> str:
+    ends = table.interval_of(point)
+    return NOTHING if ends is None else f"{score_text(ends[0])} to {score_text(ends[1])}"

@@ -11,9 +11,9 @@ from html import escape
 from itertools import chain
 
 from firstk.encoder.curve import PrefixCurve
-from firstk.evaluation.report.layout import FEW_POINTS, Frame, Octaves, Values, shortened, stacked
+from firstk.evaluation.report.layout import FEW_POINTS, Frame, Octaves, Values, floor_of, shortened, stacked
 from firstk.evaluation.report.page import Page, Section, drawn, looks_of, name_of
-from firstk.evaluation.report.palette import RAW_LOOK, RAW_NAME, Look
+from firstk.evaluation.report.palette import ASKED_LOOK, RAW_LOOK, RAW_NAME, Look
 from firstk.evaluation.report.reading import read, score_text, size_of
 
 WIDE = Frame(width=760, height=392, left=52, right=740, top=52, bottom=342, labelled=True)
@@ -42,7 +42,7 @@ def frames_for(page: Page) -> tuple[Frame, Frame]:
     """Return the wide and the narrow frame: one pair for all charts, so that they and the slider line up."""
     names = [shortened(name_of(curve)) for section in page.curve_sections for curve in section.everything]
     gutter = LEADER + SWATCH + PAD + LETTER * max(map(len, [*names, RAW_NAME]))
-    most = max(len(section.everything) + len(section.input_scores) for section in page.curve_sections)
+    most = max(len(section.everything) + len(named_levels(section)) for section in page.curve_sections)
     extra = max(0.0, LINE * most - (WIDE.bottom - WIDE.top))
     wide = replace(WIDE, right=WIDE.width - gutter - 4, height=WIDE.height + extra, bottom=WIDE.bottom + extra)
     return wide, NARROW
@@ -51,9 +51,23 @@ def frames_for(page: Page) -> tuple[Frame, Frame]:
 def chart_for(page: Page, section: Section, frame: Frame) -> Chart:
     """Place a section into a frame. All charts of a page share the horizontal axis."""
     ends = chain(*((curve.low or ()) + (curve.high or ()) for curve in section.everything))
-    scores = chain(*(curve.score for curve in section.everything), section.input_scores, ends)
+    scores: Iterable[float] = chain(*(curve.score for curve in section.everything), section.input_scores, ends)
+    levels = () if section.asked is None else section.asked[1:]
+    scores = list(chain(scores, levels, section.input_interval or ()))
     lines = drawn(section, looks_of(page))
-    return Chart(section, lines, frame, Octaves(page.stops[0], page.stops[-1]), Values.covering(scores))
+    up = Values.covering(scores, floor=_floor(page, section, scores))
+    return Chart(section, lines, frame, Octaves(page.stops[0], page.stops[-1]), up)
+
+
+def _floor(page: Page, section: Section, scores: Sequence[float]) -> float | None:
+    """Return the score below which the axis is compressed: far below the raw vectors, the best and the chosen k."""
+    if not section.higher_is_better:
+        return None
+    whole = min([max(max(curve.score) for curve in section.curves), *section.input_scores])
+    floor = floor_of(scores, whole, None if section.asked is None else section.asked[1])
+    if floor is None or page.chosen_k is None:
+        return floor
+    return min([floor, *(0.95 * curve.at(page.chosen_k) for curve in section.curves if page.chosen_k in curve.k)])
 
 
 def draw(chart: Chart, number: int, k: int, chosen_k: int | None) -> str:
@@ -69,7 +83,7 @@ def draw(chart: Chart, number: int, k: int, chosen_k: int | None) -> str:
         f'<desc id="{ids}-desc">{escape(describe(chart.section))}</desc>',
         _axes(chart),
         "" if chosen_k is None else _choice(chart, chosen_k),
-        _raw_lines(chart),
+        _levels(chart),
         # Baselines first: ours lie on top.
         *(_curve(chart, curve, look) for curve, look in reversed(chart.drawn)),
         _names(chart) if frame.labelled else "",
@@ -85,7 +99,7 @@ def describe(section: Section) -> str:
     for curve in section.everything:
         first, last = (score_text(score, size_of(curve)) for score in (curve.score[0], curve.score[-1]))
         parts.append(f"{name_of(curve)} from {first} at k = {curve.k[0]} to {last} at k = {curve.k[-1]}")
-    parts += [f"{RAW_NAME} {score_text(score)}" for score in section.input_scores]
+    parts += [f"{name} {score_text(score)}" for name, _, score in named_levels(section)]
     return f"{section.metric} against the number of coordinates kept. {'; '.join(parts)}."
 
 
@@ -93,16 +107,15 @@ def swatch(look: Look) -> str:
     """Draw a short piece of a line, for a legend."""
     return (
         '<svg class="swatch" viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">'
-        f'<line x1="1" y1="5" x2="27" y2="5" {_stroke(look)}/></svg>'
+        f'<line x1="1" y1="5" x2="27" y2="5" {stroke(look)}/></svg>'
     )
 
 
 def _axes(chart: Chart) -> str:
     frame, section = chart.frame, chart.section
-    direction = "higher is better" if section.higher_is_better else "lower is better"
     room = 40 / (frame.right - frame.left)
-    metric = escape(shortened(section.metric, round((frame.right - frame.left) / LETTER) - len(direction)))
-    parts = [f'<g class="axis"><text class="measure" x="0" y="16">{metric}<tspan>, {direction}</tspan></text>']
+    heading = heading_of(section.metric, section.higher_is_better, chart.up, frame)
+    parts = ['<g class="axis">', heading, broken_part(chart.up, frame)]
     for tick, text in zip(chart.up.ticks, chart.up.texts(), strict=True):
         y = frame.y(chart.up.share(tick))
         kind = "base" if tick == chart.up.ticks[0] else "grid"
@@ -123,19 +136,49 @@ def _axes(chart: Chart) -> str:
     return "\n".join(parts)
 
 
+def broken_part(up: Values, frame: Frame) -> str:
+    """Mark the part of a broken axis that is compressed."""
+    if not up.broken:
+        return ""
+    y = frame.y(up.share(up.ticks[1]))
+    return (
+        f'<rect class="compressed" x="{frame.left:g}" y="{y:.1f}" width="{frame.right - frame.left:.1f}" '
+        f'height="{frame.bottom - y:.1f}"/>'
+    )
+
+
+def heading_of(metric: str, higher_is_better: bool, up: Values, frame: Frame) -> str:
+    """Return the line above a chart: what is measured, which way is better, and where the axis is broken."""
+    said = "higher is better" if higher_is_better else "lower is better"
+    if up.broken:
+        said += f"; {'the scale is ' if frame.labelled else ''}compressed below {up.texts()[1]}"
+    name = escape(shortened(metric, round((frame.right - frame.left) / LETTER) - len(said)))
+    return f'<text class="measure" x="0" y="16">{name}<tspan>, {said}</tspan></text>'
+
+
 def _choice(chart: Chart, k: int) -> str:
     """Mark the chosen k on the axis; it stays when the line is moved."""
     x, y = chart.frame.x(chart.across.share(k)), chart.frame.bottom
     return f'<path class="choice" d="M{x:.1f} {y:g}l-5 8h10z"><title>chosen: k = {k}</title></path>'
 
 
-def _raw_lines(chart: Chart) -> str:
-    frame = chart.frame
-    heights = (frame.y(chart.up.share(score)) for score in chart.section.input_scores)
-    return "\n".join(
-        f'<line class="raw" x1="{frame.left:g}" x2="{frame.right:.1f}" y1="{y:.1f}" y2="{y:.1f}" {_stroke(RAW_LOOK)}/>'
-        for y in heights
-    )
+def _levels(chart: Chart) -> str:
+    """Draw the score of the raw vectors with its interval, and the score that is to be kept."""
+    frame, section = chart.frame, chart.section
+    drawn = [
+        f'<line class="{look.name}" x1="{frame.left:g}" x2="{frame.right:.1f}" y1="{y:.1f}" y2="{y:.1f}" '
+        f"{stroke(look)}/>"
+        for _, look, score in named_levels(section)
+        for y in (frame.y(chart.up.share(score)),)
+    ]
+    if section.input_interval is not None:
+        low, high = (frame.y(chart.up.share(end)) for end in section.input_interval)
+        drawn.insert(
+            0,
+            f'<rect class="band" x="{frame.left:g}" y="{high:.1f}" width="{frame.right - frame.left:.1f}" '
+            f'height="{low - high:.1f}" style="fill:var(--{RAW_LOOK.name})"/>',
+        )
+    return "\n".join(drawn)
 
 
 def _curve(chart: Chart, curve: PrefixCurve, look: Look) -> str:
@@ -149,7 +192,7 @@ def _curve(chart: Chart, curve: PrefixCurve, look: Look) -> str:
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>' for x, y in marked)
     title = f"<title>{escape(name_of(curve))}</title>"
     return (
-        f'<g class="curve">{title}{_band(chart, curve, look)}<polyline points="{steps}" {_stroke(look)}/>'
+        f'<g class="curve">{title}{_band(chart, curve, look)}<polyline points="{steps}" {stroke(look)}/>'
         f'<g style="fill:var(--{look.name})">{dots}</g></g>'
     )
 
@@ -161,7 +204,8 @@ def _band(chart: Chart, curve: PrefixCurve, look: Look) -> str:
     there = _visible(chart.point(k, score) for k, score in zip(curve.k, curve.high, strict=True))
     back = _visible(chart.point(k, score) for k, score in zip(curve.k, curve.low, strict=True))
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in chain(there, reversed(back)))
-    return f'<polygon class="band" points="{corners}" style="fill:var(--{look.name})"/>'
+    kind = "band" if look.ours else "band other"
+    return f'<polygon class="{kind}" points="{corners}" style="fill:var(--{look.name})"/>'
 
 
 def _visible(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -177,16 +221,23 @@ def _visible(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]
 
 def _names(chart: Chart) -> str:
     """Write the names of curves next to their ends, moved apart where they would overlap."""
-    frame, curves, raw = chart.frame, chart.section.everything, chart.section.input_scores
-    ends = [frame.y(chart.up.share(score)) for score in (*(curve.score[-1] for curve in curves), *raw)]
+    frame, curves, levels = chart.frame, chart.section.everything, named_levels(chart.section)
+    scores = (*(curve.score[-1] for curve in curves), *(score for _, _, score in levels))
+    ends = [frame.y(chart.up.share(score)) for score in scores]
     places = stacked(curves, ends, LINE, frame.top, frame.bottom)
     lines = [(name_of(curve), look, curve.k[-1] == chart.across.high) for curve, look in chart.drawn]
-    lines += [(RAW_NAME, RAW_LOOK, True)] * len(raw)
+    lines += [(name, look, True) for name, look, _ in levels]
     names = [
         _name(frame, name, look, end if reaches else None, y)
         for (name, look, reaches), end, y in zip(lines, ends, places, strict=True)
     ]
     return '<g class="names">' + "\n".join(names) + "</g>"
+
+
+def named_levels(section: Section) -> list[tuple[str, Look, float]]:
+    """Return the levels of a chart, with names and looks: the raw vectors, and the score that is to be kept."""
+    raw = [(RAW_NAME, RAW_LOOK, score) for score in section.input_scores]
+    return raw if section.asked is None else [*raw, (section.asked[0], ASKED_LOOK, section.asked[1])]
 
 
 def _name(frame: Frame, name: str, look: Look, end: float | None, y: float) -> str:
@@ -199,7 +250,7 @@ def _name(frame: Frame, name: str, look: Look, end: float | None, y: float) -> s
     )
     weight = ' class="ours"' if look.ours else ""
     return (
-        f'{leader}<line x1="{start:.1f}" x2="{start + SWATCH:.1f}" y1="{y:.1f}" y2="{y:.1f}" {_stroke(look)}/>'
+        f'{leader}<line x1="{start:.1f}" x2="{start + SWATCH:.1f}" y1="{y:.1f}" y2="{y:.1f}" {stroke(look)}/>'
         f'<text{weight} x="{start + SWATCH + PAD:.1f}" y="{y + 4.5:.1f}" style="fill:var(--{look.name})">'
         f"{escape(shortened(name))}</text>"
     )
@@ -226,7 +277,8 @@ def _cursor(chart: Chart, k: int) -> str:
     )
 
 
-def _stroke(look: Look) -> str:
+def stroke(look: Look) -> str:
+    """Return the attributes by which a line gets its colour, width and dashes."""
     dash = f' stroke-dasharray="{" ".join(f"{part:g}" for part in look.dash)}"' if look.dash else ""
     return f'fill="none" stroke-width="{look.width}"{dash} style="stroke:var(--{look.name})"'
 

@@ -26,7 +26,8 @@ def table_at(page: Page, number: int, k: int) -> str:
     ]
     rows += [
         f'<tr class="raw"><th scope="row">{swatch(RAW_LOOK)}<span>{RAW_NAME}</span></th>'
-        f"<td>{score_text(score)}</td>{'<td></td>' * len(banded)}<td></td><td>{share_text(1.0)}</td></tr>"
+        f"<td>{score_text(score)}</td>{_raw_interval(section) if banded else ''}<td></td>"
+        f"<td>{share_text(1.0)}</td></tr>"
         for score in section.input_scores
     ]
     return (
@@ -35,6 +36,11 @@ def table_at(page: Page, number: int, k: int) -> str:
         f'<thead><tr><th scope="col">code</th>{"".join(f"<th scope=col>{head}</th>" for head in heads)}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
+
+
+def _raw_interval(section: Section) -> str:
+    ends = section.input_interval
+    return "<td></td>" if ends is None else f"<td>{score_text(ends[0])} to {score_text(ends[1])}</td>"
 
 
 def cell_texts(section: Section, reading: Reading | None) -> list[str]:

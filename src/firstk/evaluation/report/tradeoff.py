@@ -1,30 +1,35 @@
 """Score against bytes per vector: every prefix length in every precision, and the front that no other beats.
 
-Drawn twice from one table: as SVG for the page, in matplotlib for notebooks and files.
+Beside the encoder's own codes, muted, stand the raw vectors and baselines in the same bytes. Drawn twice from one
+table: as SVG for the page, in matplotlib for notebooks and files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
 from firstk._base.checks import bad_parameter, require
+from firstk.encoder.recommendation import PRODUCT_QUANTIZER
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
-from firstk.evaluation.report.layout import Frame, Octaves, Values, shortened
-from firstk.evaluation.report.palette import RAW, RAW_NAME, Look, assign
+from firstk.evaluation.report.layout import Frame, Octaves, Values, floor_of, shortened
+from firstk.evaluation.report.palette import ASKED_LOOK, RAW, RAW_LOOK, RAW_NAME, Look, assign
 from firstk.evaluation.report.reading import score_text
+from firstk.evaluation.report.svg import broken_part, heading_of, stroke
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FRAME = Frame(width=760, height=392, left=52, right=620, top=52, bottom=342, labelled=True)
+FRAME = Frame(width=760, height=412, left=52, right=612, top=52, bottom=362, labelled=True)
 SMALL = Frame(width=380, height=312, left=44, right=362, top=52, bottom=264, labelled=False)
 LEGEND_LINE = 20.0
+Level = tuple[str, float]
 
 
 def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, ax: Axes | None = None) -> Axes:
-    """Draw score against bytes per vector, a line for each precision, the front in black.
+    """Draw score against bytes per vector, a line for each precision, the front in black, other codes in grey.
 
     Parameters
     ----------
@@ -43,10 +48,13 @@ def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, a
     _check(table, chosen, "plot_tradeoff")
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
-    for name, look in looks_of_precisions(table).items():
-        points = [point for point in table.own if point.precision == name]
-        bytes_, scores = [o.bytes for o in points], [o.score for o in points]
-        ax.plot(bytes_, scores, color=look.color, marker="o", markersize=3, linewidth=1.2, label=name)
+    looks = looks_of_lines(table)
+    for name, points in lines_of(table).items():
+        look, own = looks[name], name in table.precisions
+        ax.plot(
+            [o.bytes for o in points], [o.score for o in points], label=name, color=look.color,
+            marker="o" if own else "s", markersize=3, linewidth=1.2 if own else 0.7, linestyle="-" if own else ":",
+        )  # fmt: skip
     front = table.pareto_front
     ax.step(
         [o.bytes for o in front], [o.score for o in front], where="post", color="#1b1d22", linewidth=0.8, label="front"
@@ -54,10 +62,10 @@ def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, a
     if table.input_score is not None:
         ax.axhline(table.input_score, color=RAW[0], linewidth=0.8, linestyle="--", label=RAW_NAME)
     if chosen is not None:
-        label = f"k = {chosen.k}, {chosen.precision}"
+        label = name_of_point(chosen)
         ax.plot([chosen.bytes], [chosen.score], "o", markersize=9, fillstyle="none", color="#1b1d22", label=label)
     ax.set_xscale("log", base=2)
-    ticks = _bytes_axis(table).ticks(room=0.09)
+    ticks = _bytes_axis(table, None).ticks(room=0.09)
     ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     ax.set_xlabel("bytes per vector")
     ax.set_title(shortened(table.metric, 44), loc="left", fontsize=10)
@@ -67,18 +75,25 @@ def plot_tradeoff(table: PrecisionTable, chosen: OperatingPoint | None = None, a
 
 
 def draw_tradeoff(
-    table: PrecisionTable, chosen: OperatingPoint | None = None, *, ids: str = "tradeoff", frame: Frame = FRAME
+    table: PrecisionTable,
+    chosen: OperatingPoint | None = None,
+    *,
+    asked: Level | None = None,
+    ids: str = "tradeoff",
+    frame: Frame = FRAME,
 ) -> str:
     """Draw the same as SVG, in the colours of the page's style sheet; `ids` tells several on one page apart."""
     _check(table, chosen, "draw_tradeoff")
-    picture = _Picture(table, frame, _bytes_axis(table), _score_axis(table))
+    picture = _placed(table, frame, asked)
+    looks = looks_of_lines(table)
     parts = [
         f'<svg class="plot {"wide" if frame.labelled else "narrow"}" viewBox="0 0 {frame.width:g} {frame.height:g}" '
         f'role="img" aria-labelledby="{ids}-title {ids}-desc">',
         f'<title id="{ids}-title">{escape(table.metric)} against bytes per vector</title>',
         f'<desc id="{ids}-desc">{escape(describe(table))}</desc>',
         _axes(picture),
-        *(_line(picture, name, look) for name, look in looks_of_precisions(table).items()),
+        # Others first: our own lie on top.
+        *(_line(picture, points, looks[name]) for name, points in reversed(lines_of(table).items())),
         _front(picture),
         _legend(picture) if frame.labelled else "",
         "" if chosen is None else _ring(picture, chosen),
@@ -93,7 +108,32 @@ def describe(table: PrecisionTable) -> str:
         f"{score_text(o.score)} in {o.bytes} bytes (k = {o.k}, {o.precision})" for o in table.pareto_front
     )
     raw = "" if table.input_score is None else f" {RAW_NAME.capitalize()}: {score_text(table.input_score)}."
-    return f"No other is better for as few bytes: {front}.{raw}"
+    return f"Best score for its size: {front}.{raw}"
+
+
+def name_of_point(point: OperatingPoint) -> str:
+    """Return what a picture calls a point."""
+    if point.code == RAW_NAME or point.precision == PRODUCT_QUANTIZER:
+        return ", ".join(dict.fromkeys((name_of_code(point.code), point.stored_as)))
+    return ", ".join(part for part in (point.code, f"k = {point.k}", point.stored_as) if part)
+
+
+def name_of_code(code: str) -> str:
+    """Return what a picture calls the codes of others: faiss is known here for its product quantizer."""
+    return PRODUCT_QUANTIZER if code == "faiss" else code
+
+
+def lines_of(table: PrecisionTable) -> dict[str, tuple[OperatingPoint, ...]]:
+    """Return the points of each line: the encoder's own by precision, then the front of each other code."""
+    own = {name: tuple(o for o in table.own if o.precision == name) for name in table.precisions}
+    return own | {name_of_code(code): table.front_of(code) for code in table.codes}
+
+
+def looks_of_lines(table: PrecisionTable) -> dict[str, Look]:
+    """Return how each line looks: the encoder's own in colour, others in grey."""
+    names = lines_of(table)
+    others = [name for name in names if name not in table.precisions]
+    return dict(zip(names, assign(table.precisions, others).values(), strict=True))
 
 
 def _check(table: object, chosen: object, owner: str) -> None:
@@ -103,39 +143,58 @@ def _check(table: object, chosen: object, owner: str) -> None:
         raise bad_parameter("chosen", owner, "one of the table's points, or None", chosen)
 
 
-def looks_of_precisions(table: PrecisionTable) -> dict[str, Look]:
-    """Return how the line of each precision looks."""
-    return dict(zip(table.precisions, assign(table.precisions, ()).values(), strict=True))
-
-
-def _bytes_axis(table: PrecisionTable) -> Octaves:
-    costs = [point.bytes for point in table.own]
-    return Octaves(min(costs), max(costs))
-
-
-def _score_axis(table: PrecisionTable) -> Values:
-    raw = [] if table.input_score is None else [table.input_score]
-    return Values.covering([*(point.score for point in table.own), *raw])
+# -- axes ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Picture:
-    """A table placed into a frame, with both of its axes."""
+    """A table placed into a frame, with both of its axes and its levels."""
 
     table: PrecisionTable
     frame: Frame
     across: Octaves
     up: Values
+    levels: tuple[tuple[Look, Level], ...]
+
+    def shows(self, one: OperatingPoint) -> bool:
+        """Tell whether a point is within the axes."""
+        return one.bytes >= self.across.low
 
     def point(self, one: OperatingPoint) -> tuple[float, float]:
         return self.frame.x(self.across.share(one.bytes)), self.frame.y(self.up.share(one.score))
 
 
+def _placed(table: PrecisionTable, frame: Frame, asked: Level | None) -> _Picture:
+    levels: list[tuple[Look, Level]] = []
+    if table.input_score is not None:
+        levels.append((RAW_LOOK, (RAW_NAME, table.input_score)))
+    if asked is not None:
+        levels.append((ASKED_LOOK, asked))
+    points = [one for line in lines_of(table).values() for one in line]
+    scores = [*(one.score for one in points), *(score for _, (_, score) in levels)]
+    floor = None
+    if table.higher_is_better:
+        whole = min([max(one.score for one in table.own), *(score for look, (_, score) in levels if look is RAW_LOOK)])
+        floor = floor_of(scores, whole, None if asked is None else asked[1])
+    across = _bytes_axis(table, floor)
+    drawn = [one.score for one in points if one.bytes >= across.low] + [score for _, (_, score) in levels]
+    return _Picture(table, frame, across, Values.covering(drawn, floor=floor), tuple(levels))
+
+
+def _bytes_axis(table: PrecisionTable, floor: float | None) -> Octaves:
+    """Return the axis of bytes: with a floor, from half of the fewest bytes that reach it."""
+    points = [one for line in lines_of(table).values() for one in line]
+    costs = [one.bytes for one in points]
+    if floor is None:
+        return Octaves(min(costs), max(costs))
+    first = min(one.bytes for one in points if one.score >= floor) // 2
+    return Octaves(max(min(costs), 1 << max(0, first.bit_length() - 1)), max(costs))
+
+
 def _axes(picture: _Picture) -> str:
     table, frame, up = picture.table, picture.frame, picture.up
-    direction = "higher is better" if table.higher_is_better else "lower is better"
-    metric = escape(shortened(table.metric, 60 if frame.labelled else 30))
-    parts = [f'<g class="axis"><text class="measure" x="0" y="16">{metric}<tspan>, {direction}</tspan></text>']
+    heading = heading_of(table.metric, table.higher_is_better, up, frame)
+    parts = ['<g class="axis">', heading, broken_part(up, frame)]
     for tick, text in zip(up.ticks, up.texts(), strict=True):
         y, kind = frame.y(up.share(tick)), "base" if tick == up.ticks[0] else "grid"
         parts.append(
@@ -147,53 +206,86 @@ def _axes(picture: _Picture) -> str:
         parts.append(f'<text x="{x:.1f}" y="{frame.bottom + 20:g}" text-anchor="middle">{tick:,}</text>')
     middle = (frame.left + frame.right) / 2
     parts.append(f'<text x="{middle:.1f}" y="{frame.bottom + 42:g}" text-anchor="middle">bytes per vector</text></g>')
-    if table.input_score is not None:
-        y = frame.y(up.share(table.input_score))
+    for look, (name, score) in picture.levels:
+        y = frame.y(up.share(score))
         parts.append(
-            f'<line class="raw" x1="{frame.left:g}" x2="{frame.right:g}" y1="{y:.1f}" y2="{y:.1f}" '
-            f'stroke-width="1" style="stroke:var(--raw)"><title>{RAW_NAME}</title></line>'
+            f'<line class="{look.name}" x1="{frame.left:g}" x2="{frame.right:g}" y1="{y:.1f}" y2="{y:.1f}" '
+            f"{stroke(look)}><title>{escape(name)}</title></line>"
         )
     return "\n".join(parts)
 
 
-def _line(picture: _Picture, name: str, look: Look) -> str:
-    stored = [point for point in picture.table.own if point.precision == name]
+# -- marks -----------------------------------------------------------------------------------------------------------
+
+
+def _line(picture: _Picture, line: Sequence[OperatingPoint], look: Look) -> str:
+    stored = [one for one in line if picture.shows(one)]
     points = [picture.point(one) for one in stored]
     steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dots = "".join(
-        f'<circle data-offer="{o.k}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>k = {o.k}, {o.precision}: '
-        f"{score_text(o.score)} in {o.bytes} bytes</title></circle>"
-        for (x, y), o in zip(points, stored, strict=True)
-    )
+    marks = "".join(_mark(one, x, y, look) for (x, y), one in zip(points, stored, strict=True))
+    kind = "curve" if look.ours else "curve other"
+    width = 1.5 if look.ours else 1.0
     dash = f' stroke-dasharray="{" ".join(f"{part:g}" for part in look.dash)}"' if look.dash else ""
     return (
-        f'<g class="curve"><polyline points="{steps}" fill="none" stroke-width="1.5"{dash} '
-        f'style="stroke:var(--{look.name})"/><g style="fill:var(--{look.name})">{dots}</g></g>'
+        f'<g class="{kind}"><polyline points="{steps}" fill="none" stroke-width="{width}"{dash} '
+        f'style="stroke:var(--{look.name})"/><g style="fill:var(--{look.name})">{marks}</g></g>'
     )
+
+
+def _mark(one: OperatingPoint, x: float, y: float, look: Look) -> str:
+    """Draw a point: a dot that the slider finds by its k, or a small square for what is not the encoder's own."""
+    title = f"<title>{escape(name_of_point(one))}: {score_text(one.score)} in {one.bytes} bytes</title>"
+    if look.ours:
+        return f'<circle data-offer="{one.k}" cx="{x:.1f}" cy="{y:.1f}" r="3">{title}</circle>'
+    return f'<rect x="{x - 2.5:.1f}" y="{y - 2.5:.1f}" width="5" height="5">{title}</rect>'
 
 
 def _front(picture: _Picture) -> str:
-    """Draw steps: until more bytes are spent, the score stays."""
-    points = [picture.point(one) for one in picture.table.pareto_front]
+    """Draw steps: until more bytes are spent, the score stays; with the interval of each of its points."""
+    front = [one for one in picture.table.pareto_front if picture.shows(one)]
+    points = [picture.point(one) for one in front]
+    if not points:
+        return ""
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
-    return f'<path class="front" d="{path}" fill="none" stroke-width="1" style="stroke:currentColor"/>'
+    intervals = ((x, picture.table.interval_of(one)) for (x, _), one in zip(points, front, strict=True))
+    low, high = picture.up.ticks[0], picture.up.ticks[-1]
+    whiskers = "".join(
+        f"M{x:.1f} {picture.frame.y(picture.up.share(max(ends[0], low))):.1f}"
+        f"V{picture.frame.y(picture.up.share(min(ends[1], high))):.1f}"
+        for x, ends in intervals
+        if ends is not None
+    )
+    bars = f'<path class="whiskers" d="{whiskers}" fill="none" stroke-width="1"/>' if whiskers else ""
+    return f'{bars}<path class="front" d="{path}" fill="none" stroke-width="1" style="stroke:currentColor"/>'
 
 
 def _legend(picture: _Picture) -> str:
     start = picture.frame.right + 16
     parts = []
-    for i, (name, look) in enumerate(looks_of_precisions(picture.table).items()):
+    lines = [(name, look) for look, (name, _) in picture.levels]
+    points = list(looks_of_lines(picture.table).items())
+    names = [name for name, _ in lines]
+    for i, (name, look) in enumerate([*points, *lines]):
         y = picture.frame.top + LEGEND_LINE * i
+        level = i >= len(points)
+        if level:
+            sign = f'<line x1="{start - 6:g}" x2="{start + 6:g}" y1="{y:g}" y2="{y:g}" {stroke(look)}/>'
+        elif look.ours:
+            sign = f'<circle cx="{start:g}" cy="{y:g}" r="4" style="fill:var(--{look.name})"/>'
+        else:
+            sign = f'<rect x="{start - 3:g}" y="{y - 3:g}" width="6" height="6" style="fill:var(--{look.name})"/>'
+        text = "raw, rounded" if not level and name in names else name
         parts.append(
-            f'<circle cx="{start:g}" cy="{y:g}" r="4" style="fill:var(--{look.name})"/>'
-            f'<text x="{start + 12:g}" y="{y + 4.5:g}" style="fill:var(--{look.name})">{escape(name)}</text>'
+            f'{sign}<text x="{start + 12:g}" y="{y + 4.5:g}" style="fill:var(--{look.name})">{escape(text)}</text>'
         )
     return '<g class="names">' + "".join(parts) + "</g>"
 
 
 def _ring(picture: _Picture, chosen: OperatingPoint) -> str:
+    if not picture.shows(chosen):
+        return ""
     x, y = picture.point(chosen)
     return (
         f'<circle class="chosen" cx="{x:.1f}" cy="{y:.1f}" r="8" fill="none" stroke-width="2" '
-        f'style="stroke:currentColor"><title>chosen: k = {chosen.k}, {chosen.precision}</title></circle>'
+        f'style="stroke:currentColor"><title>chosen: {escape(name_of_point(chosen))}</title></circle>'
     )

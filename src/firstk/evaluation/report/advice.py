@@ -1,0 +1,176 @@
+"""What a page recommends: the record of the evaluation, or another share or k, and how the head of the page says it."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from firstk._base.checks import bad_parameter, check_fraction
+from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation, bytes_text
+from firstk.evaluation.operating_points import PrecisionTable
+from firstk.evaluation.recommending import KEEP, Limits
+from firstk.evaluation.records import HeldOutReport
+from firstk.evaluation.report.reading import score_text, share_text
+from firstk.evaluation.report.terms import COORDINATES_TERM, interval_term, known_terms, metric_of
+from firstk.exceptions import InvalidInputError
+
+
+def advice_of(report: HeldOutReport, k: int | None, keep: float | None) -> Recommendation | None:
+    """Return what to recommend: what the evaluation did, unless a share or a k is asked for.
+
+    Parameters
+    ----------
+    report : HeldOutReport
+    k : int, optional
+        This prefix length; as float32, unless a share is asked for too.
+    keep : float in (0, 1], optional
+        The share to keep.
+
+    Returns
+    -------
+    advice : Recommendation or None
+        None where a share of the score means nothing.
+    """
+    curve, table = report.lead.ours, report.precisions
+    if keep is not None:
+        keep = check_fraction(keep, "keep", "report", open_left=True)
+    if k is not None and k not in curve.k:
+        near = min(curve.k, key=lambda own: abs(own - k))
+        allowed = f"a prefix length of this evaluation, up to {curve.k[-1]}; the nearest is {near}"
+        raise bad_parameter("k", "report", allowed, k)
+    if k is None and keep is None and report.recommendation is not None:
+        return report.recommendation
+    if table is None or (k is not None and all(point.k != k for point in table.own)):
+        table = _table_of(report)
+    limits = Limits(keep or KEEP) if k is None else Limits(keep, k=k)
+    if k is not None and keep is None:
+        limits = Limits(k=k, precisions=("float32",))
+    try:
+        return table.recommend(limits)
+    except InvalidInputError:
+        return None  # a share of a score that is not positive
+
+
+def _table_of(report: HeldOutReport) -> PrecisionTable:
+    """Return the curve as a table in float32: for records without one, and for lengths that theirs does not have."""
+    curve = report.lead.ours
+    return PrecisionTable(
+        points=tuple(OperatingPoint(k, "float32", 4 * k, score) for k, score in curve),
+        metric=curve.metric,
+        input_score=curve.input_score,
+        input_bytes=report.columns * report.itemsize,
+        label=curve.label,
+        higher_is_better=curve.higher_is_better,
+        n_evaluated=curve.n_evaluated,
+        supported=curve.supported,
+    )
+
+
+def asked_level(advice: Recommendation | None, higher_is_better: bool) -> tuple[str, float] | None:
+    """Return the score that keeps the share that is asked for, and what a chart calls it."""
+    if advice is None or advice.keep is None or advice.chance is not None:
+        return None
+    whole = "raw" if advice.reference == RAW else "the best"
+    level = advice.reference_score * (advice.keep if higher_is_better else 1 / advice.keep)
+    return f"{100 * advice.keep:g} % of {whole}", level
+
+
+def start_of(advice: Recommendation | None, curve: PrefixCurve) -> int | None:
+    """Return the prefix length that a page opens with: that of the encoder's own choice, where there is one."""
+    if advice is None or advice.chance is not None:
+        return None
+    for choice in (advice.chosen, advice.advised, advice.best):
+        if choice is not None and _is_prefix(choice.point) and choice.point.k in curve.k:
+            return choice.point.k
+    return None
+
+
+def _is_prefix(point: OperatingPoint) -> bool:
+    return point.code != RAW and point.precision != PRODUCT_QUANTIZER
+
+
+def title_of(report: HeldOutReport, advice: Recommendation | None) -> str:
+    """Return a title that says what is saved and what is kept, in words of everyday."""
+    file = PurePath(str(report.facts.get("file") or report.facts.get("vectors") or "Vectors")).name or "Vectors"
+    quality = metric_of(report.lead.ours.metric).quality
+    if advice is None:
+        return f"{file}: what short vectors keep of {quality}"
+    if advice.chance is not None:
+        return f"{file}: check the inputs, the scores are those of guessing"
+    advised = advice.advised
+    if advised is None:
+        asked = "enough" if advice.keep is None else f"{100 * advice.keep:g} %"
+        return f"{file}: no short code keeps {asked} of {quality}"
+    instead = "" if advice.input_bytes is None else f" instead of {advice.input_bytes:,}"
+    best = "" if advice.reference == RAW else " at its best"
+    return (
+        f"{file}: {advised.point.bytes:,} bytes a vector{instead}{_by_what(advised.point)}, {advised.share} of "
+        f"{quality}{best} kept"
+    )
+
+
+def _by_what(point: OperatingPoint) -> str:
+    """Name what makes the code, where it is not the encoder."""
+    if point.precision == PRODUCT_QUANTIZER:
+        return " with a product quantizer"
+    if point.code == RAW:
+        return f" by rounding to {point.precision}"
+    return f" with {point.code}" if point.code else ""
+
+
+def figures_of(
+    advice: Recommendation | None, table: PrecisionTable | None, rows: int, higher_is_better: bool
+) -> tuple[tuple[str, str], ...]:
+    """Return up to four large figures with what each is: bytes, share kept, the best other in these bytes, savings."""
+    advised = None if advice is None or advice.chance is not None else advice.advised
+    if advice is None or advised is None:
+        return ()
+    point, before = advised.point, advice.input_bytes
+    whose = "of the raw vectors'" if advice.reference == RAW else "of the best"
+    instead = "" if before is None else f" instead of {before:,}"
+    found = [
+        (f"{point.bytes:,}", f"bytes a vector{instead}: {point}"),
+        (advised.share, f"{whose} {metric_of(advice.metric).name}, {score_text(advice.reference_score)}"),
+    ]
+    rival = None if table is None else _rival(table, point, higher_is_better)
+    if rival is not None:
+        share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
+        who = "the best baseline" if not point.code else "this model"
+        found.append((share_text(share), f"by {who} in as few bytes: {rival}, {rival.bytes:,} bytes"))
+    if before is not None and before > point.bytes:
+        saved, whole = rows * (before - point.bytes), rows * before
+        found.append((bytes_text(saved), f"saved on {rows:,} vectors: {share_text(saved / whole)} of their bytes"))
+    return tuple(found)
+
+
+def _rival(table: PrecisionTable, point: OperatingPoint, higher_is_better: bool) -> OperatingPoint | None:
+    """Return the best in no more bytes of the other side: baselines, or the encoder where a baseline is advised."""
+    sign = 1 if higher_is_better else -1
+    there = [
+        one
+        for one in table.points
+        if bool(one.code) is not bool(point.code) and one.bytes <= point.bytes and one.queries == point.queries
+    ]
+    found = max(there, key=lambda one: sign * one.score, default=None)
+    return found if found is not None and found.score > 0 else None
+
+
+def terms_of(advice: Recommendation | None, lead: PrefixCurve) -> tuple[tuple[str, str], ...]:
+    """Explain what the recommendation speaks of: metric, precisions, baselines, intervals."""
+    metric = metric_of(lead.metric)
+    terms = [(lead.metric, metric.text)] if metric.text else []
+    if advice is None or advice.chance is not None:
+        return tuple(terms)
+    choices = (advice.advised, advice.chosen, advice.safe, advice.as_good, advice.best, *advice.thresholds)
+    points = [choice.point for choice in choices if choice is not None]
+    terms.append(COORDINATES_TERM)
+    terms += known_terms(name for point in points for name in (point.code, point.precision) if name != "faiss")
+    if any(choice is not None and choice.low is not None for choice in choices):
+        name, _ = interval_term(advice.confidence)
+        count = f"{advice.unit} evaluated" if advice.n_evaluated is None else f"{advice.n_evaluated:,} {advice.unit}"
+        terms.append(("97 to 100 %" if advice.advised is None else advice.advised.share, _share_term(name, count)))
+    return tuple(terms)
+
+
+def _share_term(interval: str, count: str) -> str:
+    return f"a {interval}: the {count} cannot tell the share more exactly."

@@ -1,0 +1,158 @@
+"""``firstk report --curve`` and ``firstk curve --report``: the page of an evaluation on files, by judgements too."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from evaluation.report.test_html import Outline
+from firstk import PrefixEncoder
+from firstk.cli import app
+from firstk.data import load_digits
+from firstk.data.files import write_vectors
+from firstk.encoder.recommendation import Recommendation
+
+
+def run(*arguments, code=0) -> str:
+    """Run a command in this process; a refusal is returned as its sentence."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if code == 0:
+        assert result.exit_code == 0, result.output + repr(result.exception)
+        return result.output
+    assert result.exit_code != 0
+    return str(result.exception)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """Return a folder with a store, queries, judgements keyed by ids, and a model that was saved from Python."""
+    home = tmp_path_factory.mktemp("search")
+    digits, rng = load_digits(), np.random.default_rng(0)
+    ids = np.array([f"d{i}" for i in rng.permutation(len(digits.X_train))])
+    asked = digits.X_test[:80]
+    write_vectors(home / "docs.npz", digits.X_train, {"id": ids})
+    write_vectors(home / "queries.npz", asked, {"id": np.array([f"q{i}" for i in range(80)])})
+    found = [(f"q{i}", rng.choice(ids[digits.y_train == digits.y_test[i]])) for i in range(80) for _ in range(20)]
+    lines = ["query\tdocument", *sorted({f"{query}\t{document}" for query, document in found})]
+    (home / "qrels.tsv").write_text("\n".join(lines) + "\n")
+    PrefixEncoder(12, objective="reconstruction").fit(digits.X_train).save(home / "model")
+    PrefixEncoder(4, objective="reconstruction").fit(digits.X_train).save(home / "short")
+    return home
+
+
+@pytest.fixture(scope="module")
+def evaluated(home) -> tuple[Path, Path]:
+    """Return what one run of ``firstk curve`` wrote: its JSON document, and its page."""
+    judged = ("--queries", home / "queries.npz", "--relevance", home / "qrels.tsv")
+    printed = run(
+        "curve", home / "model", home / "docs.npz", *judged, "--keep", 0.9, "--json", "--report", home / "page.html"
+    )
+    (home / "curve.json").write_text(printed)
+    return home / "curve.json", home / "page.html"
+
+
+def words_of(page: Path) -> list[str]:
+    return Outline(page.read_text("utf-8")).text_in("header")
+
+
+def test_the_first_line_is_the_recommendation_that_curve_made(evaluated):
+    document, page = evaluated
+    advice = Recommendation.from_dict(json.loads(document.read_text())["recommendation"])
+    title, first, *others = words_of(page)
+    assert first == advice.headline()
+    assert [line for line in advice.lines(len(load_digits().X_train))[1:] if line not in others] == []
+    assert title.startswith(f"docs.npz: {advice.advised.point.bytes:,} bytes a vector instead of 256")
+    assert title.endswith("% of the search quality kept")
+
+
+def test_the_page_has_the_command_and_says_what_was_judged(home, evaluated):
+    text = evaluated[1].read_text("utf-8")
+    (command,) = re.findall(r"<pre[^>]*><code>(.*?)</code>", text)
+    assert "firstk transform" in command
+    assert str(home / "docs.npz") in command
+    assert "Are relevant documents found?" in text
+    assert "80 queries of queries.npz" in text
+
+
+def test_both_ways_write_the_same_page(home, evaluated, tmp_path):
+    document, page = evaluated
+    printed = run("report", home / "model", "--curve", document, "-o", tmp_path / "again.html")
+    assert (tmp_path / "again.html").resolve().as_uri() in printed
+    assert (tmp_path / "again.html").read_text("utf-8") == page.read_text("utf-8")
+
+
+def test_another_share_and_number_of_rows(home, evaluated, tmp_path):
+    out = tmp_path / "other.html"
+    run("report", home / "model", "--curve", evaluated[0], "-o", out, "--keep", 0.5, "--rows", "10M")
+    words = words_of(out)
+    assert words[1] != words_of(evaluated[1])[1]
+    assert any(text.startswith("10,000,000 vectors: ") for text in words)
+
+
+def test_a_document_of_an_earlier_version_gives_a_page(home, evaluated, tmp_path):
+    values = json.loads(evaluated[0].read_text())
+    for name in ("store", "stored", "rows", "recommendation"):
+        del values[name]
+    table = values["precisions"]
+    table["offers"] = [
+        {name: value for name, value in point.items() if name not in ("code", "queries")}
+        for point in table["offers"]
+        if not point["code"] and point["queries"] == "float32"
+    ]
+    for name in ("unit", "chance", "supported", "resampled"):
+        del table[name]
+    (tmp_path / "old.json").write_text(json.dumps(values))
+    run("report", home / "model", "--curve", tmp_path / "old.json", "-o", tmp_path / "old.html")
+    assert "of the raw vectors' ndcg@10" in words_of(tmp_path / "old.html")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "is no JSON document that can be read"),
+        ("[]", "is not what 'firstk curve --json' prints"),
+        ('{"curve": 1}', "is not what 'firstk curve --json' prints"),
+        ('{"curve": {}, "baselines": [], "precisions": {}}', "A PrefixCurve has the fields"),
+    ],
+)
+def test_other_documents_are_refused_with_the_way_out(home, tmp_path, text, sentence):
+    (tmp_path / "bad.json").write_text(text)
+    said = run("report", home / "model", "--curve", tmp_path / "bad.json", "-o", tmp_path / "a.html", code=1)
+    assert sentence in said
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_a_document_of_another_model_is_refused(home, evaluated, tmp_path):
+    said = run("report", home / "short", "--curve", evaluated[0], "-o", tmp_path / "a.html", code=1)
+    assert "evaluates a code of 12 coordinates, and this model has 4" in said
+
+
+def test_a_missing_document_is_told(home, tmp_path):
+    said = run("report", home / "model", "--curve", tmp_path / "gone.json", "-o", tmp_path / "a.html", code=1)
+    assert "There is no file" in said
+
+
+def test_a_page_that_cannot_be_written_is_told_before_the_work(home, tmp_path):
+    for name, sentence in (("page.txt", "ends in .html"), (".", "ends in .html")):
+        said = run("curve", home / "model", home / "docs.npz", "--report", tmp_path / name, code=1)
+        assert sentence in said
+    (tmp_path / "there.html").write_text("mine")
+    said = run("curve", home / "model", home / "docs.npz", "--report", tmp_path / "there.html", code=1)
+    assert "--force" in said
+    assert (tmp_path / "there.html").read_text() == "mine"
+
+
+def test_a_choice_that_is_out_of_reach_still_gives_the_page(home, tmp_path):
+    out = tmp_path / "page.html"
+    options = ("--metric", "recall@10", "--keep", 1.0, "--most", 200, "--no-baselines", "--quiet", "--report", out)
+    said = run("curve", home / "short", home / "docs.npz", *options, code=1)
+    title, first, *lines = words_of(out)
+    assert first == said
+    assert "Do not cut: store the raw vectors" in first
+    assert "instead of 256 by rounding to float16" in title
+    assert any("No code of this model keeps 100 %" in line for line in lines)
