@@ -259,7 +259,9 @@ class Recommendation:
         if chosen is None or self.keep is None or chosen.low is None or chosen.low >= self.keep:
             return
         count = "The rows at hand" if self.n_evaluated is None else f"{self.n_evaluated:,} {self.unit}"
-        text = f"{count} cannot tell {100 * self.keep:g} % from {_percent(chosen.low, 0)} %"
+        rounded = _percent(chosen.low, 0)
+        least = rounded if float(rounded) < 100 * self.keep else _percent(chosen.low, 1)
+        text = f"{count} cannot tell {100 * self.keep:g} % from {least} %"
         if self.needed is not None:
             text += f"; about {_rounded(self.needed):,} would"
         yield f"{text}." if self.safe is None else f"{text}. To be safe: {self.safe}."
