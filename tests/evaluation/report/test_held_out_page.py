@@ -103,6 +103,19 @@ def test_a_baseline_that_is_better_is_said_first(found):
     assert page.chosen_k == 8  # the slider is that of this model
 
 
+def test_a_share_that_is_out_of_reach_is_not_said_to_be_kept(found):
+    page = page_of(found, k=1, keep=0.99)
+    assert page.title.startswith("digits.npz: at most ")
+    assert page.title.endswith(" of the accuracy kept, where 99 % was asked for")
+    assert page.summary.startswith("No code of this model keeps 99 % of the raw vectors'")
+    assert (page.keep, page.commands) == (None, ())
+    assert [small for _, small in page.figures] == [
+        f"of the raw vectors' 1-NN accuracy at most: {point}, {point.bytes:,} bytes"
+        for point in [found.precisions.recommend(Limits(keep=0.99, k=1)).best.point]
+    ]
+    assert "fewest that keep" not in render_page(page)
+
+
 def test_records_of_earlier_versions_give_a_page(found):
     own = tuple(replace(point, seconds=None) for point in found.precisions.own if point.precision != "int4")
     table = PrecisionTable(own, "1nn_accuracy", found.precisions.input_score, 256)

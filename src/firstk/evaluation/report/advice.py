@@ -99,8 +99,11 @@ def title_of(report: HeldOutReport, advice: Recommendation | None) -> str:
         return f"{file}: check the inputs, the scores are those of guessing"
     advised = advice.advised
     if advised is None:
-        asked = "enough" if advice.keep is None else f"{100 * advice.keep:g} %"
-        return f"{file}: no short code keeps {asked} of {quality}"
+        asked = "" if advice.keep is None else f", where {100 * advice.keep:g} % was asked for"
+        most = (
+            "no code is within the limits" if advice.best is None else f"at most {advice.best.share} of {quality} kept"
+        )
+        return f"{file}: {most}{asked}"
     instead = "" if advice.input_bytes is None else f" instead of {advice.input_bytes:,}"
     best = "" if advice.reference == RAW else " at its best"
     return (
@@ -122,11 +125,18 @@ def figures_of(
     advice: Recommendation | None, table: PrecisionTable | None, rows: int, higher_is_better: bool
 ) -> tuple[tuple[str, str], ...]:
     """Return up to four large figures with what each is: bytes, share kept, the best other in these bytes, savings."""
-    advised = None if advice is None or advice.chance is not None else advice.advised
-    if advice is None or advised is None:
+    if advice is None or advice.chance is not None:
         return ()
-    point, before = advised.point, advice.input_bytes
+    advised, before = advice.advised, advice.input_bytes
     whose = "of the raw vectors'" if advice.reference == RAW else "of the best"
+    if advised is None:
+        most, metric = advice.best, metric_of(advice.metric).name
+        return (
+            ()
+            if most is None
+            else ((most.share, f"{whose} {metric} at most: {most.point}, {most.point.bytes:,} bytes"),)
+        )
+    point = advised.point
     instead = "" if before is None else f" instead of {before:,}"
     found = [
         (f"{point.bytes:,}", f"bytes a vector{instead}: {point}"),
@@ -168,9 +178,6 @@ def terms_of(advice: Recommendation | None, lead: PrefixCurve) -> tuple[tuple[st
     if any(choice is not None and choice.low is not None for choice in choices):
         name, _ = interval_term(advice.confidence)
         count = f"{advice.unit} evaluated" if advice.n_evaluated is None else f"{advice.n_evaluated:,} {advice.unit}"
-        terms.append(("97 to 100 %" if advice.advised is None else advice.advised.share, _share_term(name, count)))
+        shown = next(choice.share for choice in choices if choice is not None)
+        terms.append((shown, f"a {name}: the {count} cannot tell the share more exactly."))
     return tuple(terms)
-
-
-def _share_term(interval: str, count: str) -> str:
-    return f"a {interval}: the {count} cannot tell the share more exactly."

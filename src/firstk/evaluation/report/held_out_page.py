@@ -72,7 +72,7 @@ def page_of(
         summary=_summary(report, advice, rows),
         sections=tuple(sections),
         chosen_k=start_of(advice, curve),
-        keep=None if advice is None else advice.keep,
+        keep=None if advice is None or advice.advised is None else advice.keep,
         facts=tuple(report.facts.items()),
         notes=(report.held_out, *_interval_note(lead, advice), *report.notes),
         commands=_commands(advice, commands),
