@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import json
 import os
 import re
@@ -15,13 +16,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from firstk import PrefixEncoder
+from firstk import PrefixEncoder, precision_table
 from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
+from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.folder import read_extra
 from firstk.estimator.fit_files import chunks_of, draw, fit_stream
 from firstk.evaluation.records import HeldOutReport
+from firstk.metrics.curve import EvaluationData
 from firstk.moments.checkpoint import Checkpoint
 
 
@@ -97,8 +100,10 @@ def test_what_is_printed_is_true_of_the_saved_encoder(fisher):
     assert [float(cell) for cell in row] == pytest.approx([curve.at(k) for k in (1, 2, 4, 8, 9)], abs=6e-4)
     for name in ("PCA", "uncentred SVD", "plain truncation", "random dimensions", "raw vectors"):
         assert re.search(rf"^  {name}  +0\.\d", printed, re.MULTILINE)
-    for share, k in ((95, curve.smallest(0.95)), (99, curve.smallest(0.99)), ("99.9", curve.smallest(0.999))):
-        assert f"{share} % with k = {k}" in printed
+    advice = study_of(out).recommendation
+    assert "\n".join(advice.lines()) in printed
+    assert advice.reference == "raw vectors"
+    assert advice.reference_score == pytest.approx(curve.input_score)
     assert "359 held-out rows of digits.npz" in printed
     assert f"firstk report {out}" in printed
 
@@ -218,7 +223,7 @@ def test_pairs_by_row_number(folder):
         ("fisher", ["--shrinkage", "none"]),
         ("regression", ["--shrinkage", "0.1"]),
         ("mixture", ["--lam", "0.5"]),
-        ("similarity", ["--keep", "dot_products"]),
+        ("similarity", ["--preserve", "dot_products"]),
         ("similarity", ["--shrinkage", "0.4"]),
         ("denoising", ["--noise", "masking:0.7"]),
         ("denoising", ["--noise", "gaussian:0.2"]),
@@ -263,39 +268,36 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
     )
     printed = run(*arguments)
     ours = study_of(out).lead.ours
-    keeps = {share: next(k for k in (2, 4, 10) if ours.at(k) >= share * ours.at(10)) for share in (0.95, 0.99, 0.999)}
-    assert replace(ours, supported=None).smallest(0.95) not in (2, 4, 10)
-    shares = ", ".join(f"{100 * share:g} % with k = {k}" for share, k in keeps.items())
-    assert f"Of the readback_variance of the first 10 of 16 coordinates, these keep: {shares}." in printed
+    assert replace(ours, supported=None).smallest(0.95, "best") not in (2, 4, 10)
+    assert ours.smallest(0.95, "best") == 10
     assert "lengths of the ordering's list alone (2, 4, 10)" in printed
-    assert "-k 10 -o short.npz" in printed
-    assert json.loads(run(*arguments, "--json"))["smallest"] == {f"{share:g}": k for share, k in keeps.items()}
+    record = json.loads(run(*arguments, "--json"))["recommendation"]
+    assert record["best"]["point"]["k"] == 10
+    assert {point.k for point in study_of(out).precisions.own} == {2, 4, 10}
 
 
 @pytest.mark.parametrize("ordering", ["sparse_prefix:4,16,32", "full_prefix"])
-def test_whatever_recommends_a_k_recommends_the_same(folder, ordering):
+def test_whatever_recommends_recommends_the_same(folder, ordering):
     out, page, data = folder / "agreed", folder / "agreed.html", folder / "digits.npz"
     fit = ("fit", data, "--force", "--ordering", ordering, "--components", 40, "-o", out)
     printed, fitted = run(*fit), json.loads(run(*fit, "--json"))
-    evaluate = ("curve", out, data, "--metric", "readback_variance", "--no-baselines")
-    curve = json.loads(run(*evaluate, "--keep", 0.99, "--json"))
+    said = study_of(out).recommendation
+    evaluated = json.loads(run("curve", out, data, "--json"))
     info = json.loads(run("info", out, "--json"))
     run("report", out, "-o", page, "--force")
-    ours = study_of(out).lead.ours
-    k = ours.smallest(0.99)
-    if ordering != "full_prefix":  # where the list makes a difference
-        assert k in (4, 16, 32)
-        assert replace(ours, supported=None).smallest(0.99) not in (4, 16, 32)
-    assert fitted["smallest"]["0.99"] == curve["smallest"]["0.99"]["full"] == curve["chosen"]["k"] == k
-    assert fitted["smallest"] == info["smallest_k"]
-    assert f"99 % with k = {k}" in printed
-    assert f"99 % k = {k}" in run(*evaluate)
-    assert re.search(rf"keeps 0\.99 of .* is {k}\.", (out / "README.md").read_text(encoding="utf-8"))
-    assert f"The first {k} coordinates keep 99 % of" in run("info", out)
-    assert f"The first {k} of 40 coordinates reach" in page.read_text(encoding="utf-8")
-    found = PrefixEncoder.load(out).curve(open_vectors(data).read().vectors, metric="readback_variance")
-    assert found.supported == ours.supported
-    assert found.smallest(0.99) in found.recommendable
+    for record in (fitted, evaluated, info):
+        found = Recommendation.from_dict(record["recommendation"])
+        assert (found.chosen, found.best) == (said.chosen, said.best)
+    assert said.best.point.k in ((32,) if ordering != "full_prefix" else (40,))
+    card = re.sub(r"\\(.)", r"\1", (out / "README.md").read_text(encoding="utf-8"))
+    for text in (printed, run("curve", out, data), run("info", out), card):
+        assert said.headline() in text
+    words = re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8"))
+    assert said.headline().split(".")[0] in html.unescape(words)
+    again = PrefixEncoder.load(out).encoder_
+    rows, parts = open_vectors(data).read().vectors, draw(1797, 0.2, 0)
+    table = precision_table(again, EvaluationData(X=rows[parts.held], X_ref=rows[parts.reference]), said.metric)
+    assert table.recommend().best.point == said.best.point
 
 
 def test_lengths_of_a_list_are_evaluated_wherever_they_are(folder):
@@ -304,7 +306,7 @@ def test_lengths_of_a_list_are_evaluated_wherever_they_are(folder):
     run("fit", folder / "long.npz", "--ordering", "sparse_prefix:5,101,113", "-o", out)
     study = study_of(out)
     assert study.lead.ours.recommendable == (5, 101, 113)
-    assert sorted({point.k for point in study.precisions}) == [5, 101, 113]
+    assert sorted({point.k for point in study.precisions.own}) == [5, 101, 113]
 
 
 def test_classification_with_a_network(folder):
@@ -564,22 +566,3 @@ def test_a_column_of_pixels_is_known_to_hold_images(tmp_path):
     assert open_vectors(tmp_path / "digits.npz").vectors == "pixels"
     run("fit", tmp_path / "digits.npz", "--components", 4, "-o", tmp_path / "model")
     assert study_of(tmp_path / "model").images.shape == (8, 8)
-
-
-def test_a_baseline_that_is_ahead_is_named():
-    from firstk.cli.fit import _who_is_ahead
-    from firstk.encoder.curve import PrefixCurve
-
-    ours = PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy")
-    pca = PrefixCurve((1, 2), (0.6, 0.8), "1nn_accuracy", label="PCA")
-    assert list(_who_is_ahead(ours, (pca,), 1)) == ["PCA is ahead here at k = 1: 0.600 against 0.500."]
-    assert list(_who_is_ahead(ours, (pca,), 2)) == []
-
-
-def test_shares_of_the_raw_score_are_given_where_they_are_reached():
-    from firstk.cli.fit import _of_raw
-    from firstk.encoder.curve import PrefixCurve
-
-    curve = PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy", input_score=0.92)
-    assert list(_of_raw(curve)) == ["Of that of the raw vectors: 95 % with k = 2."]
-    assert list(_of_raw(PrefixCurve((1, 2), (0.5, 0.9), "1nn_accuracy"))) == []
