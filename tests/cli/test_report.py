@@ -150,9 +150,9 @@ def test_a_page_that_cannot_be_written_is_told_before_the_work(home, tmp_path):
 def test_a_choice_that_is_out_of_reach_still_gives_the_page(home, tmp_path):
     out = tmp_path / "page.html"
     options = ("--metric", "recall@10", "--keep", 1.0, "--most", 200, "--no-baselines", "--quiet", "--report", out)
-    said = run("curve", home / "short", home / "docs.npz", *options, code=1)
+    said = run("curve", home / "short", home / "docs.npz", *options)
     title, first, *lines = words_of(out)
-    assert first == said
+    assert first == said.splitlines()[0]
     assert "Do not cut: store the raw vectors" in first
     assert "instead of 256 by rounding to float16" in title
     assert any("No code of this model keeps 100 %" in line for line in lines)

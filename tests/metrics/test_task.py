@@ -184,3 +184,22 @@ def test_labels_of_two_types_are_refused():
         linear_probe_accuracy(Z, [0, 1, 1], Z, [0, 1])
     with pytest.raises(InvalidInputError, match="NaN in 1 of 2"):
         linear_probe_accuracy(Z, [0, np.nan], Z, [0, 1])
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "collinear", "constant", "far from the origin"])
+def test_the_readout_of_the_whole_code_is_the_last_of_all_prefixes(kind):
+    rng = np.random.default_rng(0)
+    Z, new = rng.standard_normal((80, 6)), rng.standard_normal((30, 6))
+    if kind == "collinear":
+        Z[:, 3], new[:, 3] = Z[:, 0] + Z[:, 1], new[:, 0] + new[:, 1]
+    if kind == "constant":
+        Z[:, 2] = new[:, 2] = 7.0
+    if kind == "far from the origin":
+        Z, new = Z + 1e4, new + 1e4
+    A = rng.standard_normal((6, 3))
+    Y, wanted = Z @ A + rng.standard_normal((80, 3)), new @ A + rng.standard_normal((30, 3))
+    every = task.readout_errors(Z, Y, new, wanted)
+    np.testing.assert_allclose(task.full_readout_errors(Z, Y, new, wanted), every[:, -1:], rtol=1e-6)
+    design = np.column_stack([np.ones(80), Z])
+    slow = np.column_stack([np.ones(30), new]) @ np.linalg.lstsq(design, Y, rcond=1e-10)[0]
+    np.testing.assert_allclose(every[:, -1], np.sum((wanted - slow) ** 2, axis=1), rtol=1e-5)

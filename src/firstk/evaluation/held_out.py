@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from firstk import __version__, metrics
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.curve import PrefixCurve, slack, supported_lengths
+from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import StreamedFit
@@ -40,6 +40,8 @@ ALL_PREFIXES, PER_OCTAVE = 64, 16
 # Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
 PROBED_ROWS = 2000
 SAMPLES = 10
+# A baseline that is ahead by less than this share of the score is no other code to speak of.
+AHEAD = 1e-3
 CONFIDENCE = 0.95
 # Entries of the decoder that a page can carry: about 400 kB of text.
 MOST_ENTRIES = 150_000
@@ -190,7 +192,7 @@ def ahead(comparison: Comparison, baselines: Mapping[str, FittedEncoder]) -> dic
     return {
         curve.label: baselines[curve.label]
         for curve in comparison.baselines
-        if any(k in ours and score > ours[k] + slack(ours[k]) for k, score in curve)
+        if any(k in ours and score > ours[k] + AHEAD * abs(ours[k]) for k, score in curve)
     }
 
 

@@ -189,9 +189,10 @@ def _numbers(y: ArrayLike | None) -> np.ndarray:
 
 def _readout(fit: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], ks: np.ndarray) -> PerRowScores:
     Y = new[1] - new[1].mean(axis=0, dtype=np.float64)
-    errors = task.readout_errors(*fit, *new)
+    whole = len(ks) == 1 and ks[0] == fit[0].shape[1]
+    errors = task.full_readout_errors(*fit, *new) if whole else task.readout_errors(*fit, *new)
     _check_varies(new[1] - new[1][:1], "linear_readout_r2")  # exactly 0 where constant, as Y need not be
-    return ExplainedShare(_at(errors, ks), _squares(Y), Y)
+    return ExplainedShare(errors if whole else _at(errors, ks), _squares(Y), Y)
 
 
 def _check_varies(Y: np.ndarray, owner: str) -> None:

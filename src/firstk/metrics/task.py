@@ -140,6 +140,40 @@ def readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLik
     return _row_errors(blocks, C, Z.shape)
 
 
+def full_readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLike) -> np.ndarray:
+    """Squared error, in each row of Y, of the best linear readout of the whole code: the last column of all prefixes'.
+
+    Solved by normal equations on columns of unit size, a fraction of the QR that serves every prefix.
+
+    Returns
+    -------
+    errors : ndarray of shape (m, 1)
+
+    Examples
+    --------
+    >>> full_readout_errors([[0.0], [2.0]], [0.0, 4.0], [[1.0], [3.0]], [2.0, 5.0])
+    array([[0.],
+           [1.]])
+    """
+    owner = "full_readout_errors"
+    Z_fit, Y_fit = _check_readout(Z_fit, Y_fit, owner, ("Z_fit", "Y_fit"))
+    Z, Y = _check_readout(Z, Y, owner, ("Z", "Y"), like=(Z_fit, Y_fit))
+    mean, offset = Z_fit.mean(axis=0, dtype=np.float64), Y_fit.mean(axis=0, dtype=np.float64)
+    centred = Z_fit - mean
+    size = np.linalg.norm(centred, axis=0)
+    # What centring leaves of a constant column is rounding, not a direction.
+    tolerance = relative_tolerance(Z.shape[1], Z_fit.dtype)
+    kept = size > tolerance * np.linalg.norm(Z_fit.astype(np.float64), axis=0)
+    if not kept.any():
+        return np.sum((Y - offset) ** 2, axis=1, keepdims=True)
+    unit = centred[:, kept] / size[kept]
+    values, vectors = np.linalg.eigh(unit.T @ unit)
+    used = values > tolerance * values[-1]
+    vectors = vectors[:, used]
+    weights = vectors @ ((vectors.T @ (unit.T @ (Y_fit - offset))) / values[used, None])
+    return np.sum((Y - offset - ((Z - mean)[:, kept] / size[kept]) @ weights) ** 2, axis=1, keepdims=True)
+
+
 def linear_probe_accuracy(
     Z_fit: ArrayLike, y_fit: ArrayLike, Z: ArrayLike, y: ArrayLike, *, per_row: bool = False
 ) -> np.ndarray:
