@@ -89,7 +89,7 @@ def test_documents_that_are_not_there_are_told_before_the_model_is_read(tmp_path
 
 def test_columns_of_the_vectors_are_no_file(tmp_path):
     (tmp_path / "there.npy").touch()
-    for arguments in (("--pairs", "left,right"), ("--held-out", "0.5")):
+    for arguments in (("--objective", "similarity", "--pairs", "left,right"), ("--held-out", "0.5")):
         done = firstk("fit", "there.npy", "-o", "m", *arguments, cwd=tmp_path)
         assert (done.returncode, "'there.npy': it is empty" in done.stderr) == (1, True), done.stderr
 

@@ -92,7 +92,8 @@ def test_pairs_of_rows(tmp_path):
     write_vectors(tmp_path / "rows.npz", X, name="X")
     scores = np.sum(X[left, 20:30] * X[right, 20:30], axis=1)
     np.savez(tmp_path / "pairs.npz", left=left, right=right, score=scores)
-    done = firstk("diagnose", "rows.npz", "--pairs", "pairs.npz:left,right,score", "--only", "ranking", cwd=tmp_path)
+    named = ("--pairs", "pairs.npz:left,right,score", "--by-row")
+    done = firstk("diagnose", "rows.npz", *named, "--only", "ranking", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "spearman" in done.stdout
     fitted = firstk(*last_command(done.stdout), "--quiet", cwd=tmp_path)
@@ -148,6 +149,8 @@ def test_nan_is_refused_with_its_row_or_dropped(folder):
 def test_bad_input_is_one_sentence(folder, arguments, said):
     (folder / "empty.npy").write_bytes(b"")
     np.save(folder / "one.npy", np.ones((1, 4)))
+    (folder / "labels.csv").touch()
+    np.savez(folder / "pairs.npz", left=[0], right=[1], score=[1.0])
     done = firstk("diagnose", *arguments, cwd=folder)
     assert done.returncode == 1
     assert done.stdout == ""

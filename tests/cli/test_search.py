@@ -140,7 +140,7 @@ def test_judgements_given_as_pairs_are_learned_by_ids(store):
         FittedEncoder.load(store / "pairs").components, FittedEncoder.load(store / "by ids").components, atol=1e-9
     )
     assert read_report(store / "pairs").lead.ours.score == read_report(store / "by ids").lead.ours.score
-    without = firstk(store, "fit", "docs.parquet", *spec[3:], "--id", "_id", *options, code=0)
+    without = firstk(store, "fit", "docs.parquet", *spec[3:], "--id", "_id", *options, "--force")
     assert "of docs.parquet" in without.stdout  # queries are rows of the store where no file of them is named
 
 

@@ -7,6 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import Fisher, PrefixEncoder
 from firstk.estimator import auto as selection
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import EvaluationData
 from firstk.moments.statistics import RowSample
 from firstk.objectives import Pairs
 
@@ -56,12 +57,13 @@ def test_folds_hold_documents_out_and_then_only_queries(monkeypatch):
 
 
 def test_score_of_a_candidate_weighs_each_octave_by_its_omega(monkeypatch):
-    encoder = PrefixEncoder(8).fit(np.random.default_rng(1).normal(size=(40, 8))).encoder_
+    X = np.random.default_rng(1).normal(size=(40, 8))
+    encoder = PrefixEncoder(8).fit(X).encoder_
     curve = {2: 0.2, 4: 0.4, 8: 1.0}
     monkeypatch.setattr(selection, "prefix_scores", lambda enc, held, metric, ks: [curve[k] for k in ks])
     harmonic = 1 / np.arange(1, 9)
     weights = np.array([harmonic[:2].sum(), harmonic[2:4].sum(), harmonic[4:].sum()]) / harmonic.sum()
-    assert selection._score(encoder, None, "harmonic") == pytest.approx(weights @ [0.2, 0.4, 1.0])
+    assert selection._score(encoder, EvaluationData(X=X), "harmonic") == pytest.approx(weights @ [0.2, 0.4, 1.0])
 
 
 def slow_score(X, y, shrinkage):

@@ -66,7 +66,10 @@ def main(out: Path, folder: str | None = None) -> None:
                 stem = f"{key}|{label}"
                 curve = enc.curve(rows[held], y[held], reference=(rows[kept], y[kept]), metric="1nn_accuracy")
                 arrays[f"{stem}|decision:width"] = np.array([enc.n_components_])
-                arrays[f"{stem}|decision:k"] = np.array([curve.smallest(keep=share) for share in (0.9, 0.95, 0.99)])
+                for whole in ("input", "best"):
+                    # 0 for a share that no length keeps.
+                    lengths = [k or 0 for k in curve.smallest_lengths(relative_to=whole).values()]
+                    arrays[f"{stem}|decision:k of {whole}"] = np.array(lengths)
                 arrays[f"{stem}|decision:shrinkage"] = np.array([getattr(enc.objective_, "shrinkage", None) or 0.0])
                 arrays[f"{stem}|components"] = enc.components_.astype(np.float64)
                 arrays[f"{stem}|spectrum"] = enc.spectrum_.astype(np.float64)

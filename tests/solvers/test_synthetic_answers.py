@@ -35,7 +35,7 @@ def turns(spectrum, n):
 
 def test_reconstruction_is_the_sample_optimum_on_every_axis(blocks):
     values, vectors = np.linalg.eigh(scatter(blocks.X))
-    enc = PrefixEncoder().fit(blocks.X)
+    enc = PrefixEncoder("rank").fit(blocks.X)
     assert enc.n_components_ == 69
     assert paired_cosines(enc.components_, vectors.T[::-1]).min() >= 1 - 1e-8
     np.testing.assert_allclose(enc.spectrum_, values[::-1], rtol=1e-10)
@@ -54,7 +54,7 @@ def test_fisher_is_the_sample_optimum_on_every_axis(blocks):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_reconstruction_finds_the_population_where_the_gap_is_clear(seed):
     blocks = two_blocks(seed)
-    enc = PrefixEncoder().fit(blocks.X)
+    enc = PrefixEncoder("rank").fit(blocks.X)
     clear = turns(blocks.pca_spectrum, len(blocks.X)) < TURN**2
     assert clear[:20].all()
     assert 25 <= clear.sum() < 69  # the rule selects a fair number of the 69 axes, and not all of them
@@ -89,7 +89,7 @@ def test_fisher_finds_the_population_where_the_gap_is_clear(seed):
 @pytest.mark.parametrize(("n", "p", "high"), [(500, 60, 100.0), (300, 100, 1000.0)])
 def test_evenly_spaced_is_recovered_exactly(n, p, high):
     even = evenly_spaced(0, n=n, p=p, high=high)
-    enc = PrefixEncoder().fit(even.X)
+    enc = PrefixEncoder("rank").fit(even.X)
     assert enc.n_components_ == p
     assert paired_cosines(enc.components_, even.pca_axes).min() >= 1 - 1e-8
     np.testing.assert_allclose(enc.components_, even.pca_axes, atol=1e-5)  # signs too: the rule is the same

@@ -29,7 +29,7 @@ from firstk.cli.info import info
 from firstk.cli.report import report
 from firstk.cli.reproduce import reproduce
 from firstk.cli.sample import sample
-from firstk.cli.transform import transform
+from firstk.cli.transform import keeps_raw_vectors, transform
 from firstk.exceptions import FirstkError
 
 
@@ -38,6 +38,11 @@ def _check_model(folder: Path) -> None:
         from firstk.encoder.storage.folder import read_manifest
 
         read_manifest(folder)
+
+
+def _check_model_or_raw(folder: Path) -> None:
+    if not keeps_raw_vectors(folder):
+        _check_model(folder)
 
 
 def _check_file_of(spec: str) -> None:
@@ -58,6 +63,7 @@ def _check_share_or_file(spec: str) -> None:
 # Parameters that name what must be there before a command begins.
 _THERE: dict[str, Callable[[Any], None]] = {
     "model": _check_model,
+    "model_or_raw": _check_model_or_raw,
     "source": check_there,
     "queries": check_there,
     "documents": check_there,

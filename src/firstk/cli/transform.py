@@ -28,7 +28,10 @@ ROUNDING = {
 
 
 def transform(
-    model: Annotated[Path, typer.Argument(help="Folder of a saved encoder; 'raw' to keep the vectors as they are.")],
+    model_or_raw: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Folder of a saved encoder; 'raw' to keep the vectors as they are."),
+    ],
     source: VectorsArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, or folder where a folder is read.")],
     k: Annotated[int | None, typer.Option("-k", help="Coordinates to keep; all if not given.")] = None,
@@ -67,7 +70,7 @@ def transform(
     from firstk.estimator.transform_files import transform_files
 
     check_new(out, force=force)
-    encoder = _encoder(model)
+    encoder = _encoder(model_or_raw)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
         outcome = transform_files(
@@ -87,11 +90,15 @@ def transform(
     typer.echo(_document(outcome) if json else "\n".join(_lines(outcome)))
 
 
+def keeps_raw_vectors(model: Path) -> bool:
+    """Whether this is the word 'raw' in place of a model; a folder of that name is a model."""
+    return str(model) == RAW and not model.exists()
+
+
 def _encoder(model: Path) -> FittedEncoder | None:
-    """Return the saved encoder; None for the word 'raw', unless a folder has that name."""
     from firstk.encoder.fitted import FittedEncoder
 
-    return None if str(model) == RAW and not model.exists() else FittedEncoder.load(model)
+    return None if keeps_raw_vectors(model) else FittedEncoder.load(model)
 
 
 def _document(outcome: Outcome) -> str:

@@ -141,8 +141,8 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
     >>> enc.transform(digits.X_test).shape, enc[:3].transform(digits.X_test).shape
     ((360, 9), (360, 3))
     >>> curve = enc.curve(digits.X_test, digits.y_test, reference=(digits.X_train, digits.y_train))
-    >>> curve.smallest(keep=0.95)
-    6
+    >>> curve.smallest(keep=0.9)
+    5
     """
 
     def __init__(

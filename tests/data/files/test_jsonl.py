@@ -12,7 +12,8 @@ from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.contract import exactly
 from firstk.estimator.transform_files import transform_files
-from firstk.evaluation.inputs import read_pairs, read_rows
+from firstk.evaluation.inputs import VectorSource, read_rows
+from firstk.evaluation.judged_pairs import read_judged_pairs
 from firstk.exceptions import InvalidInputError
 
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -273,5 +274,6 @@ def test_labels_and_pairs_in_files_of_their_own(tmp_path, monkeypatch):
     with pytest.raises(InvalidInputError, match=r"Name one: y\.jsonl\.gz:id"):
         read_rows("x.npy", labels="y.jsonl.gz")
     lines(tmp_path / "p.jsonl", [{"left": i, "right": (i + 1) % 12, "score": i / 12} for i in range(12)])
-    pairs = read_pairs("x.npy", "p.jsonl:left,right,score")
-    assert pairs["scores"].tolist() == [i / 12 for i in range(12)]
+    pairs = read_judged_pairs(VectorSource("x.npy", pairs="p.jsonl:left,right,score", by_row=True))
+    assert pairs.pairs.tolist() == [[i, (i + 1) % 12] for i in range(12)]
+    assert pairs.scores.tolist() == [i / 12 for i in range(12)]
