@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from command_line import firstk
 from firstk import PrefixEncoder
 from firstk.data.files import open_vectors
+from firstk.encoder.storage.info import model_info
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -38,8 +40,18 @@ def walked(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     return home, printed
 
 
+def given_to(name: str) -> list[str]:
+    """Return the words of one command of the walk."""
+    return next(words for words in commands() if words[1] == name)
+
+
 def test_it_is_five_commands():
-    assert [command for _, command, *_ in commands()] == ["sample", "diagnose", "fit", "report", "transform"]
+    assert [command for _, command, *_ in commands()] == ["sample", "diagnose", "fit", "transform", "report"]
+
+
+def test_fit_is_what_diagnose_ends_with(walked):
+    _, printed = walked
+    assert printed["diagnose"].splitlines()[-1].strip() == " ".join(given_to("fit"))
 
 
 def test_fit_says_what_the_readme_shows(walked):
@@ -47,19 +59,31 @@ def test_fit_says_what_the_readme_shows(walked):
     assert printed["fit"].split() == block_after("<!-- walk: fit -->").split()
 
 
-def test_the_recommended_k_is_the_one_that_transform_is_given(walked):
-    _, printed = walked
-    given = next(words for words in commands() if words[1] == "transform")
-    assert " ".join(given) in printed["fit"]
+def test_transform_is_given_what_fit_recommends(walked):
+    home, printed = walked
+    assert " ".join(given_to("transform")) in map(str.strip, printed["fit"].splitlines())
+    advised = model_info(home / "model").recommendation.advised.point
+    written = json.loads(open_vectors(home / "short.npz").metadata["firstk"])
+    assert (written["k"], written["stored"]["precision"]) == (advised.k, advised.precision)
+
+
+def test_curve_begins_as_the_readme_shows(walked):
+    home, _ = walked
+    command, *shown = block_after("<!-- walk: curve -->").splitlines()
+    mark, program, *arguments = shlex.split(command)
+    assert (mark, program) == ("$", "firstk")
+    done = firstk(*arguments, cwd=home)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[: len(shown)] == shown
 
 
 def test_the_walk_leaves_a_model_a_page_and_a_shorter_file(walked):
     home, _ = walked
     assert sorted(file.name for file in home.iterdir()) == ["digits.npz", "model", "report.html", "short.npz"]
     table = open_vectors(home / "short.npz")
-    assert (table.rows, table.width) == (1797, 10)
+    assert (table.rows, table.width) == (1797, 64)
     assert "label" in table.columns
-    assert PrefixEncoder.load(home / "model").n_components_ == 32
+    assert PrefixEncoder.load(home / "model").n_components_ == 59
     page = (home / "report.html").read_text("utf-8")
     assert "10,000,000 vectors" in page
     assert page.count('class="rebuilt"') == 10
