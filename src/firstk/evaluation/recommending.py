@@ -186,6 +186,15 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         Whose `chosen` is None where nothing is within the limits.
     """
     limits = limits or Limits(keep=KEEP)
+    if _no_better_than_chance(table):  # a share of such a score would be a share of luck
+        return Recommendation(
+            table.metric,
+            RAW,
+            table.input_score or 0.0,
+            n_evaluated=table.n_evaluated,
+            unit=table.unit,
+            chance=table.chance,
+        )
     found, name, whole = evidence(table, limits.relative_to)
     rule = _Rule(found, limits)
     own = _allowed(table, limits, own=True)
@@ -194,10 +203,8 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
     better = rule.choose(own | others) if others.any() else None
     if better is not None and not rule.is_better(better, chosen):
         better = None
-    chance = table.chance if _no_better_than_chance(table, rule) else None
-    pick = None if chance is not None else chosen
-    final = None if pick is None else rule.described(pick, own)
-    thresholds = _thresholds(found, limits, own) if limits.keep is not None and chance is None else {}
+    final = None if chosen is None else rule.described(chosen, own)
+    thresholds = _thresholds(found, limits, own) if limits.keep is not None else {}
     everything = np.array([point.own for point in table.points])
     return Recommendation(
         metric=table.metric,
@@ -206,9 +213,9 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         chosen=final,
         keep=limits.keep,
         bytes_per_vector=None if limits.bytes_per_vector is None else int(limits.bytes_per_vector),
-        safe=None if pick is None else rule.safe(own, pick),
-        better=None if better is None or chance is not None else rule.described(better, own | others),
-        as_good=None if pick is None or better is not None else rule.as_good(others, pick),
+        safe=None if chosen is None else rule.safe(own, chosen),
+        better=None if better is None else rule.described(better, own | others),
+        as_good=None if chosen is None or better is not None else rule.as_good(others, chosen),
         best=rule.best(own if own.any() else everything),
         thresholds=tuple(thresholds.values()),
         shares=tuple(thresholds),
@@ -216,7 +223,6 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         n_evaluated=table.n_evaluated,
         unit=table.unit,
         needed=_needed(final, limits.keep, table.n_evaluated),
-        chance=chance,
         confidence=CONFIDENCE,
     )
 
@@ -359,7 +365,7 @@ def _needed(chosen: Choice | None, keep: float | None, n: int | None) -> int | N
     return int(np.ceil(n * (chosen.noise / (1 - keep)) ** 2))
 
 
-def _no_better_than_chance(table: PrecisionTable, rule: _Rule) -> bool:
+def _no_better_than_chance(table: PrecisionTable) -> bool:
     """Tell whether neither the raw vectors nor any code does better than guessing."""
     if table.chance is None or table.resampled is None:
         return False
