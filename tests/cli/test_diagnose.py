@@ -2,14 +2,17 @@
 
 import json
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from command_line import firstk
+from firstk.cli.diagnose import _command
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
 from firstk.evaluation.diagnosis import Diagnosis, diagnose
+from firstk.evaluation.inputs import VectorSource
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +101,16 @@ def test_pairs_of_rows(tmp_path):
     assert "spearman" in done.stdout
     fitted = firstk(*last_command(done.stdout), "--quiet", cwd=tmp_path)
     assert fitted.returncode == 0, fitted.stderr
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_rows_are_named_by_number_only_where_pairs_are(learns):
+    """``fit`` refuses --by-row without pairs, which an objective that does not learn from them is not given."""
+    trial = SimpleNamespace(pairs=learns, objective="similarity", settings={}, solver="auto", components=None)
+    found = SimpleNamespace(ranking=SimpleNamespace(chosen=trial), kind="pairs")
+    place = VectorSource("rows.npz", pairs="pairs.npz:left,right,score", by_row=True)
+    words = shlex.split(_command(found, place, place))
+    assert ("--pairs" in words, "--by-row" in words) == (learns, learns)
 
 
 def test_only_some_parts(folder):

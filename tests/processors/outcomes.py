@@ -1,7 +1,7 @@
 """Fit and decide on up to four data sets, and write what came out: run once for each kind of processor.
 
-Decisions (ranks, settings left to "auto", recommended lengths, neighbor lists) must be the same everywhere; numbers
-must agree as far as the gaps in the spectrum allow. `compare.py` says what that means.
+Decisions (ranks, settings left to "auto", recommended lengths and precisions, neighbor lists) must be the same
+everywhere; numbers must agree as far as the gaps in the spectrum allow. `compare.py` says what that means.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import numpy as np
 
 from firstk import Fisher, PrefixEncoder, Similarity
 from firstk.data import load_banking77, load_digits, two_blocks
-from firstk.metrics import nearest_neighbors
+from firstk.evaluation.precision_cost import precision_table
+from firstk.evaluation.recommending import Limits, recommend
+from firstk.metrics import EvaluationData, nearest_neighbors
 
 
 def low_rank(seed: int = 5, n: int = 400, p: int = 60):
@@ -28,7 +30,8 @@ def low_rank(seed: int = 5, n: int = 400, p: int = 60):
 
 def data_sets(folder, rows):
     blocks = two_blocks(random_state=0)
-    yield "two_blocks", blocks.X[:rows], blocks.y[:rows]
+    every = len(blocks.X) // rows  # its rows are in the order of their classes
+    yield "two_blocks", blocks.X[::every], blocks.y[::every]
     yield "low_rank", *low_rank()
     if folder:
         digits = load_digits()
@@ -44,6 +47,17 @@ def encoders(X):
     yield "fisher auto", PrefixEncoder(None, objective=Fisher(shrinkage="auto"))
     yield "neighbors auto", PrefixEncoder(d, objective=Similarity(shrinkage="auto"))
     yield "dot products", PrefixEncoder(d, objective=Similarity(keep="dot_products"))
+
+
+def recommended(encoder, data):
+    """Return in words what is chosen, and what is advised, for shares of the raw and of the best score."""
+    table = precision_table(encoder, data, "1nn_accuracy")
+    advice = [
+        recommend(table, Limits(keep=keep, relative_to=whole))
+        for whole in ("input", "best")
+        for keep in (0.8, 0.9, 0.95, 0.99)
+    ]
+    return np.array([[str(one and one.point) for one in (each.chosen, each.advised)] for each in advice])
 
 
 def main(out: Path, folder: str | None = None) -> None:
@@ -70,6 +84,8 @@ def main(out: Path, folder: str | None = None) -> None:
                     # 0 for a share that no length keeps.
                     lengths = [k or 0 for k in curve.smallest_lengths(relative_to=whole).values()]
                     arrays[f"{stem}|decision:k of {whole}"] = np.array(lengths)
+                data = EvaluationData(X=rows[held], y=y[held], X_ref=rows[kept], y_ref=y[kept])
+                arrays[f"{stem}|decision:recommended"] = recommended(enc.encoder_, data)
                 arrays[f"{stem}|decision:shrinkage"] = np.array([getattr(enc.objective_, "shrinkage", None) or 0.0])
                 arrays[f"{stem}|components"] = enc.components_.astype(np.float64)
                 arrays[f"{stem}|spectrum"] = enc.spectrum_.astype(np.float64)

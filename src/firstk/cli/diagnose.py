@@ -158,7 +158,9 @@ def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:
     if found.kind in ("labels", "targets"):
         given |= {"--label": where.label, "--labels": where.labels}
     # Judgements evaluate an objective that does not learn from them; scored pairs do not.
-    given |= _judged_options(where if trial.pairs or where.relevance else replace(where, pairs=None))
+    if not trial.pairs and not where.relevance:
+        where = replace(where, pairs=None, by_row=False)
+    given |= _judged_options(where)
     given |= {"--nan": where.nan if where.nan != "refuse" else None, "-o": "model"}
     words = [word for option, value in given.items() if value is not None for word in (option, value)]
     return shlex.join(["firstk", "fit", str(where.source), *words, *(["--by-row"] if where.by_row else [])])
