@@ -113,7 +113,7 @@ class Choice:
         return f"{_percent(self.low, digits)} to {_percent(self.high, digits)} %"
 
     def __str__(self) -> str:
-        return f"{self.point}: {self.point.bytes:,} bytes, {self.share}"
+        return f"{self.point}: {_bytes(self.point.bytes)}, {self.share}"
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Recommendation:
         if self.as_good is not None:
             yield f"As good within the noise, and simpler: {self.as_good}."
         if self.thresholds:
-            parts = (f"{100 * s:g} %: {c.point} ({c.point.bytes:,} bytes)" for s, c in self._by_share())
+            parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
             yield f"Cheapest of this model that keep a share of {self._whose()}: {'; '.join(parts)}."
 
     def _by_share(self) -> Iterator[tuple[float, Choice]]:
@@ -234,7 +234,7 @@ class Recommendation:
         instead = "" if self.input_bytes is None else f" instead of {self.input_bytes:,}"
         they = "It keeps" if point.k == 1 or point.precision == PRODUCT_QUANTIZER else "They keep"
         lead = "Store" if self.better is None else "Do not cut: store" if point.code == RAW else "Use"
-        return f"{lead} {point}: {point.bytes:,} bytes a vector{instead}. {they} {advised.share} of {self._whose()}."
+        return f"{lead} {point}: {_bytes(point.bytes)} a vector{instead}. {they} {advised.share} of {self._whose()}."
 
     def _against_own(self) -> str:
         if self.chosen is None:
@@ -244,7 +244,7 @@ class Recommendation:
     def _out_of_reach(self) -> str:
         best = "" if self.best is None else f" The best is {self.best.share}: {self.best.point}."
         asked = "the share asked for" if self.keep is None else f"{100 * self.keep:g} %"
-        limit = "" if self.bytes_per_vector is None else f" in {self.bytes_per_vector:,} bytes"
+        limit = "" if self.bytes_per_vector is None else f" in {_bytes(self.bytes_per_vector)}"
         return f"No code of this model keeps {asked} of {self._whose()} ({self.reference_score:.4f}){limit}.{best}"
 
     def _saved(self, each: int, rows: int | None) -> Iterator[str]:
@@ -304,6 +304,10 @@ def bytes_text(count: float) -> str:
         count, power = count / 1000, power + 1
     digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
     return f"{count:.{digits}f} {_UNITS[power]}"
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'' if count == 1 else 's'}"
 
 
 def _percent(share: float, digits: int) -> str:

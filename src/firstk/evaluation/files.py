@@ -20,7 +20,15 @@ from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import draw
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
-from firstk.evaluation.held_out import Progress, about_list, ahead, compare, lead_metric, recommendation_of
+from firstk.evaluation.held_out import (
+    UNSUPERVISED,
+    Progress,
+    about_list,
+    ahead,
+    compare,
+    lead_metric,
+    recommendation_of,
+)
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
 from firstk.evaluation.operating_points import PrecisionTable
@@ -151,6 +159,8 @@ def evaluate_files(
     limits = limits or Limits(keep=KEEP)
     check_prefix(limits.k, encoder.d, "firstk curve")
     given = read_evaluation(encoder, request, metric)
+    if metric == "auto" and given.data.y is not None:
+        given = replace(given, metric=lead_metric(encoder, given.data))
     name = check_metric(given.metric, given.data)
     given = replace(given, data=METRICS[name].prepare(encoder, given.data))
     others, notes = _baselines(encoder, given) if baselines else ({}, [])
@@ -212,6 +222,8 @@ def _baselines(encoder: FittedEncoder, given: EvaluationInput) -> tuple[dict[str
 
 def _metric_of_rows(encoder: FittedEncoder, request: CurveRequest, metric: str) -> str:
     name = lead_metric(encoder) if metric == "auto" else metric
+    if metric == "auto" and name in UNSUPERVISED and (request.place.label or request.place.labels):
+        name = "1nn_accuracy"  # settled when the labels have been read: of numbers it is r2
     needs = METRICS[name].needs
     options = {"left": "pairs: --pairs", "relevance": "judged documents: --relevance and --queries"}
     for need, option in options.items():

@@ -40,6 +40,8 @@ ALL_PREFIXES, PER_OCTAVE = 64, 16
 # Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
 PROBED_ROWS = 2000
 SAMPLES = 10
+# Metrics of objectives that look at no labels or targets.
+UNSUPERVISED = ("explained_variance", "readback_variance", "recall@10")
 # A baseline that is ahead by less than this share of the score is no other code to speak of.
 AHEAD = 1e-3
 CONFIDENCE = 0.95
@@ -276,6 +278,8 @@ def lead_metric(encoder: FittedEncoder, data: EvaluationData | None = None) -> s
     """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too."""
     own = str(encoder.config["metric"]) if data is None else settled_metric(encoder, data)
     labels = encoder.head is not None and encoder.head.classes is not None
+    if data is not None and data.y is not None and own in UNSUPERVISED:
+        return _metric_of(data.y)  # labels that the objective does not look at say what the codes are for
     return {
         "explained_variance": "readback_variance",
         "head_accuracy": "1nn_accuracy",
@@ -291,6 +295,9 @@ def metrics_for(encoder: FittedEncoder, data: EvaluationData) -> tuple[str, ...]
         "head_accuracy": ("head_accuracy",),
         "1nn_accuracy": ("probe_accuracy",),
         "mixture": ("readback_variance",),
+        "explained_variance": ("readback_variance",),
+        "readback_variance": ("readback_variance",),
+        "recall@10": ("recall@10",),
     }.get(own, by_target)
     return tuple(dict.fromkeys((lead_metric(encoder, data), *others)))
 

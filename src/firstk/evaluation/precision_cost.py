@@ -245,7 +245,12 @@ class _Grid:
         data = replace(self.data, store=rounded)
         yield self._point(encoder, data, OperatingPoint(k, precision.name, size, 0.0, seconds, code))
         if precision.name == "binary" and self.metric in SEARCHES:
-            both = replace(data, ask=rounded)
+            # By Hamming distance, as an index of bits compares: the cosine of signs.
+            def signs(Z: np.ndarray) -> np.ndarray:
+                bits = np.unpackbits(fitted.quantise(as_stored(Z)), axis=1, count=k)
+                return 2.0 * bits.astype(np.float32) - 1.0
+
+            both = replace(data, store=signs, ask=signs)
             yield self._point(encoder, both, OperatingPoint(k, "binary", size, 0.0, seconds, code, queries="binary"))
 
     def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> Scored:

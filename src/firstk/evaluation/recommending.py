@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 # Ends of a normal interval with that confidence, in standard deviations of the draws.
 DEVIATIONS = 1.96
+# The same for the largest of some hundred scores.
+OF_MANY = 3.7
 # Shares that differ by less are equal: codes of float32 are summed to 1e-7, on each processor its own.
 ROUNDING = 1e-6
 KEEP = 0.99
@@ -366,9 +368,13 @@ def _needed(chosen: Choice | None, keep: float | None, n: int | None) -> int | N
 
 
 def _no_better_than_chance(table: PrecisionTable) -> bool:
-    """Tell whether neither the raw vectors nor any code does better than guessing."""
+    """Tell whether neither the raw vectors nor any code does better than guessing.
+
+    Of many codes the luckiest is above chance, so all of them have to be so by more deviations than one alone.
+    """
     if table.chance is None or table.resampled is None:
         return False
-    scores = np.array([point.score for point in table.points])
-    low = scores - DEVIATIONS * table.resampled.array().std(axis=1)
-    return bool((low <= table.chance).all())
+    above = np.array([point.score for point in table.points]) - table.chance
+    noise = table.resampled.array().std(axis=1)
+    raw = np.array([point.code == RAW and point.precision == "float32" for point in table.points])
+    return bool((above[raw] <= DEVIATIONS * noise[raw]).all() and (above <= OF_MANY * noise).all())

@@ -10,12 +10,13 @@ import numpy as np
 from firstk.metrics.scorers import EvaluationData, n_rows
 
 
-def most_frequent_label(data: EvaluationData) -> float | None:
-    """Return the accuracy of always answering the label that is most frequent among the references."""
+def guessed_label(data: EvaluationData) -> float | None:
+    """Return the accuracy of guessing: always the label that is most frequent among the references, or one of them."""
     if data.y is None or data.y_ref is None:
         return None
     labels, counts = np.unique(np.asarray(data.y_ref), return_counts=True)
-    return float(np.mean(np.asarray(data.y) == labels[counts.argmax()]))
+    share = np.array([np.mean(np.asarray(data.y) == label) for label in labels])
+    return float(max(share[counts.argmax()], share @ counts / counts.sum()))
 
 
 def no_relation(data: EvaluationData) -> float | None:

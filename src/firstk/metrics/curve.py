@@ -258,7 +258,7 @@ METRICS: dict[str, Metric] = {
         _WITH_REFERENCE,
         "accuracy of the nearest reference row, cosine",
         scorers.raw_neighbor_accuracy,
-        chance=chance.most_frequent_label,
+        chance=chance.guessed_label,
         answers="task",
     ),
     "probe_accuracy": Metric(
@@ -266,7 +266,7 @@ METRICS: dict[str, Metric] = {
         _WITH_REFERENCE,
         "accuracy of the best least-squares probe",
         scorers.raw_probe_accuracy,
-        chance=chance.most_frequent_label,
+        chance=chance.guessed_label,
         answers="task",
     ),
     "head_accuracy": Metric(
