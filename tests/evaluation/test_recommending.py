@@ -83,7 +83,7 @@ def test_within_bytes_the_best_and_a_baseline_only_if_it_is_clearly_better():
     )
     assert same.better is None
     assert same.as_good.point.code == "PCA"
-    assert any(line.startswith("As good within the noise, and simpler: PCA") for line in same.lines())
+    assert any(line.startswith("As good within the noise: PCA") for line in same.lines())
 
 
 def test_shares_and_draws_are_ratios_on_the_same_rows():

@@ -7,6 +7,7 @@ so that all of them say the same. The rule that makes it is in :mod:`firstk.eval
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,7 +111,7 @@ class Choice:
             return f"{_percent(self.kept, digits)} %"
         if self.noise < 5e-4:
             return f"{_percent(self.kept, digits)} %"
-        return f"{_percent(self.low, digits)} to {_percent(self.high, digits)} %"
+        return f"{_at_least(self.low, digits)} to {_percent(self.high, digits)} %"
 
     def __str__(self) -> str:
         return f"{self.point}: {_bytes(self.point.bytes)}, {self.share}"
@@ -218,7 +219,7 @@ class Recommendation:
             yield self._against_own()
         yield from self._how_sure()
         if self.as_good is not None:
-            yield f"As good within the noise, and simpler: {self.as_good}."
+            yield f"As good within the noise: {self.as_good}."
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
             yield f"Cheapest of this model that keep a share of {self._whose()}: {'; '.join(parts)}."
@@ -259,9 +260,7 @@ class Recommendation:
         if chosen is None or self.keep is None or chosen.low is None or chosen.low >= self.keep:
             return
         count = "The rows at hand" if self.n_evaluated is None else f"{self.n_evaluated:,} {self.unit}"
-        rounded = _percent(chosen.low, 0)
-        least = rounded if float(rounded) < 100 * self.keep else _percent(chosen.low, 1)
-        text = f"{count} cannot tell {100 * self.keep:g} % from {least} %"
+        text = f"{count} cannot tell {100 * self.keep:g} % from {_at_least(chosen.low, 0)} %"
         if self.needed is not None:
             text += f"; about {_rounded(self.needed):,} would"
         yield f"{text}." if self.safe is None else f"{text}. To be safe: {self.safe}."
@@ -312,6 +311,11 @@ def _bytes(count: int) -> str:
 
 def _percent(share: float, digits: int) -> str:
     return f"{100 * share:.{digits}f}"
+
+
+def _at_least(share: float, digits: int) -> str:
+    """Return a lower end as text, rounded down: what is promised is not more than what is known."""
+    return f"{math.floor(100 * share * 10**digits + 1e-6) / 10**digits:.{digits}f}"
 
 
 def _rounded(count: int) -> int:
