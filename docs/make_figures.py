@@ -48,7 +48,7 @@ def draw_report(path: Path) -> None:
             subprocess.run([sys.executable, "-m", "firstk", *words], cwd=home, check=True, stdout=subprocess.DEVNULL)
         page, tops = photographed(Path(home) / "report.html")
     axes, images = tops["What is each coordinate worth?"], tops["What do k coordinates see?"]
-    second = tops["Does a linear probe find the class?"]
+    second = tops["Are the vectors rebuilt?"]
     both = Image.new("RGB", (2 * WIDTH, HEIGHT), page.getpixel((0, 0)))
     both.paste(page.crop((0, 0, WIDTH, min(HEIGHT, second - 20))), (0, 0))
     both.paste(page.crop((0, axes - 40, WIDTH, axes + 630)), (WIDTH, 0))
