@@ -190,3 +190,41 @@ def test_queries_may_be_rounded_too():
     only = table.recommend(Limits(bytes_per_vector=2, precisions=("binary",), binary_queries=True))
     assert only.chosen.point == both
     assert not both.own
+
+
+def test_rows_that_all_agree_are_not_certain():
+    one = recommend(table_of(own({4: 1.0, 8: 1.0}, 1), np.ones(1, dtype=bool)), Limits(keep=0.95))
+    assert one.chosen.low < 0.5
+    assert one.shares == ()
+    few = recommend(table_of(own({4: 1.0, 8: 1.0}, 12), np.ones(12, dtype=bool)), Limits(keep=0.95))
+    assert few.chosen.low == pytest.approx(1 - 3 / 12)
+    assert any("cannot tell 95 %" in line for line in few.lines())
+
+
+def test_the_raw_vectors_keep_all_of_themselves():
+    table = table_of(own({4: 0.5}), right(2000, 0.9))
+    found = recommend(table, Limits(keep=0.99, precisions=("int8", "float32")))
+    assert (found.better.point.code, found.better.kept, found.better.low) == (RAW, 1.0, None)
+
+
+def test_columns_at_random_are_never_the_advice():
+    luckiest = {OperatingPoint(2, "int8", 2, 0.0, code="random dimensions"): right(2000, 0.9)}
+    found = recommend(table_of(own({8: 0.9}) | luckiest, right(2000, 0.9)), Limits(keep=0.95))
+    assert (found.better, found.chosen.point.k) == (None, 8)
+
+
+def test_within_bytes_python_and_the_recommendation_agree():
+    table = table_of(own({4: 0.86, 8: 0.90, 16: 0.85}), right(2000, 0.95))
+    assert table.choose(bytes_per_vector=8) == recommend(table, Limits(bytes_per_vector=8)).chosen.point
+    assert table.choose(bytes_per_vector=16).k == 8
+
+
+def test_raw_vectors_are_rounded_for_every_metric():
+    digits = load_digits()
+    encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
+    y, y_ref = digits.y_test.astype(float), digits.y_train.astype(float)
+    data = EvaluationData(X=digits.X_test, y=y, X_ref=digits.X_train, y_ref=y_ref)
+    table = precision_table(encoder, data, "r2", ks=[8])
+    raw = {point.precision: point.score for point in table if point.code == RAW}
+    assert set(raw) == {"float32", "float16", "int8", "int4", "binary"}
+    assert raw["int8"] == pytest.approx(raw["float32"], abs=0.01)

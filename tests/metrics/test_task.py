@@ -203,3 +203,14 @@ def test_the_readout_of_the_whole_code_is_the_last_of_all_prefixes(kind):
     design = np.column_stack([np.ones(80), Z])
     slow = np.column_stack([np.ones(30), new]) @ np.linalg.lstsq(design, Y, rcond=1e-10)[0]
     np.testing.assert_allclose(every[:, -1], np.sum((wanted - slow) ** 2, axis=1), rtol=1e-5)
+
+
+def test_small_directions_of_single_precision_are_read_out():
+    rng = np.random.default_rng(0)
+    Z = (rng.standard_normal((1500, 200)) * np.geomspace(1, 3e-3, 200)).astype(np.float32)
+    y = Z @ (rng.standard_normal(200) / np.geomspace(1, 3e-3, 200))
+    fit, new = slice(0, 1000), slice(1000, 1500)
+    every = task.readout_errors(Z[fit], y[fit], Z[new], y[new])
+    whole = task.full_readout_errors(Z[fit], y[fit], Z[new], y[new])
+    np.testing.assert_allclose(whole.sum(), every[:, -1].sum(), atol=1e-3 * np.var(y) * 500)
+    assert whole.sum() < 0.01 * np.var(y) * 500

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,7 @@ from firstk.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
     from firstk.evaluation.files import CurveResult
+    from firstk.evaluation.inputs import VectorSource
     from firstk.evaluation.recommending import Limits
 
 OWNER = "firstk curve"
@@ -65,6 +67,9 @@ Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 f
 Precisions = Annotated[
     str | None,
     typer.Option(help="How codes may be stored: float32, float16, int8, int4, binary; several with commas. All."),
+]
+BinaryQueries = Annotated[
+    bool, typer.Option("--binary-queries", help="Queries are rounded to bits as well: binary codes are scored so.")
 ]
 Keep = Annotated[
     float | None,
@@ -116,6 +121,7 @@ def curve(
     latency: Latency = None,
     k: Length = None,
     precision: Precisions = None,
+    binary_queries: BinaryQueries = False,
     rows: RowsOption = None,
     report: ReportFile = None,
     plot: PlotFile = None,
@@ -142,6 +148,7 @@ def curve(
     _check_early(metric, confidence, plot)
     check_page(report)
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
+    limits = replace(limits, binary_queries=binary_queries)
     encoder = FittedEncoder.load(model)
     store, asking = _store_and_queries(source, queries, documents, relevance or pairs)
     place = VectorSource(
@@ -161,10 +168,10 @@ def curve(
     if report is not None:
         page = write_report(report, report_of_curve(values, encoder.p), model)
         written.append(f"Open the page: {page.resolve().as_uri()}")
-    shown = (
-        jsonlib.dumps(values, ensure_ascii=False, allow_nan=False) if json else _as_text(found, encoder, model, rows)
-    )
-    typer.echo(shown if json else "\n".join([shown, *written]))
+    if json:
+        typer.echo(jsonlib.dumps(values, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo("\n".join([_as_text(found, encoder, model, rows, place), *written]))
     if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
 
@@ -262,12 +269,15 @@ def _as_record(
     }
 
 
-def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None) -> str:
+def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int | None, place: VectorSource) -> str:
     from firstk.evaluation.precision_cost import ladder
     from firstk.metrics.curve import explained
 
     width = f"{text.number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
-    lines = text.advice_lines(found.recommendation, model, found.given.store, rows)
+    # The reference is stored where there is one, and its columns may have other names.
+    same = found.given.store == place.source
+    found_by = {"--vectors": place.vectors, "--nan": place.nan if place.nan != "refuse" else None} if same else {}
+    lines = text.advice_lines(found.recommendation, model, found.given.store, rows, found_by)
     lines += ["", explained(found.curve.metric), f"Evaluated: {model}, {width}.", found.given.said, ""]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
     lines += ["", *text.table_lines(found.table)]

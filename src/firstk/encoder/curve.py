@@ -212,7 +212,7 @@ class PrefixCurve:
         if relative_to == "auto":
             relative_to = "best" if self.input_score is None else "input"
         if relative_to == "best":
-            return self.at(self.best_k), f"the best prefix, k = {self.best_k},"
+            return self.at(self.best_k), f"the best prefix (k = {self.best_k})"
         if relative_to == "full":
             return self.full, full_name(self)
         if self.input_score is None:

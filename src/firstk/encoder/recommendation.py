@@ -211,7 +211,7 @@ class Recommendation:
             return
         advised = self.advised
         if advised is None:
-            yield self._out_of_reach()
+            yield self.out_of_reach()
         else:
             yield self._advice(advised)
             yield from self._saved(advised.point.bytes, rows)
@@ -232,18 +232,22 @@ class Recommendation:
 
     def _advice(self, advised: Choice) -> str:
         point = advised.point
-        instead = "" if self.input_bytes is None else f" instead of {self.input_bytes:,}"
+        less = self.input_bytes is not None and point.bytes < self.input_bytes
+        instead = f" instead of {self.input_bytes:,}" if less else ""
         they = "It keeps" if point.k == 1 or point.precision == PRODUCT_QUANTIZER else "They keep"
         lead = "Store" if self.better is None else "Do not cut: store" if point.code == RAW else "Use"
         return f"{lead} {point}: {_bytes(point.bytes)} a vector{instead}. {they} {advised.share} of {self._whose()}."
 
     def _against_own(self) -> str:
         if self.chosen is None:
-            return self._out_of_reach()
+            return self.out_of_reach()
         return f"This model takes more for the same, or gives less: {self.chosen}."
 
-    def _out_of_reach(self) -> str:
+    def out_of_reach(self) -> str:
+        """Say that no code within the limits keeps the share, and the best that is reached."""
         best = "" if self.best is None else f" The best is {self.best.share}: {self.best.point}."
+        if self.best is not None and self.keep is not None and self.best.kept >= self.keep:
+            best += " Longer ones that may be as good do not, so that it may be luck."
         asked = "the share asked for" if self.keep is None else f"{100 * self.keep:g} %"
         limit = "" if self.bytes_per_vector is None else f" in {_bytes(self.bytes_per_vector)}"
         return f"No code of this model keeps {asked} of {self._whose()} ({self.reference_score:.4f}){limit}.{best}"

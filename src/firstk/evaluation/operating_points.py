@@ -224,7 +224,7 @@ class PrecisionTable:
             return min((o for o in left if self._merit(o) >= most - slack(most)), key=lambda o: (o.bytes, o.k))
         found = recommend(self, limits)
         if found.chosen is None:
-            raise InvalidInputError(found.headline())
+            raise InvalidInputError(found.out_of_reach())
         return found.chosen.point
 
     def check_within(self, limits: Limits) -> None:

@@ -147,7 +147,7 @@ def precision_table(
         input_bytes=encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
         label=str(encoder.config.get("objective", "")),
         n_searched=searched if latency else None,
-        n_evaluated=_asked(data),
+        n_evaluated=next((rows.n for _, rows in scored if rows is not None), _asked(data)),
         unit="queries" if data.relevance is not None else "pairs" if data.left is not None else "rows",
         chance=METRICS[name].chance(data),
         supported=supported_lengths(encoder.config, encoder.d),
@@ -264,8 +264,6 @@ class _Grid:
         rows, whole = METRICS[self.metric].raw_rows(encoder, self.data), METRICS[self.metric].raw_constant
         point = OperatingPoint(p, "float32", 4 * p, whole or 0.0, code=RAW)
         yield (point, None) if rows is None else _with_score(point, rows)
-        if self.metric in ("r2", "probe_accuracy"):
-            return  # a readout of all columns, rounded or not, is the readout of the raw vectors
         for precision in precisions:
             if precision.name != "float32":
                 self.progress(f"{RAW} in {precision.name}")

@@ -33,6 +33,8 @@ OF_MANY = 3.7
 # Shares that differ by less are equal: codes of float32 are summed to 1e-7, on each processor its own.
 ROUNDING = 1e-6
 KEEP = 0.99
+# A baseline that is evaluated to be seen, and no advice: columns drawn at random.
+CHANCE_CODE = "random dimensions"
 # Draws on which the reference has less of its score than this say nothing about shares.
 LEAST_REFERENCE = 0.1
 
@@ -94,16 +96,30 @@ class Evidence:
     shares : ndarray of shape (C,)
     draws : ndarray of shape (B, C)
         B = 0 where nothing was resampled.
+    n : int, optional
+        How many rows were evaluated.
+    whole : int, optional
+        The point that shares are of, where it is one of them.
     """
 
     points: tuple[OperatingPoint, ...]
     shares: np.ndarray
     draws: np.ndarray
+    n: int | None = None
+    whole: int | None = None
 
     @cached_property
     def noise(self) -> np.ndarray:
-        """Standard deviation of each share over the draws."""
-        return self.draws.std(axis=0) if len(self.draws) else np.zeros(len(self.points))
+        """Standard deviation of each share over the draws.
+
+        Rows that all agree say no more than that fewer than three in n differ (the rule of three).
+        """
+        if not len(self.draws):
+            return np.zeros(len(self.points))
+        noise = np.maximum(self.draws.std(axis=0), 0.0 if self.n is None else 3 / self.n / DEVIATIONS)
+        if self.whole is not None:
+            noise[self.whole] = 0.0  # what shares are of
+        return noise
 
     @cached_property
     def families(self) -> list[np.ndarray]:
@@ -149,7 +165,13 @@ def evidence(table: PrecisionTable, relative_to: str = "auto") -> tuple[Evidence
     draws, whole_draws = draws[counted], whole_draws[counted]
     if not table.higher_is_better:  # of a loss, the share that is kept is that of the smaller one in the larger
         scores, whole_draws, draws = whole**2 / scores, draws, whole_draws
-    return Evidence(table.points, scores / whole, draws / whole_draws), name, whole
+    place = next((i for i, point in enumerate(table.points) if name == RAW and _is_raw(point)), None)
+    return Evidence(table.points, scores / whole, draws / whole_draws, table.n_evaluated, place), name, whole
+
+
+def _is_raw(point: OperatingPoint) -> bool:
+    """Tell whether a point is the raw vectors as they came."""
+    return point.code == RAW and point.precision == "float32"
 
 
 def _reference(
@@ -162,14 +184,18 @@ def _reference(
             raise InvalidInputError(
                 "This table has no score of the raw vectors to take a share of. Use relative_to='best'."
             )
-        raw = [i for i, point in enumerate(table.points) if point.code == RAW and point.precision == "float32"]
+        raw = [i for i, point in enumerate(table.points) if _is_raw(point)]
         column = draws[:, raw[:1]] if raw else np.full((len(draws), 1), table.input_score)
         return float(table.input_score), RAW, column
-    own = [i for i, point in enumerate(table.points) if point.own and point.precision == table.precisions[0]]
+    own = [
+        i
+        for i, point in enumerate(table.points)
+        if point.own and point.precision == table.precisions[0] and point.k in (table.supported or (point.k,))
+    ]
     sign = 1 if table.higher_is_better else -1
     key = (lambda i: sign * scores[i]) if relative_to == "best" else (lambda i: table.points[i].k)
     place = max(own, key=key)
-    name = f"{'the best prefix' if relative_to == 'best' else 'all'}, {table.points[place]}"
+    name = f"{'the best prefix' if relative_to == 'best' else 'the full code'} ({table.points[place]})"
     return float(scores[place]), name, draws[:, [place]]
 
 
@@ -203,7 +229,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
     others = _allowed(table, limits, own=False) if limits.k is None else np.zeros(len(own), dtype=bool)
     chosen = rule.choose(own)
     better = rule.choose(own | others) if others.any() else None
-    if better is not None and not rule.is_better(better, chosen):
+    if better is not None and not rule.is_better(better, chosen, own, others):
         better = None
     final = None if chosen is None else rule.described(chosen, own)
     thresholds = _thresholds(found, limits, own) if limits.keep is not None else {}
@@ -236,7 +262,7 @@ def within_limits(table: PrecisionTable, limits: Limits) -> list[OperatingPoint]
 
 def _allowed(table: PrecisionTable, limits: Limits, *, own: bool) -> np.ndarray:
     """Return which points are within the limits: the encoder's own, or those of baselines."""
-    queries = "binary" if limits.binary_queries else "float32"
+    queries, unlimited = "binary" if limits.binary_queries else "float32", set(limits.precisions) >= set(PRECISIONS)
 
     def fits(point: OperatingPoint) -> bool:
         supported = point.code or table.supported is None or point.k in table.supported or limits.k is not None
@@ -244,7 +270,8 @@ def _allowed(table: PrecisionTable, limits: Limits, *, own: bool) -> np.ndarray:
             bool(point.code) is not own
             and bool(supported)
             and (point.queries == queries or (own and limits.binary_queries and point.precision != "binary"))
-            and (point.precision in limits.precisions or point.precision == PRODUCT_QUANTIZER)
+            and point.code != CHANCE_CODE
+            and (point.precision in limits.precisions or (point.precision == PRODUCT_QUANTIZER and unlimited))
             and limits.k in (None, point.k)
             and (limits.bytes_per_vector is None or point.bytes <= limits.bytes_per_vector)
             and (limits.seconds is None or (point.seconds is not None and point.seconds <= limits.seconds))
@@ -271,11 +298,11 @@ class _Rule:
         order = self._order[allowed[self._order]]
         if not len(order):
             return np.full(len(shares), -1)
-        least = self.found.stable(shares)[:, order]
         if self.limits.keep is None:
             # Equal up to rounding: the cheaper.
-            return order[(least >= least.max(axis=1, keepdims=True) - ROUNDING).argmax(axis=1)]
-        kept = least >= self.limits.keep - ROUNDING
+            left = shares[:, order]
+            return order[(left >= left.max(axis=1, keepdims=True) - ROUNDING).argmax(axis=1)]
+        kept = self.found.stable(shares)[:, order] >= self.limits.keep - ROUNDING
         return np.where(kept.any(axis=1), order[kept.argmax(axis=1)], -1)
 
     def choose(self, allowed: np.ndarray) -> int | None:
@@ -286,7 +313,7 @@ class _Rule:
     def described(self, place: int, allowed: np.ndarray) -> Choice:
         """Return a point that was chosen among `allowed`, less the optimism of choosing, and its interval."""
         found = self.found
-        if not len(found.draws):
+        if not len(found.draws) or place == found.whole:
             return Choice(found.points[place], float(found.shares[place]))
         again = self._chosen(found.draws, allowed)
         drawn = np.flatnonzero(again >= 0)
@@ -295,9 +322,10 @@ class _Rule:
         return self._choice(place, float(found.shares[place]) - optimism, max(spread, float(found.noise[place])))
 
     def _choice(self, place: int, kept: float, noise: float) -> Choice:
-        if not len(self.found.draws):
+        if not len(self.found.draws) or place == self.found.whole:
             return Choice(self.found.points[place], kept)
-        return Choice(self.found.points[place], kept, kept - DEVIATIONS * noise, kept + DEVIATIONS * noise)
+        kept = max(0.0, kept)
+        return Choice(self.found.points[place], kept, max(0.0, kept - DEVIATIONS * noise), kept + DEVIATIONS * noise)
 
     def plain(self, place: int) -> Choice:
         """Return a point with its share as it was measured."""
@@ -316,8 +344,8 @@ class _Rule:
         place = int(self._chosen(low[None], allowed)[0])
         return None if place < 0 or place == chosen else self.plain(place)
 
-    def is_better(self, other: int, chosen: int | None) -> bool:
-        """Tell whether a point that is not the encoder's own is the better advice."""
+    def is_better(self, other: int, chosen: int | None, own: np.ndarray, others: np.ndarray) -> bool:
+        """Tell whether a point that is not the encoder's own is the better advice, luck of choosing taken off."""
         points = self.found.points
         if not points[other].code:
             return False
@@ -325,7 +353,7 @@ class _Rule:
             return True
         if self.limits.keep is not None:
             return points[other].bytes < points[chosen].bytes
-        return self._ahead(other, chosen) > ROUNDING
+        return self.described(other, own | others).kept > self.described(chosen, own).kept + ROUNDING
 
     def as_good(self, others: np.ndarray, chosen: int) -> Choice | None:
         """Return a baseline that takes no more bytes than the one chosen, and cannot be told from it."""
@@ -361,10 +389,10 @@ def _thresholds(found: Evidence, limits: Limits, own: np.ndarray) -> dict[float,
 
 
 def _needed(chosen: Choice | None, keep: float | None, n: int | None) -> int | None:
-    """Return how many rows would make the interval as narrow as what may be lost."""
-    if chosen is None or keep is None or n is None or keep >= 1 or not 1 - keep < chosen.noise < 1:
+    """Return how many rows would lift the lower end to the share; None where no number would, or it is there."""
+    if chosen is None or keep is None or n is None or not 0 < chosen.kept - keep < chosen.noise < 1:
         return None
-    return int(np.ceil(n * (chosen.noise / (1 - keep)) ** 2))
+    return int(np.ceil(n * (chosen.noise / max(chosen.kept - keep, 1e-3)) ** 2))
 
 
 def _no_better_than_chance(table: PrecisionTable) -> bool:
@@ -372,7 +400,7 @@ def _no_better_than_chance(table: PrecisionTable) -> bool:
 
     Of many codes the luckiest is above chance, so all of them have to be so by more deviations than one alone.
     """
-    if table.chance is None or table.resampled is None:
+    if table.chance is None or table.chance >= 1 or table.resampled is None or not table.higher_is_better:
         return False
     above = np.array([point.score for point in table.points]) - table.chance
     noise = table.resampled.array().std(axis=1)

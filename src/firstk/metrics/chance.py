@@ -5,6 +5,8 @@ A score that is no better is most often a mistake in the inputs: labels, ids or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from firstk.metrics.scorers import EvaluationData, n_rows
@@ -29,20 +31,56 @@ def random_partner(data: EvaluationData) -> float | None:
     return min(1.0, 10 / n_rows(data.right))
 
 
-def random_ranking(data: EvaluationData) -> float | None:
-    r"""Return the expected nDCG@10 of documents in random order.
+def random_ranking(measure: str, at: int) -> Callable[[EvaluationData], float | None]:
+    r"""Return what gives the expected score of documents in random order, by a measure of `firstk.metrics.search`.
 
-    A document of relevance g is at each rank with probability 1 / N, so that the expected gain of a query is
-    :math:`\sum_{r \le 10} 1 / \log_2(r + 1)` times the mean of :math:`g` over all N documents, over the largest
-    possible.
+    Of a query with R relevant documents among N: each of them is at each rank with probability 1 / N, so that nDCG is
+    :math:`\sum_{r \le 10} 1 / \log_2(r + 1)` times the mean grade over the largest possible gain, and recall is the
+    share of the ranks that are looked at. The first of them is at rank r with probability
+    :math:`R / (N - r + 1) \prod_{i < r} (1 - R / (N - i + 1))`, of which MRR is the mean of 1 / r.
     """
-    relevance = np.asarray(data.relevance)
-    discounts = 1 / np.log2(np.arange(2, 12))
-    n, gains = n_rows(data.documents), []
-    for query in np.unique(relevance[:, 0]):
-        grades = np.sort(relevance[relevance[:, 0] == query, 2].astype(float))[::-1]
-        grades = grades[grades > 0]
-        if len(grades):
-            ideal = float(grades[:10] @ discounts[: len(grades[:10])])
-            gains.append(discounts[: min(10, n)].sum() * grades.sum() / n / ideal)
-    return float(np.mean(gains)) if gains else None
+
+    def chance(data: EvaluationData) -> float | None:
+        relevance = np.asarray(data.relevance)
+        relevance = relevance[relevance[:, 2] > 0]
+        weights = None if data.query_weight is None else np.asarray(data.query_weight, dtype=float)
+        scores, counts = [], []
+        order = np.argsort(relevance[:, 0], kind="stable")
+        queries, first = np.unique(relevance[order, 0], return_index=True)
+        for query, grades in zip(queries.tolist(), np.split(relevance[order, 2], first[1:]), strict=True):
+            among = _candidates(data, query)
+            scores.append(_EXPECTED[measure](grades.astype(float), max(among, len(grades)), at))
+            counts.append(1.0 if weights is None else float(weights[query]))
+        return float(np.average(scores, weights=counts)) if sum(counts) > 0 else None
+
+    return chance
+
+
+def _candidates(data: EvaluationData, query: int) -> int:
+    """Return how many documents a query looks among."""
+    among = n_rows(data.documents)
+    if data.query_field is not None and data.document_field is not None:
+        among = int(np.sum(np.asarray(data.document_field) == np.asarray(data.query_field)[query]))
+    return among - (data.query_rows is not None and int(np.asarray(data.query_rows)[query]) >= 0)
+
+
+def _random_ndcg(grades: np.ndarray, n: int, at: int) -> float:
+    discounts = 1 / np.log2(np.arange(2, min(at, n) + 2))
+    best = np.sort(grades)[::-1][: len(discounts)]
+    return float(discounts.sum() * grades.sum() / n / (best @ discounts[: len(best)]))
+
+
+def _random_mrr(grades: np.ndarray, n: int, at: int) -> float:
+    expected, none_before = 0.0, 1.0
+    for rank in range(1, min(at, n) + 1):
+        here = min(1.0, len(grades) / (n - rank + 1))
+        expected += none_before * here / rank
+        none_before *= 1 - here
+    return expected
+
+
+def _random_recall(grades: np.ndarray, n: int, at: int) -> float:
+    return min(at, n) / n
+
+
+_EXPECTED = {"ndcg": _random_ndcg, "mrr": _random_mrr, "recall": _random_recall}

@@ -317,7 +317,7 @@ METRICS: dict[str, Metric] = {
         _SEARCH,
         "gain of the ten nearest documents over the largest possible",
         scorers.raw_search("ndcg", 10),
-        chance=chance.random_ranking,
+        chance=chance.random_ranking("ndcg", 10),
         answers="relevance",
     ),
     "mrr@10": Metric(
@@ -325,6 +325,7 @@ METRICS: dict[str, Metric] = {
         _SEARCH,
         "one over the rank of the first relevant document, 0 past ten",
         scorers.raw_search("mrr", 10),
+        chance=chance.random_ranking("mrr", 10),
         answers="relevance",
     ),
     "relevant_recall@100": Metric(
@@ -332,6 +333,7 @@ METRICS: dict[str, Metric] = {
         _SEARCH,
         "share of the relevant documents among the hundred nearest",
         scorers.raw_search("recall", 100),
+        chance=chance.random_ranking("recall", 100),
         answers="relevance",
     ),
 }

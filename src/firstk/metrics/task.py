@@ -168,7 +168,8 @@ def full_readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: Arr
         return np.sum((Y - offset) ** 2, axis=1, keepdims=True)
     unit = centred[:, kept] / size[kept]
     values, vectors = np.linalg.eigh(unit.T @ unit)
-    used = values > tolerance * values[-1]
+    # Eigenvalues are squares of what the tolerance is of.
+    used = values > max(tolerance**2, len(values) * np.finfo(np.float64).eps) * values[-1]
     vectors = vectors[:, used]
     weights = vectors @ ((vectors.T @ (unit.T @ (Y_fit - offset))) / values[used, None])
     return np.sum((Y - offset - ((Z - mean)[:, kept] / size[kept]) @ weights) ** 2, axis=1, keepdims=True)

@@ -92,6 +92,12 @@ METRICS: dict[str, MetricTerm] = {
         "none is among the ten; the mean over the queries.",
         "the search quality",
     ),
+    "mined_ndcg@10": MetricTerm(
+        "estimated nDCG@10",
+        "Would what belongs together be found?",
+        "nDCG@10 where partners, mined from the vectors themselves, stand in for judgements: an estimate of relevance.",
+        "the estimated search quality",
+    ),
     "mrr@10": MetricTerm(
         "MRR@10",
         "How far down is the first relevant document?",
