@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.recommendation import OperatingPoint, Recommendation
+    from firstk.evaluation.inputs import VectorSource
     from firstk.evaluation.operating_points import PrecisionTable
 
 
@@ -74,6 +75,7 @@ def advice_lines(
     store: str | Path | None,
     rows: int | None = None,
     options: Mapping[str, str | None] | None = None,
+    judged: Mapping[str, str | None] | None = None,
 ) -> list[str]:
     """Say what to store and, where a file of vectors is known, the command that does it.
 
@@ -86,19 +88,24 @@ def advice_lines(
         The file whose vectors are to be stored.
     rows : int, optional
         How many vectors that will be.
-    options : mapping
-        Options by which the vectors of `store` are found.
+    options, judged : mapping
+        Options by which the vectors of `store` are found, and by which a fit is evaluated on judgements.
     """
     if advice is None:
         return []
     lines = advice.lines(rows)
     if advice.advised is None or advice.chance is not None or store is None:
         return lines
-    return [*lines, *(f"  {command}" for command in commands_for(advice.advised.point, model, store, options or {}))]
+    commands = commands_for(advice.advised.point, model, store, options or {}, judged or {})
+    return [*lines, *(f"  {command}" for command in commands)]
 
 
 def commands_for(
-    point: OperatingPoint, model: str | Path, store: str | Path, options: Mapping[str, str | None]
+    point: OperatingPoint,
+    model: str | Path,
+    store: str | Path,
+    options: Mapping[str, str | None],
+    judged: Mapping[str, str | None] | None = None,
 ) -> Iterator[str]:
     """Return the commands that store vectors as an operating point says; `point.code` is "" for the model's own."""
     from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW
@@ -106,19 +113,39 @@ def commands_for(
     if point.precision == PRODUCT_QUANTIZER:
         yield f'In Python: faiss.index_factory({point.k}, "PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
         return
-    source = [str(store), *(word for name, value in options.items() if value for word in (name, str(value)))]
+    source = [str(store), *_words(options)]
     by = str(model)
     if point.code in (RAW, "plain truncation"):
         by = "raw"
     elif point.code in FITTED_BASELINES:
         by = "other"
-        yield shlex.join(["firstk", "fit", *source, *FITTED_BASELINES[point.code], "-o", by])
+        # Baselines learn from no pairs; judgements evaluate them all the same.
+        evaluated = _words(judged) if judged and judged.get("--relevance") else []
+        yield shlex.join(["firstk", "fit", *source, *FITTED_BASELINES[point.code], *evaluated, "-o", by])
     elif point.code:
         yield f"No command makes {point.code}: choose a code that is made for these vectors instead."
         return
     length = [] if point.code == RAW else ["-k", str(point.k)]
     out = f"short{_ending(store, point.precision)}"
     yield shlex.join(["firstk", "transform", by, *source, *length, "--precision", point.precision, "-o", out])
+
+
+def judged_options(place: VectorSource) -> dict[str, str | None]:
+    """Return the options that name queries and judgements; none where there are none."""
+    if not place.judged:
+        return {}
+    return {
+        "--queries": None if place.queries is None else str(place.queries),
+        "--pairs": place.pairs,
+        "--relevance": place.relevance,
+        "--id": place.ids,
+        "--filter": place.filter,
+        "--query-weight": place.query_weight,
+    }
+
+
+def _words(options: Mapping[str, str | None]) -> list[str]:
+    return [word for name, value in options.items() if value for word in (name, str(value))]
 
 
 # Options that fit a baseline.

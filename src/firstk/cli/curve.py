@@ -277,8 +277,9 @@ def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int 
     # The reference is stored where there is one, and its columns may have other names.
     same = found.given.store == place.source
     found_by = {"--vectors": place.vectors, "--nan": place.nan if place.nan != "refuse" else None} if same else {}
-    lines = text.advice_lines(found.recommendation, model, found.given.store, rows, found_by)
-    lines += ["", explained(found.curve.metric), f"Evaluated: {model}, {width}.", found.given.said, ""]
+    judged = text.judged_options(place)
+    lines = text.advice_lines(found.recommendation, model, found.given.store, rows, found_by, judged)
+    lines += ["", found.given.said, *found.notes, "", explained(found.curve.metric), f"Evaluated: {model}, {width}."]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
     lines += ["", *text.table_lines(found.table)]
-    return "\n".join([*lines, *found.notes])
+    return "\n".join(lines)

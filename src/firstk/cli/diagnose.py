@@ -27,6 +27,7 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import row_progress, step_progress
+from firstk.cli._text import judged_options
 from firstk.cli.fit import spelled
 from firstk.exceptions import InvalidInputError
 
@@ -160,24 +161,10 @@ def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:
     # Judgements evaluate an objective that does not learn from them; scored pairs do not.
     if not trial.pairs and not where.relevance:
         where = replace(where, pairs=None, by_row=False)
-    given |= _judged_options(where)
+    given |= judged_options(where)
     given |= {"--nan": where.nan if where.nan != "refuse" else None, "-o": "model"}
     words = [word for option, value in given.items() if value is not None for word in (option, value)]
     return shlex.join(["firstk", "fit", str(where.source), *words, *(["--by-row"] if where.by_row else [])])
-
-
-def _judged_options(place: VectorSource) -> dict[str, str | None]:
-    """Return the options that name queries and judgements; none where there are none."""
-    if not place.judged:
-        return {}
-    return {
-        "--queries": None if place.queries is None else str(place.queries),
-        "--pairs": place.pairs,
-        "--relevance": place.relevance,
-        "--id": place.ids,
-        "--filter": place.filter,
-        "--query-weight": place.query_weight,
-    }
 
 
 def _asked(trial: Trial) -> dict[str, str | None]:

@@ -34,7 +34,7 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
-from firstk.cli._text import advice_lines, number_of, were
+from firstk.cli._text import advice_lines, judged_options, number_of, were
 from firstk.exceptions import FirstkWarning, InvalidInputError
 
 if TYPE_CHECKING:
@@ -368,15 +368,13 @@ def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
         return "\n".join(lines)
     if report.comparisons:
         given = {"--vectors": place.vectors, "--nan": None if place.nan == "refuse" else place.nan}
-        lines += ["", *advice_lines(report.recommendation, out, place.source, options=given), ""]
+        judged = judged_options(place)
+        lines += ["", *advice_lines(report.recommendation, out, place.source, options=given, judged=judged), ""]
+    lines += [report.held_out, *report.notes, ""]
+    if report.comparisons:
         lead = report.comparisons[0]
-        lines += [*_table((lead.ours, *lead.baselines), encoder.p), "", explained(lead.ours.metric)]
-    lines += [
-        report.held_out,
-        *report.notes,
-        f"Saved in {out}. A page to forward:",
-        f"  firstk report {out} -o report.html",
-    ]
+        lines += [explained(lead.ours.metric), *_table((lead.ours, *lead.baselines), encoder.p), ""]
+    lines += [f"Saved in {out}. A page to forward:", f"  firstk report {out} -o report.html"]
     return "\n".join(lines)
 
 

@@ -87,7 +87,8 @@ def transform(
             resume=resume,
             progress=progress,
         )
-    typer.echo(_document(outcome) if json else "\n".join(_lines(outcome)))
+    asking = _for_queries(model_or_raw, encoder, outcome) if outcome.fitted_on and side != "query" else []
+    typer.echo(_document(outcome) if json else "\n".join(_lines(outcome, asking)))
 
 
 def keeps_raw_vectors(model: Path) -> bool:
@@ -108,7 +109,17 @@ def _document(outcome: Outcome) -> str:
     return dumps(asdict(outcome))
 
 
-def _lines(outcome: Outcome) -> list[str]:
+def _for_queries(model: Path, encoder: FittedEncoder | None, outcome: Outcome) -> list[str]:
+    """Return the commands for the queries that will be asked of what was written."""
+    import numpy as np
+
+    apart = encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean)
+    words = ["firstk", "transform", str(model), "QUERIES", *(["--side", "query"] if apart else [])]
+    ways = (["-k", str(outcome.k)], ["--like", outcome.path])
+    return [f"  {shlex.join([*words, *way, '-o', 'queries.npz'])}" for way in ways]
+
+
+def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
     speed = f"{outcome.seconds:.1f} s ({outcome.rows / max(outcome.seconds, 1e-9):,.0f} a second)"
     codes = f"{number_of(outcome.k, 'coordinate')} as {outcome.precision}"
     lines = [
@@ -123,9 +134,10 @@ def _lines(outcome: Outcome) -> list[str]:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(outcome.left_out)}.")
     if outcome.fitted_on:
         lines.append(
-            f"{ROUNDING[outcome.precision]} fitted on {outcome.fitted_on:,} of these rows and stored "
-            f"in the file. Round queries alike: --like {shlex.quote(outcome.path)}."
+            f"{ROUNDING[outcome.precision]} fitted on {outcome.fitted_on:,} of these rows and stored in the file."
         )
+    if queries:
+        lines += ["Queries, as float32 (what scores are of), or rounded like these rows:", *queries]
     if outcome.like:
         lines.append(f"Rounded like {outcome.like}: k, precision, scales and thresholds are its own.")
     if outcome.clipped:

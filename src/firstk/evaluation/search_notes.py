@@ -45,11 +45,22 @@ def search_notes(encoder: FittedEncoder, data: EvaluationData, metric: str = "nd
     curves = curves_by_seen(encoder, data, metric, ks)
     if not curves:
         return notes
-    meaning = {"seen": "with a relevant document in the training pairs", "unseen": "with none there"}
+    lead = f"Of the raw vectors' {metric}, k = {', '.join(map(str, ks))} keep"
+    meaning = {
+        "unseen": "where training has seen none of the relevant documents, which is how new documents will fare",
+        "seen": "where it has learned from one of them",
+    }
     said = "; ".join(
-        f"{curve.n_evaluated:,} queries {meaning[name]} {_scores(curve)}" for name, curve in curves.items()
+        f"{_shares(curves[name])} % {what} ({curves[name].n_evaluated:,} queries)"
+        for name, what in meaning.items()
+        if name in curves
     )
-    return [*notes, f"{metric} {at}: {said}. Queries with none there tell how new documents will fare."]
+    return [f"{lead} {said}.", *notes]
+
+
+def _shares(curve: PrefixCurve) -> str:
+    whole = curve.input_score or 0.0
+    return ", ".join("-" if whole <= 0 else f"{100 * score / whole:.0f}" for score in curve.score)
 
 
 def _scores(curve: PrefixCurve) -> str:
