@@ -80,7 +80,7 @@ def test_curve_evaluates_the_queries_that_the_fit_held_out(store):
     ours = read_report(store / "by ids").lead.ours
     np.testing.assert_array_equal(found["curve"]["score"], ours.score)
     assert "They were held out; the model was fitted on pairs of the others." in found["judged"]
-    assert any("with a relevant document in the training pairs" in note for note in found["notes"])
+    assert any("where training has seen none of the relevant documents" in note for note in found["notes"])
 
 
 def test_what_is_printed_names_the_store(store):
