@@ -207,8 +207,10 @@ def test_the_readout_of_the_whole_code_is_the_last_of_all_prefixes(kind):
 
 def test_small_directions_of_single_precision_are_read_out():
     rng = np.random.default_rng(0)
-    Z = (rng.standard_normal((1500, 200)) * np.geomspace(1, 3e-3, 200)).astype(np.float32)
-    y = Z @ (rng.standard_normal(200) / np.geomspace(1, 3e-3, 200))
+    # Turned at random, so that no column is small and some directions are.
+    turn, sizes = np.linalg.qr(rng.standard_normal((200, 200)))[0], np.geomspace(1, 3e-3, 200)
+    Z = (rng.standard_normal((1500, 200)) * sizes @ turn).astype(np.float32)
+    y = Z @ turn.T @ (rng.standard_normal(200) / sizes)
     fit, new = slice(0, 1000), slice(1000, 1500)
     every = task.readout_errors(Z[fit], y[fit], Z[new], y[new])
     whole = task.full_readout_errors(Z[fit], y[fit], Z[new], y[new])
