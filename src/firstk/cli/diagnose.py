@@ -121,8 +121,8 @@ def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials
     from firstk.evaluation.diagnosis import gather, trials_of
     from firstk.evaluation.judged_pairs import read_columns, read_judged_pairs
 
-    if place.label is not None or place.labels is not None:
-        raise InvalidInputError("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
+    if place.relevance is not None and (place.label is not None or place.labels is not None):
+        raise InvalidInputError("Judgements take the place of labels: leave --label and --labels out, or --relevance.")
     judged = read_judged_pairs(place)
     rows = place
     if judged.store is None:  # pairs of vectors: the left sides are rows as well

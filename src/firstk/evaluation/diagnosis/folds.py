@@ -182,7 +182,7 @@ def _asked(search: EvaluationData, queries: np.ndarray) -> EvaluationData:
     """Return the searches of some queries, given by their rows, ascending."""
     relevance = np.asarray(search.relevance)
     kept = relevance[np.isin(relevance[:, 0], queries)]
-    given = {name: getattr(search, name, None) for name in ("queries", *PER_QUERY)}
+    given = {name: getattr(search, name) for name in ("queries", *PER_QUERY)}
     parts: dict[str, Any] = {name: np.asarray(part)[queries] for name, part in given.items() if part is not None}
     return replace(search, relevance=np.column_stack([np.searchsorted(queries, kept[:, 0]), kept[:, 1:]]), **parts)
 
@@ -236,14 +236,14 @@ def _with_fewer_documents(search: EvaluationData) -> EvaluationData:
     documents, relevance = np.asarray(search.documents), np.asarray(search.relevance)
     if len(documents) <= MOST_DOCUMENTS:
         return search
-    own = getattr(search, "query_rows", None)
+    own = search.query_rows
     named = relevance[:, 1] if own is None else np.concatenate([relevance[:, 1], np.asarray(own)])
     kept = np.union1d(named[named >= 0], _thinned(len(documents), MOST_DOCUMENTS))
     moved = np.column_stack([relevance[:, 0], np.searchsorted(kept, relevance[:, 1]), relevance[:, 2]])
     beside: dict[str, Any] = {}
     if own is not None:
         beside["query_rows"] = np.where(np.asarray(own) < 0, -1, np.searchsorted(kept, own))
-    if (field := getattr(search, "document_field", None)) is not None:
+    if (field := search.document_field) is not None:
         beside["document_field"] = np.asarray(field)[kept]
     return replace(search, documents=documents[kept], relevance=moved, **beside)
 
