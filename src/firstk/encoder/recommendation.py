@@ -138,7 +138,8 @@ class Recommendation:
     better : Choice or None
         A baseline that does the same in fewer bytes, or more in the same: the advice, where there is one.
     as_good : Choice or None
-        A baseline that cannot be told from `chosen` and takes no more bytes.
+        A baseline that takes no more bytes than `chosen`, and is behind it neither clearly nor by more than half a
+        percent: simpler, so that it is the advice.
     best : Choice or None
         The encoder's own best, whatever it takes.
     thresholds : tuple of Choice
@@ -157,6 +158,12 @@ class Recommendation:
         The score of guessing, where neither the raw vectors nor the codes do better.
     confidence : float
         Of the intervals.
+    k : int, optional
+        The prefix length asked for.
+    precisions : tuple of str
+        Those asked for; empty: all.
+    seconds : float, optional
+        The most that one exact search may take.
 
     Examples
     --------
@@ -184,14 +191,17 @@ class Recommendation:
     needed: Count | None = None
     chance: float | None = None
     confidence: Share = 0.95
+    k: Count | None = field(default=None, metadata=_ADDED)
+    precisions: tuple[str, ...] = field(default=(), metadata=_ADDED)
+    seconds: NonNegative | None = field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @property
     def advised(self) -> Choice | None:
-        """What to do: the better baseline where there is one, else `chosen`."""
-        return self.better or self.chosen
+        """What to do: the baseline that is better, or as good, where there is one, else `chosen`."""
+        return self.better or self.as_good or self.chosen
 
     def headline(self, rows: int | None = None) -> str:
         """Return the first line: what to store, what it keeps, and bytes."""
@@ -215,11 +225,9 @@ class Recommendation:
         else:
             yield self._advice(advised)
             yield from self._saved(advised.point.bytes, rows)
-        if self.better is not None:
+        if advised is not self.chosen:
             yield self._against_own()
         yield from self._how_sure()
-        if self.as_good is not None:
-            yield f"As good within the noise: {self.as_good}."
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
             yield f"Cheapest of this model that keep a share of {self._whose()}: {'; '.join(parts)}."
@@ -235,12 +243,27 @@ class Recommendation:
         less = self.input_bytes is not None and point.bytes < self.input_bytes
         instead = f" instead of {self.input_bytes:,}" if less else ""
         they = "It keeps" if point.k == 1 or point.precision == PRODUCT_QUANTIZER else "They keep"
-        lead = "Store" if self.better is None else "Do not cut: store" if point.code == RAW else "Use"
-        return f"{lead} {point}: {_bytes(point.bytes)} a vector{instead}. {they} {advised.share} of {self._whose()}."
+        return (
+            f"{self._lead(point.code)} {point}: {_bytes(point.bytes)} a vector{instead}. {they} {advised.share} of "
+            f"{self._whose()}."
+        )
+
+    def _lead(self, code: str) -> str:
+        """Return how the advice to take a code begins."""
+        if not code:
+            return "Store"
+        if self.better is not None:
+            return "Do not cut: store" if code == RAW else "Use"
+        if code == RAW:
+            return "Not cutting is as good here: store"
+        name = code if code.startswith("plain") else f"plain {code}"
+        return f"{name[0].upper()}{name[1:]} is as good here: use"
 
     def _against_own(self) -> str:
         if self.chosen is None:
             return self.out_of_reach()
+        if self.better is None:
+            return f"This model is not clearly better: {self.chosen}."
         return f"This model takes more for the same, or gives less: {self.chosen}."
 
     def out_of_reach(self) -> str:
@@ -249,8 +272,19 @@ class Recommendation:
         if self.best is not None and self.keep is not None and self.best.kept >= self.keep:
             best += " Longer ones that may be as good do not, so that it may be luck."
         asked = "the share asked for" if self.keep is None else f"{100 * self.keep:g} %"
-        limit = "" if self.bytes_per_vector is None else f" in {_bytes(self.bytes_per_vector)}"
-        return f"No code of this model keeps {asked} of {self._whose()} ({self.reference_score:.4f}){limit}.{best}"
+        whole = f"{self._whose()} ({self.reference_score:.4f})"
+        return f"No code of this model{self._limits()} keeps {asked} of {whole}.{best}"
+
+    def _limits(self) -> str:
+        """Return the limits on codes as text."""
+        return "".join(
+            (
+                "" if self.k is None else f" with k = {self.k}",
+                f" as {' or '.join(self.precisions)}" if self.precisions else "",
+                "" if self.bytes_per_vector is None else f" in {_bytes(self.bytes_per_vector)}",
+                "" if self.seconds is None else f" within {1e3 * self.seconds:.4g} ms a search",
+            )
+        )
 
     def _saved(self, each: int, rows: int | None) -> Iterator[str]:
         if rows is None:

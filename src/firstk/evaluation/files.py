@@ -24,10 +24,10 @@ from firstk.evaluation.held_out import (
     UNSUPERVISED,
     Progress,
     about_list,
-    ahead,
     compare,
     lead_metric,
     recommendation_of,
+    rivals,
 )
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
@@ -170,7 +170,7 @@ def evaluate_files(
     )  # fmt: skip
     table = precision_table(
         encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
-        others=ahead(found, others), product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
+        others=rivals(found, others), product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
         progress=progress,
     )  # fmt: skip
     table = replace(table, input_bytes=encoder.p * given.itemsize)
