@@ -18,6 +18,7 @@ from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import draw
+from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
 from firstk.evaluation.held_out import (
@@ -31,6 +32,7 @@ from firstk.evaluation.held_out import (
 )
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
+from firstk.evaluation.new_documents import table_of_unseen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
 from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
@@ -115,6 +117,8 @@ class CurveResult:
     notes : tuple of str
     refusal : InvalidInputError or None
         Why nothing could be chosen, where a choice was asked for.
+    unseen : PrecisionTable or None
+        The same on queries alone whose relevant documents the fit has not seen, where there are others too.
     """
 
     curve: PrefixCurve
@@ -124,6 +128,7 @@ class CurveResult:
     given: EvaluationInput
     notes: tuple[str, ...]
     refusal: InvalidInputError | None = None
+    unseen: PrecisionTable | None = None
 
 
 def evaluate_files(
@@ -168,22 +173,24 @@ def evaluate_files(
         encoder, given.data, name, others, baseline_ks=ladder(encoder.d),
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
+    leaders = ahead(found, others)
     table = precision_table(
         encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
-        others=ahead(found, others), product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
+        others=leaders, product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
         progress=progress,
     )  # fmt: skip
     table = replace(table, input_bytes=encoder.p * given.itemsize)
+    unseen = table_of_unseen(encoder, given.data, table, others)
     notes = [*given.notes, *_about_labels(given), *about_list(found.ours), *notes]
     advice, refusal = None, None
     try:
         table.check_within(limits)
-        advice = recommendation_of(table, limits)
+        advice = with_unseen(recommendation_of(table, limits), unseen, limits)
         if advice is not None and (advice.advised is None or advice.chance is not None):
             refusal = InvalidInputError(advice.headline())
     except InvalidInputError as error:  # the scores are there all the same
         refusal = error
-    return CurveResult(found.ours, found.baselines, table, advice, given, tuple(notes), refusal)
+    return CurveResult(found.ours, found.baselines, table, advice, given, tuple(notes), refusal, unseen)
 
 
 def read_evaluation(encoder: FittedEncoder, request: CurveRequest, metric: str = "auto") -> EvaluationInput:
