@@ -37,7 +37,7 @@ def test_sentences_and_table(model):
     assert done.exit_code == 0
     for said in (
         "from vectors of 6 columns (made by some/model) to codes of 4 coordinates",
-        "Objective neighbors, ordering full_prefix, fitted on 120 rows by firstk",
+        "Objective similarity, neighbors, ordering full_prefix, fitted on 120 rows by firstk",
         "Codes are brought to unit norm after the cut.",
         "The first 4 coordinates keep 99 % of the raw vectors' recall@10.",
         "The files are whole: config.json matches its digest, the others their checksums.",

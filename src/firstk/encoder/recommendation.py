@@ -275,7 +275,7 @@ class Recommendation:
     def _against_own(self) -> str:
         if self.chosen is None:
             return self.out_of_reach()
-        return f"The best of this model is behind: {self.chosen}."
+        return f"This model needs more bytes for that, or keeps less in as many: {self.chosen}."
 
     def out_of_reach(self) -> str:
         """Say that no code within the limits keeps the share, and the best that is reached."""

@@ -20,6 +20,7 @@ from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.naming import objective_name
 from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.advice_for_new import with_unseen
@@ -87,7 +88,7 @@ def provenance_of(
     config, held = fit.encoder.encoder_.config, len(next(iter(fit.held.values())))
     what = "pairs" if place.pairs is not None else "rows"
     settings = _unusual_settings(fit.encoder.objective_)
-    facts: dict[str, str | int | float] = {"file": Path(place.source).name, "objective": str(config["objective"])}
+    facts: dict[str, str | int | float] = {"file": Path(place.source).name, "objective": objective_name(config)}
     facts |= {"settings": settings} if settings else {}
     facts |= {"labels": stream.label} if stream.label else {}
     facts |= {

@@ -99,7 +99,7 @@ def test_a_baseline_that_is_better_is_said_first(found):
     assert page.title == "digits.npz: 4 bytes a vector instead of 256 with PCA, 100.0 % of the accuracy kept"
     first, *others = page.summary.split("\n\n")
     assert first.startswith("Use PCA, 4 coordinates as int8: 4 bytes a vector")
-    assert any("This model takes more" in line for line in others)
+    assert any("This model needs more bytes" in line for line in others)
     assert page.chosen_k == 8  # the slider is that of this model
 
 

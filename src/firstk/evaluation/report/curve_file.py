@@ -85,7 +85,7 @@ def _facts(values: Mapping[str, Any], ours: PrefixCurve, columns: int) -> dict[s
     facts: dict[str, str | int | float] = {
         **file,
         "model": str(values.get("model")),
-        "objective": str(values.get("objective")),
+        "objective": ours.label or str(values.get("objective")),
         "columns": columns,
         "coordinates": ours.k[-1],
     }
