@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from firstk import PrefixCurve, PrefixEncoder, Similarity
 from firstk.cli import app
+from firstk.encoder.recommendation import bytes_text
 from firstk.encoder.storage.info import model_info
 from firstk.exceptions import CorruptModelError
 
@@ -45,8 +46,8 @@ def test_sentences_and_table(model):
     ):
         assert said in done.stdout
     size = sum(file.stat().st_size for file in model.iterdir())
-    assert re.search(rf"size on disk +{size:,} bytes, 4 files", done.stdout)
-    assert re.search(r"bytes a vector +16 as float32; 24 raw", done.stdout)
+    assert re.search(rf"size on disk +{re.escape(bytes_text(size))}, 4 files", done.stdout)
+    assert re.search(r"bytes a vector +16 as float32, uncut; 24 raw", done.stdout)
     assert re.search(r"^ +2 +0.9000 +8$", done.stdout, re.MULTILINE)
 
 

@@ -94,7 +94,11 @@ def table_lines(table: PrecisionTable) -> Iterator[str]:
 
 def _others(table: PrecisionTable) -> Iterator[str]:
     """Tabulate the raw vectors and baselines: bytes in each row, and the best of each code in as many."""
+    from firstk.encoder.recommendation import RAW
+
     points = {(point.bytes, code): point for code in table.codes for point in table.front_of(code)}
+    # The raw vectors in every precision, as they are what shares are of.
+    points |= {(point.bytes, RAW): point for point in table.points if point.code == RAW and point.queries == "float32"}
     if not points:
         return
     cells = {key: f"{score_text(one.score, 4)} ({_how(one)})" for key, one in points.items()}
