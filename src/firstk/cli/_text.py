@@ -45,7 +45,7 @@ def score_text(score: float, decimals: int) -> str:
     >>> score_text(0.12345, 3), score_text(0.00081, 3), score_text(0.0, 3)
     ('0.123', '0.00081', '0.000')
     """
-    return f"{score:.{decimals}f}" if score == 0 or abs(score) >= 10 ** (1 - decimals) else f"{score:.2g}"
+    return f"{score:.{decimals}f}" if score == 0 or abs(score) >= 10 ** (1 - decimals) else f"{score:#.2g}"
 
 
 def baseline_glosses(baselines: Sequence[PrefixCurve]) -> list[str]:

@@ -153,8 +153,10 @@ def figures_of(
     found = [(f"{point.bytes:,}", f"bytes a vector{instead}: {point}")]
     if advice.leads_with_unseen and advice.unseen is not None:
         found.append((advice.unseen.share, f"{whose} {name} on new documents, {advice.n_unseen:,} {advice.unit}"))
-    found.append((advised.share, f"{whose} {name}, {score_text(advice.reference_score)}"))
-    rival = None if table is None else _rival(table, point, higher_is_better)
+    known = ", known documents included" if advice.leads_with_unseen else ""
+    found.append((advised.share, f"{whose} {name}{known}, {score_text(advice.reference_score)}"))
+    # On new documents, what others keep is in the text.
+    rival = None if table is None or advice.leads_with_unseen else _rival(table, point, higher_is_better)
     if rival is not None:
         share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
         who = "the best baseline" if not point.code else "this model"
