@@ -51,3 +51,9 @@ def test_a_few_rows_have_no_share(tmp_path):
     write_vectors(tmp_path / "in.npz", X[:20])
     transform_files(None, tmp_path / "in.npz", tmp_path / "out.npz", k=5)
     assert read_back(None, tmp_path / "in.npz", tmp_path / "out.npz") is None
+
+
+def test_other_columns_that_could_be_vectors_are_not_taken(tmp_path):
+    write_vectors(tmp_path / "in.npz", X, {"target": X[:, :2]}, name="X")
+    transform_files(None, tmp_path / "in.npz", tmp_path / "out.npz", k=5, vectors="X", precision="int8")
+    assert read_back(None, tmp_path / "in.npz", tmp_path / "out.npz", vectors="X").kept > 0.2

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from firstk.data.files import open_vectors
+from firstk.data.files.opening import VectorTable
 from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import InvalidInputError
 from firstk.metrics.neighbors import nearest_neighbors, neighbor_recall
 
 # Rows that are read back, and the fewest of which neighbors are worth a number.
@@ -42,10 +44,14 @@ def read_back(
     Returns
     -------
     found : ReadBack or None
-        None of fewer than 50 rows.
+        None of fewer than 50 rows, and of a file from which the codes cannot be told without help.
     """
-    X = next(iter(open_vectors(source, vectors, nan="drop").batches(MOST_ROWS, ()))).vectors
-    Z = next(iter(open_vectors(written).batches(MOST_ROWS, ()))).vectors
+    table = open_vectors(source, vectors, nan="drop")
+    X = next(iter(table.batches(MOST_ROWS, ()))).vectors
+    codes = _opened(written, table.vectors)
+    if codes is None:
+        return None
+    Z = next(iter(codes.batches(MOST_ROWS, ()))).vectors
     n = min(len(X), len(Z))
     if n < FEWEST_ROWS:
         return None
@@ -55,3 +61,13 @@ def read_back(
     truth = nearest_neighbors(X, X, NEIGHBORS, exclude_self=True)
     kept = neighbor_recall(Z, asked, truth, ks=[k], exclude_self=True)
     return ReadBack(float(kept[-1]), n)
+
+
+def _opened(path: str | Path, name: str) -> VectorTable | None:
+    """Open codes: their column has the name that the vectors had, where the format has names."""
+    for column in (name, None):
+        try:
+            return open_vectors(path, column)
+        except InvalidInputError:
+            continue
+    return None
