@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from firstk.encoder.curve import PrefixCurve
 
-LONGEST_NAME = 26
+LONGEST_NAME = 28
 FEW_POINTS = 24  # Up to here, each evaluated prefix is marked.
 
 
