@@ -31,7 +31,7 @@ CONFIDENCE, RESAMPLES = 0.95, 500
 class _Scored:
     """A candidate with its held-out scores: at each length, and in each draw of the held-out rows.
 
-    `seen` are those of searches that are kept out of the ranking; empty without any.
+    `unseen` are those of searches for new documents; empty without any.
     """
 
     candidate: Candidate
@@ -39,7 +39,7 @@ class _Scored:
     draws: np.ndarray  # (B, K)
     components: int | None
     seconds: float
-    seen: np.ndarray = field(default_factory=lambda: np.empty(0))  # (K,)
+    unseen: np.ndarray = field(default_factory=lambda: np.empty(0))  # (K,)
 
 
 def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambda name: None) -> Ranking:
@@ -64,15 +64,16 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
     if not scored:
         raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
     found = _ranked(scored, left_out, trials, ks, _raw_score(trials, folds))
-    if not scored[0].seen.size:
+    if not scored[0].unseen.size:
         return found
     by_name = {one.candidate.name: one for one in scored}
-    raw, n = _raw_score(trials, folds, seen=True), sum(held_in(fold.seen) for fold in folds if fold.seen is not None)
-    seen = tuple(
-        PrefixCurve(curve.k, tuple(by_name[curve.label].seen.tolist()), curve.metric, raw, curve.label, n_evaluated=n)
+    raw = _raw_score(trials, folds, unseen=True)
+    n = sum(held_in(fold.unseen) for fold in folds if fold.unseen is not None)
+    unseen = tuple(
+        PrefixCurve(curve.k, tuple(by_name[curve.label].unseen.tolist()), curve.metric, raw, curve.label, n_evaluated=n)
         for curve in found.curves
     )
-    return replace(found, seen=seen)
+    return replace(found, unseen=unseen)
 
 
 def _balance(trials: Trials) -> float | None:
@@ -103,8 +104,8 @@ def _tried(candidate: Candidate, metric: str, folds: Sequence[Fold], ks: np.ndar
         # A code shorter than k is scored at its full width.
         lengths = np.unique(np.minimum(ks, encoder.d))
         parts.append(METRICS[metric].score(encoder, fold.data, lengths))
-        if fold.seen is not None:
-            apart.append(METRICS[metric].score(encoder, fold.seen, lengths))
+        if fold.unseen is not None:
+            apart.append(METRICS[metric].score(encoder, fold.unseen, lengths))
     draws = sum(
         share * _padded(_redrawn(part, i), len(ks))
         for i, (share, part) in enumerate(zip(_shares(parts), parts, strict=True))
@@ -154,11 +155,11 @@ def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
     return scores.resampled(counts)
 
 
-def _raw_score(trials: Trials, folds: Sequence[Fold], *, seen: bool = False) -> float | None:
-    """Return the score of the vectors as they are, which no objective changes; with `seen`, on searches kept apart."""
+def _raw_score(trials: Trials, folds: Sequence[Fold], *, unseen: bool = False) -> float | None:
+    """Return the score of the vectors as they are, which no objective changes; with `unseen`, on new documents."""
     found: list[tuple[int, float | None]] = []
     for fold in folds:
-        data = fold.seen if seen else fold.data
+        data = fold.unseen if unseen else fold.data
         if data is not None:
             encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
             found.append((held_in(data), prefix_curve(encoder, data, trials.metric, [1]).input_score))

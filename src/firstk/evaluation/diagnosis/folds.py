@@ -47,14 +47,14 @@ class Fold:
         Rows ("X", maybe "y") and maybe pairs ("left", "right", "scores") to fit on.
     data : EvaluationData
         Held-out data on which objectives are ranked.
-    seen : EvaluationData or None
-        Searches of held-out queries that are kept out of the ranking, as a relevant document of theirs is in `pairs`.
+    unseen : EvaluationData or None
+        Those of `data` for new documents: no document that is relevant to the query is in `pairs`.
     """
 
     rows: Columns
     pairs: Columns
     data: EvaluationData
-    seen: EvaluationData | None = None
+    unseen: EvaluationData | None = None
 
     @property
     def n(self) -> int:
@@ -175,8 +175,8 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
     """Return folds of judged queries, searched among the documents.
 
     A query is *seen* where a document that is relevant to it is learned from with another query. Codes that learn from
-    pairs know such documents by heart, and the documents of tomorrow are not among them. So objectives are ranked on
-    unseen queries, and seen ones are evaluated apart; where too few are unseen, all are in the ranking.
+    pairs know such documents by heart, and the documents of tomorrow are not among them. Objectives are ranked on all
+    queries, as searches come, and evaluated on unseen ones apart, unless these are too few.
 
     Parameters
     ----------
@@ -203,19 +203,16 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
     count = sum(int(of.sum()) for of in seen)
     unseen = sum(fold.n for fold in folds) - count
     if count and unseen >= FEWEST:
-        folds = [_divided(fold, of) for fold, of in zip(folds, seen, strict=True) if not of.all()]
+        folds = [
+            fold if of.all() else replace(fold, unseen=_asked(fold.data, np.flatnonzero(~of)))
+            for fold, of in zip(folds, seen, strict=True)
+        ]
     return Trials("judgements", "ndcg@10", tuple(folds), count)
 
 
 def _queries_of(relevance: np.ndarray, documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Tell of each query whether one of some documents, given as a mask, is relevant to it."""
     return np.isin(queries, relevance[documents[relevance[:, 1]] & (relevance[:, 2] > 0), 0])
-
-
-def _divided(fold: Fold, seen: np.ndarray) -> Fold:
-    """Return a fold that is ranked on its unseen queries."""
-    apart = _asked(fold.data, np.flatnonzero(seen)) if seen.any() else None
-    return replace(fold, data=_asked(fold.data, np.flatnonzero(~seen)), seen=apart)
 
 
 def _asked(search: EvaluationData, queries: np.ndarray) -> EvaluationData:

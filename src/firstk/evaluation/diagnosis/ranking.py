@@ -127,8 +127,8 @@ class Ranking:
         How many parts were held out in turn; 0 in records that do not say.
     known : int
         Number of held-out queries of which a relevant document was learned from with another query.
-    seen : tuple of PrefixCurve
-        Scores on those queries, in the order of `curves`, where they are kept out of the ranking.
+    unseen : tuple of PrefixCurve
+        Scores on the other queries, those of new documents, in the order of `curves`.
     """
 
     curves: tuple[PrefixCurve, ...]
@@ -140,7 +140,7 @@ class Ranking:
     task: str = field(default="", metadata=_ADDED)
     folds: int = field(default=0, metadata=_ADDED)
     known: int = field(default=0, metadata=_ADDED)
-    seen: tuple[PrefixCurve, ...] = field(default=(), metadata=_ADDED)
+    unseen: tuple[PrefixCurve, ...] = field(default=(), metadata=_ADDED)
 
     @property
     def chosen(self) -> Trial | None:
@@ -157,10 +157,9 @@ class Ranking:
     @property
     def _held_out(self) -> str:
         """What is evaluated: held out at once, or in turn."""
-        which = " of new documents" if self.seen else ""
         if self.folds < 2:
-            return f"held-out {self._units}{which}"
-        return f"{self._units}{which}, cross-validated: each was held out of one of {self.folds} fits"
+            return f"held-out {self._units}"
+        return f"{self._units}, cross-validated: each was held out of one of {self.folds} fits"
 
     @property
     def _units(self) -> str:
@@ -184,7 +183,7 @@ class Ranking:
         if trial is None:
             return [self._without_trials()]
         behind = [margin for margin in self.margins if not margin.as_good]
-        found = [self.why(), self._lost(), self._about_seen(), *self._about_question()]
+        found = [self.why(), self._lost(), self._about_new(), *self._about_question()]
         sure = f"How sure: the mean of {trial.name} is {trial.low:.3f} to {trial.high:.3f}"
         if behind:
             rest = "; ".join(f"{margin.objective} by {_difference(margin)}" for margin in behind)
@@ -193,24 +192,23 @@ class Ranking:
         found += [f"Not tried: {name} ({reason.rstrip('.')})." for name, reason in self.left_out.items()]
         return [sentence for sentence in found if sentence]
 
-    def _about_seen(self) -> str:
-        """Say which queries the ranking is on, and what those of known documents would say."""
+    def _about_new(self) -> str:
+        """Say how the choice fares on documents that no fit has learned from, and which objective is best there."""
         if not self.known:
             return ""
-        known = f"{self.known:,} queries whose relevant documents a fit has learned from with other queries"
-        if not self.seen:
+        if not self.unseen:
             return (
-                f"The ranking includes {known}, as too few others are left: objectives that learn from pairs know such "
-                "documents by heart, and new documents will fare worse."
+                f"{self.known:,} of the queries ask for documents that a fit has learned from with other queries: "
+                "objectives that learn from pairs know these by heart, and new documents will fare worse."
             )
-        best = max(self.seen, key=_mean)
-        text = f"The ranking leaves out {known}: they would reward learning by heart."
-        own = next(curve for curve in self.seen if curve.label == self.choice)
+        best = max(self.unseen, key=_mean)
+        own = next(curve for curve in self.unseen if curve.label == self.choice)
+        text = f"On new documents ({own.n_evaluated:,} queries), which no fit has learned from, {own.label} reaches"
         if best.label == own.label:
-            return f"{text} There {own.label} is best as well, {_mean(own):.3f}."
+            return f"{text} {_mean(own):.3f}, the best as well."
         return (
-            f"{text} There {best.label} is best, {_mean(best):.3f} against {_mean(own):.3f}: take it if the documents "
-            "stay the same."
+            f"{text} {_mean(own):.3f}, and {best.label} is best, {_mean(best):.3f}: take that if documents are added "
+            "often."
         )
 
     def _without_trials(self) -> str:
@@ -231,9 +229,8 @@ class Ranking:
         of = (
             "ten nearest neighbors" if self.task == "none" else f"raw vectors' {curve.metric} ({curve.input_score:.3f})"
         )
-        which = ", on new documents," if self.seen else ""
         above = f" {ABOVE_RAW}" if max(curve.score) > 1.005 * curve.input_score else ""
-        return f"Of the {of} {self.choice} keeps{which} {kept}.{above}"
+        return f"Of the {of} {self.choice} keeps {kept}.{above}"
 
     def _about_question(self) -> list[str]:
         if self.task != "none":
@@ -249,13 +246,13 @@ class Ranking:
         seconds = {trial.name: trial for trial in self.trials}
         wide = 22 if first.low is not None else 6
         head = "  ".join(f"{f'k = {k}':<{wide}}" for k in first.k)
-        known = {curve.label: curve for curve in self.seen}
-        head += "  mean" + ("   known" if known else "") + "   seconds" if seconds else ""
+        new = {curve.label: curve for curve in self.unseen}
+        head += "  mean" + ("     new" if new else "") + "   seconds" if seconds else ""
         lines = [(f"{first.metric}", head)]
         for curve in self.curves:
             cells = "  ".join(f"{cell:<{wide}}" for cell in _cells(curve))
             if trial := seconds.get(curve.label):
-                mean = f"  {_mean(known[curve.label]):6.3f}" if known else ""
+                mean = f"  {_mean(new[curve.label]):6.3f}" if new else ""
                 cells += f"  {trial.mean:.3f}{mean}  {trial.seconds:7.1f}"
             lines.append((curve.label, cells))
         if first.input_score is not None and seconds:
@@ -271,9 +268,9 @@ class Ranking:
             if any(start in (name, name.rpartition(", ")[2]) for name in names)
         ]
         found = [("", f"({'; '.join(glosses)})")] if glosses else []
-        if self.seen:
-            count = f"{self.known:,} queries of which a relevant document was learned from with another query"
-            found.append(("", f"(known: the mean on {count}; all else is on the others)"))
+        if self.unseen:
+            count = f"the {self.unseen[0].n_evaluated:,} queries whose relevant documents no fit has learned from"
+            found.append(("", f"(new: the mean on {count})"))
         return found
 
 
