@@ -1,6 +1,6 @@
 """Dask collections: statistics per partition, merged in a tree, on any scheduler from threads to a cluster.
 
-Only the merged statistics are sent to the client: moments, and a bounded sample of rows if the objective needs one.
+Only the merged statistics are sent to the client: moments, and a bounded sample of rows.
 The tree depends only on the number of partitions, so the result is bitwise identical for any assignment of work to
 workers, also if a worker is lost and its partitions are computed again. Needs the extra "dask".
 """
@@ -191,7 +191,8 @@ def encode(encoder: FittedEncoder, X: Collection, k: int | None, side: str, owne
     rows = _whole_rows(X)
     counts = rows.chunks[0] if _is_array(rows) else (np.nan,) * rows.npartitions
     dtype = np.float32 if getattr(rows, "dtype", None) in (np.float16, np.float32) else np.float64
-    work, shared = dask.delayed(_encoded, pure=True), dask.delayed(encoder, pure=True)
+    # Workers need no rows of the fit.
+    work, shared = dask.delayed(_encoded, pure=True), dask.delayed(replace(encoder, sample=None), pure=True)
     parts = _partitions({"X": rows})["X"]
     codes = [work(shared, part, width, side, owner, i, dtype) for i, part in enumerate(parts)]
     blocks = [arrays.from_delayed(code, (n, width), dtype) for code, n in zip(codes, counts, strict=True)]
