@@ -103,7 +103,7 @@ def test_one_answer_from_every_command_and_from_python(store, fitted, monkeypatc
 def test_the_promise_is_over_the_whole_store(store, fitted):
     documents = len(np.load(store / "docs.npz")["vectors"])
     assert f"among {documents:,} documents of docs.npz" in fitted
-    assert "ndcg@10 is relevance" in fitted
+    assert "ndcg@10: how high the relevant documents stand" in fitted
 
 
 def test_ids_that_belong_to_other_documents_are_called_a_mistake(store, fitted, monkeypatch):

@@ -106,10 +106,10 @@ def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
     # PCA does the same in fewer bytes here, and that is the advice, with the commands.
     assert lines[0].startswith("Use PCA, 8 coordinates as int4: 4 bytes a vector instead of 256. They keep ")
     assert lines[1] == "10,000,000 vectors: 40.0 MB instead of 2.56 GB."
-    assert "This model takes more for the same, or gives less: 9 coordinates as int8: 9 bytes" in lines[2]
+    assert "This model needs more bytes for that, or keeps less in as many: 9 coordinates as int8: 9 bytes" in lines[2]
     assert "  firstk fit train.npz --objective reconstruction -o other" in lines
     assert "  firstk transform other train.npz -k 8 --precision int4 -o short.npz" in lines
-    assert "1nn_accuracy is of the task: accuracy of the nearest reference row, cosine." in lines
+    assert "1nn_accuracy: share of rows whose nearest reference row, by cosine, has their label." in lines
     own = firstk(
         "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--keep", "0.9",
         "--no-baselines", folder=folder,

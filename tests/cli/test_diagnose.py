@@ -25,7 +25,8 @@ def folder(tmp_path_factory):
 def test_sentences_then_numbers(folder):
     done = firstk("diagnose", "digits.npz", "--label", "label", "--image", "8x8", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("- Objective ")
+    assert done.stdout.startswith("Objective ")
+    assert done.stdout.splitlines()[1].startswith("  firstk fit digits.npz ")
     assert "Which objective" in done.stdout
     assert "2 x 2 patches" in done.stdout
     assert done.stderr == ""  # no bar where nobody looks

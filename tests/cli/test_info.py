@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from firstk import PrefixCurve, PrefixEncoder, Similarity
 from firstk.cli import app
+from firstk.encoder.recommendation import bytes_text
 from firstk.encoder.storage.info import model_info
 from firstk.exceptions import CorruptModelError
 
@@ -37,7 +38,7 @@ def test_sentences_and_table(model):
     assert done.exit_code == 0
     for said in (
         "from vectors of 6 columns (made by some/model) to codes of 4 coordinates",
-        "Objective neighbors, ordering full_prefix, fitted on 120 rows by firstk",
+        "Objective similarity, neighbors, ordering full_prefix, fitted on 120 rows by firstk",
         "Codes are brought to unit norm after the cut.",
         "The first 4 coordinates keep 99 % of the raw vectors' recall@10.",
         "The files are whole: config.json matches its digest, the others their checksums.",
@@ -45,8 +46,8 @@ def test_sentences_and_table(model):
     ):
         assert said in done.stdout
     size = sum(file.stat().st_size for file in model.iterdir())
-    assert re.search(rf"size on disk +{size:,} bytes, 4 files", done.stdout)
-    assert re.search(r"bytes a vector +16 as float32; 24 raw", done.stdout)
+    assert re.search(rf"size on disk +{re.escape(bytes_text(size))}, 4 files", done.stdout)
+    assert re.search(r"bytes a vector +16 as float32, uncut; 24 raw", done.stdout)
     assert re.search(r"^ +2 +0.9000 +8$", done.stdout, re.MULTILINE)
 
 

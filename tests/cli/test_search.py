@@ -12,6 +12,7 @@ from firstk import PrefixEncoder
 from firstk.data import load_scifact
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
+from firstk.evaluation.recommending import Limits
 from firstk.evaluation.records import read_report
 
 M, N, P = 60, 200, 10
@@ -91,6 +92,51 @@ def test_what_is_printed_names_the_store(store):
     assert "By other metrics at k = 4: mrr@10" in said
     firstk(store, "report", "rebuilt", "-o", "page.html")
     assert "among 200 documents of docs.parquet" in (store / "page.html").read_text()
+
+
+def test_curve_without_judgements_says_that_it_asks_another_question(store):
+    said = firstk(store, "curve", "by ids", "docs.parquet", "--no-baselines").stdout
+    assert said.startswith("The fit was evaluated by ndcg@10 on judged documents, and this is another question")
+    assert "give --queries and --relevance" in said.splitlines()[0]
+    judged = firstk(store, "curve", "by ids", *SEARCH, "ids.tsv", "--id", "_id", "--no-baselines").stdout
+    assert "another question" not in judged
+
+
+def test_a_model_of_pairs_says_pairs_and_one_length(store):
+    said = firstk(store, "info", "by ids").stdout
+    assert "Objective similarity, pairs, ordering full_prefix, fitted on" in said
+    assert "pairs by firstk" in said
+    assert "pairs seen" in said
+    assert "rows seen" not in said
+    assert "smallest k" not in said
+    assert firstk(
+        store, "fit", *SEARCH, "ids.tsv", "--id", "_id", *FAST, "--objective", "similarity", "-o", "named"
+    ).stdout.startswith("similarity, pairs: ")
+
+
+def test_a_page_for_so_many_bytes(store):
+    firstk(store, "report", "by ids", "-o", "bytes.html", "--bytes-per-vector", 3)
+    advice = read_report(store / "by ids").precisions.recommend(Limits(bytes_per_vector=3))
+    text = (store / "bytes.html").read_text()
+    assert f"{advice.advised.point.bytes} bytes a vector instead of 40" in text
+
+
+def test_a_document_that_is_judged_twice_is_named_with_its_file(store):
+    lines = (store / "ids.tsv").read_text()
+    (store / "twice.tsv").write_text(lines + lines.splitlines()[1] + "\n")
+    query, document, _ = lines.splitlines()[1].split("\t")
+    said = firstk(store, "curve", "by ids", *SEARCH, "twice.tsv", "--id", "_id", code=1).stderr
+    assert "'twice.tsv' judges a document more than once for one query in 1 of 121 lines" in said
+    assert f"document {document} for query {query}" in said
+
+
+def test_others_stand_on_a_line_for_each_size(store):
+    said = firstk(store, "curve", "pca", *SEARCH, "ids.tsv", "--id", "_id").stdout.splitlines()
+    begin = said.index("Others, the best score of each in as many bytes")
+    assert "raw vectors" in said[begin + 1]
+    sizes = [int(line.split()[0]) for line in said[begin + 2 :] if line.strip()]
+    assert sizes == sorted(set(sizes))
+    assert max(sizes) == 4 * P
 
 
 def test_filters_and_weights(store):

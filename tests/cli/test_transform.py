@@ -178,6 +178,9 @@ def test_queries_and_documents(tmp_path, digits):
         done("transform", "model", "in.npy", "-o", "s.npy", "--force", "--side", side, cwd=tmp_path)
         np.testing.assert_allclose(open_vectors(tmp_path / "s.npy").read().vectors, encode(digits.X_test), atol=1e-5)
     assert "'document', 'query'" in refused("transform", "model", "in.npy", "-o", "t.npy", "--side", "x", cwd=tmp_path)
+    said = done("transform", "model", "in.npy", "-o", "u.npy", cwd=tmp_path)
+    assert "They were encoded as documents; this model encodes queries another way: --side query." in said
+    assert "--side query" not in done("transform", "model", "in.npy", "-o", "v.npy", "--side", "document", cwd=tmp_path)
 
 
 # -- transform: queries rounded like documents, and vectors that are only truncated ---------------------------------

@@ -37,16 +37,37 @@ def smallest(curve: PrefixCurve) -> dict[str, dict[str, int | None]]:
     return {f"{share:g}": {"best": of_best[share], "input": of_input[share]} for share in of_best}
 
 
+def score_text(score: float, decimals: int) -> str:
+    """Return a score with so many decimals; a small one with two digits, which decimals would hide.
+
+    Examples
+    --------
+    >>> score_text(0.12345, 3), score_text(0.00081, 3), score_text(0.0, 3)
+    ('0.123', '0.00081', '0.000')
+    """
+    return f"{score:.{decimals}f}" if score == 0 or abs(score) >= 10 ** (1 - decimals) else f"{score:.2g}"
+
+
+def baseline_glosses(baselines: Sequence[PrefixCurve]) -> list[str]:
+    """Say by which options baselines are fitted, in one line."""
+    told = [f"{b.label} is {' '.join(FITTED_BASELINES[b.label])}" for b in baselines if b.label in FITTED_BASELINES]
+    return [f"({'; '.join(told)})"] if told else []
+
+
 def score_table(curve: PrefixCurve, baselines: Sequence[PrefixCurve], ks: Sequence[int], p: int) -> Iterator[str]:
     """Scores at some k, with intervals, next to those of the baselines."""
     names = [baseline.label for baseline in baselines]
     interval = "" if curve.confidence is None else f"  {f'{100 * curve.confidence:g} % interval':<16}"
-    yield f"{'k':>5}{curve.label or 'score':>16}{interval}" + "".join(f"{name:>{_wide(name)}}" for name in names)
+    wide = max(16, len(curve.label) + 2)
+    yield f"{'k':>5}{curve.label or 'score':>{wide}}{interval}" + "".join(f"{name:>{_wide(name)}}" for name in names)
     for k in ks:
-        others = (f"{b.at(k):>{_wide(b.label)}.4f}" if k in b.k else " " * _wide(b.label) for b in baselines)
-        yield f"{k:>5}{curve.at(k):>16.4f}{_interval(curve, k)}{''.join(others)}".rstrip()
+        others = (
+            f"{score_text(b.at(k), 4):>{_wide(b.label)}}" if k in b.k else " " * _wide(b.label) for b in baselines
+        )
+        yield f"{k:>5}{score_text(curve.at(k), 4):>{wide}}{_interval(curve, k)}{''.join(others)}".rstrip()
     if curve.input_score is not None:
-        yield f"{'raw':>5}{curve.input_score:>16.4f}  with all {p} numbers"
+        yield f"{'raw':>5}{curve.input_score:>{wide}.4f}  with all {p} numbers"
+    yield from baseline_glosses(baselines)
 
 
 def _wide(name: str) -> int:
@@ -61,12 +82,41 @@ def _interval(curve: PrefixCurve, k: int) -> str:
 
 
 def table_lines(table: PrecisionTable) -> Iterator[str]:
-    """Scores and bytes of each k in each precision."""
-    yield from str(table).splitlines()
+    """Scores and bytes of each k in each precision, then those of others, a size on each line."""
+    lines = str(table).splitlines()
+    yield from lines[: next(i for i, line in enumerate(lines) if line.startswith("* ")) + 1]
+    yield from _others(table)
     if table.n_searched is not None:
         times = {point.k: point.seconds for point in table if point.seconds is not None}
         shown = ", ".join(f"k = {k}: {1e3 * seconds:.3g}" for k, seconds in sorted(times.items()))
         yield f"Exact search, float32, one query, {table.n_searched:,} rows, milliseconds on this machine: {shown}."
+
+
+def _others(table: PrecisionTable) -> Iterator[str]:
+    """Tabulate the raw vectors and baselines: bytes in each row, and the best of each code in as many."""
+    from firstk.encoder.recommendation import RAW
+
+    points = {(point.bytes, code): point for code in table.codes for point in table.front_of(code)}
+    # The raw vectors in every precision, as they are what shares are of.
+    points |= {(point.bytes, RAW): point for point in table.points if point.code == RAW and point.queries == "float32"}
+    if not points:
+        return
+    cells = {key: f"{score_text(one.score, 4)} ({_how(one)})" for key, one in points.items()}
+    wide = {code: max(len(code), *(len(text) for (_, c), text in cells.items() if c == code)) for code in table.codes}
+    yield ""
+    yield "Others, the best score of each in as many bytes"
+    yield f"{'bytes':>5}" + "".join(f"  {code:>{wide[code]}}" for code in table.codes)
+    for size in sorted({size for size, _ in points}):
+        row = "".join(f"  {cells.get((size, code), ''):>{wide[code]}}" for code in table.codes)
+        yield f"{size:>5}{row}".rstrip()
+
+
+def _how(point: OperatingPoint) -> str:
+    from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW
+
+    if point.precision == PRODUCT_QUANTIZER:
+        return "PQ"
+    return point.stored_as if point.code == RAW else f"{point.k} {point.stored_as}"
 
 
 def advice_lines(
@@ -111,7 +161,8 @@ def commands_for(
     from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW
 
     if point.precision == PRODUCT_QUANTIZER:
-        yield f'In Python: faiss.index_factory({point.k}, "PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
+        # L2norm, because cosines are what was evaluated.
+        yield f'In Python: faiss.index_factory({point.k}, "L2norm,PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
         return
     source = [str(store), *_words(options)]
     by = str(model)

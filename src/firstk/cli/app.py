@@ -104,9 +104,10 @@ class _Group(_PlainFlags, TyperGroup):
 
 
 def _register(app: typer.Typer, command: Callable[..., None], example: str) -> None:
-    """Add a command, whose help is its docstring with an example after the first paragraph."""
+    """Add a command, whose help is its docstring with an example, or two, after the first paragraph."""
     first, *rest = _unwrapped(command.__doc__ or "")
-    app.command(cls=_Command, help="\n\n".join((first, f"Example: {example}", *rest)))(command)
+    searching = (f"For search: {SEARCHING[command.__name__]}",) if command.__name__ in SEARCHING else ()
+    app.command(cls=_Command, help="\n\n".join((first, f"Example: {example}", *searching, *rest)))(command)
 
 
 def _unwrapped(text: str) -> list[str]:
@@ -120,10 +121,17 @@ Try it on built-in data: firstk demo
 
 On your own vectors (npy, npz, parquet, arrow, csv, jsonl or safetensors), in this order:
 
-  firstk diagnose vectors.parquet         see what to expect
-  firstk fit vectors.parquet -o model/    learn the code
-  firstk curve model/ other.parquet       choose how short
+  firstk diagnose vectors.parquet         which objective to fit
+  firstk fit vectors.parquet -o model/    learn the code; what to store
   firstk transform model/ vectors.parquet -k 64 -o short.parquet
+  firstk report model/ -o report.html     one page to forward
+
+For search, with judgements (lines of query id, document id, grade):
+
+  firstk fit docs.parquet --queries queries.parquet --relevance qrels.tsv
+         --objective similarity -o model/
+  firstk curve model/ docs.parquet --queries queries.parquet
+         --relevance qrels.tsv --bytes-per-vector 64
 """
 
 app = typer.Typer(
@@ -152,6 +160,14 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
 )
+# The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.
+_JUDGED = "docs.parquet --queries queries.parquet --relevance qrels.tsv"
+SEARCHING = {
+    "diagnose": f"firstk diagnose {_JUDGED}",
+    "fit": f"firstk fit {_JUDGED} --objective similarity -o model/",
+    "curve": f"firstk curve model/ {_JUDGED} --bytes-per-vector 64",
+    "report": "firstk report model/ -o report.html --bytes-per-vector 64",
+}
 for _command, _example in COMMANDS:
     _register(app, _command, _example)
 

@@ -262,10 +262,11 @@ def _as_record(
         "curve": found.curve.to_dict(),
         "baselines": [curve.to_dict() for curve in found.baselines],
         "precisions": found.table.to_dict(),
+        "unseen": None if found.unseen is None else found.unseen.to_dict(),
         "recommendation": None if found.recommendation is None else found.recommendation.to_dict(),
         "chosen": text.as_record(found.recommendation, encoder.p * found.given.itemsize, rows),
         "refused": None if found.refusal is None else str(found.refusal),
-        "notes": list(found.notes),
+        "notes": [*([found.given.caution] if found.given.caution else []), *found.notes],
     }
 
 
@@ -278,7 +279,8 @@ def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int 
     same = found.given.store == place.source
     found_by = {"--vectors": place.vectors, "--nan": place.nan if place.nan != "refuse" else None} if same else {}
     judged = text.judged_options(place)
-    lines = text.advice_lines(found.recommendation, model, found.given.store, rows, found_by, judged)
+    lines = [found.given.caution, ""] if found.given.caution else []
+    lines += text.advice_lines(found.recommendation, model, found.given.store, rows, found_by, judged)
     lines += ["", found.given.said, *found.notes, "", explained(found.curve.metric), f"Evaluated: {model}, {width}."]
     lines += text.score_table(found.curve, found.baselines, ladder(encoder.d), encoder.p)
     lines += ["", *text.table_lines(found.table)]

@@ -34,13 +34,12 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
-from firstk.cli._text import advice_lines, judged_options, number_of, were
+from firstk.cli._text import advice_lines, baseline_glosses, judged_options, number_of, score_text, were
 from firstk.exceptions import FirstkWarning, InvalidInputError
 
 if TYPE_CHECKING:
     from firstk import contracts
     from firstk.encoder.curve import PrefixCurve
-    from firstk.encoder.fitted import FittedEncoder
     from firstk.encoder.network import MLP
     from firstk.estimator.fit_files import StreamedFit
     from firstk.estimator.prefix_encoder import PrefixEncoder
@@ -147,11 +146,18 @@ def fit(
 ) -> None:
     """Fit an encoder on a file of vectors, and save it with an evaluation of its prefixes.
 
-    A fifth of the rows, at most 2,000, is held out: the encoder is fitted on the others, and its curve and those of
-    four baselines are taken on the held-out rows. Closed forms stream, on all cores and in bounded memory; what has to
-    be trained reads all rows. With --relevance, or --pairs of ids, it is evaluated by search: a fifth of the queries is
-    held out, and looks among all rows. A fit that is stopped while it streams goes on with --resume, to the same bytes;
-    one that is stopped while it trains leaves nothing, and starts again.
+    A fifth of the rows, at most 2,000, is held out. The encoder is fitted on the others; it, the raw vectors and four
+    baselines are evaluated on the held-out rows. What to store is printed first: how many coordinates, in which
+    precision, what that keeps of the raw vectors' score, and the command that does it.
+
+    With --queries and --relevance it is evaluated by search: a fifth of the queries is held out, and looks among all
+    rows. Objective similarity learns from the judgements of the other queries, all other objectives from the vectors.
+
+    Not sure which objective? firstk diagnose tries them all, and ends with the fit to run.
+
+    Closed forms stream, on all cores and in bounded memory; what has to be trained reads all rows. A fit that is
+    stopped while it streams goes on with --resume, to the same bytes; one that is stopped while it trains leaves
+    nothing, and starts again.
 
     With --append, the rows that are not held out are added to those of a saved model, exactly as if one fit had seen
     all of them.
@@ -346,17 +352,14 @@ def _as_json(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
     return json.dumps(found | {"notes": list(report.notes) if report else []}, ensure_ascii=False)
 
 
-def _learned_from(encoder: FittedEncoder) -> str:
-    return "pair" if encoder.config["objective"] == "pairs" else "row"
-
-
 def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out: Path, place: VectorSource) -> str:
+    from firstk.encoder.naming import learned_from, objective_name
     from firstk.metrics.curve import explained
 
     encoder = done.encoder.encoder_
     lines = [
-        f"{encoder.config['objective']}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
-        f"{number_of(encoder.config['rows'], _learned_from(encoder))} ({encoder.config['solver']})."
+        f"{objective_name(encoder.config)}: {number_of(encoder.d, 'coordinate')} of {encoder.p:,}, fitted on "
+        f"{number_of(encoder.config['rows'], learned_from(encoder.config))} ({encoder.config['solver']})."
     ]
     if dropped:
         lines.append(f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out.")
@@ -400,11 +403,11 @@ def _table(curves: Iterable[PrefixCurve], p: int) -> list[str]:
     wide = max(len(curve.label) for curve in curves) + 2
     lines = [f"{lead.metric} at k".ljust(wide + 2) + "".join(f"{k:>8}" for k in shown)]
     for curve in curves:
-        scores = "".join(f"{curve.at(k):8.3f}" if k in curve.k else " " * 8 for k in shown)
+        scores = "".join(f"{score_text(curve.at(k), 3):>8}" if k in curve.k else " " * 8 for k in shown)
         lines.append(f"  {curve.label:<{wide}}{scores}")
     if lead.input_score is not None:
-        lines.append(f"  {'raw vectors':<{wide}}{lead.input_score:8.3f} with all {p} numbers")
-    return lines
+        lines.append(f"  {'raw vectors':<{wide}}{score_text(lead.input_score, 3):>8} with all {p} numbers")
+    return [*lines, *baseline_glosses(curves[1:])]
 
 
 # -- what the words of options mean ----------------------------------------------------------------------------------

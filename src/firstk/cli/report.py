@@ -39,6 +39,12 @@ def report(
             "evaluation recommended.",
         ),
     ] = None,
+    bytes_per_vector: Annotated[
+        int | None,
+        typer.Option(
+            "--bytes-per-vector", min=1, help="Recommend the best code in at most so many bytes, by the saved scores."
+        ),
+    ] = None,
     force: ForceOption = False,
 ) -> None:
     """Write an evaluation as one self-contained HTML page.
@@ -53,7 +59,7 @@ def report(
 
     check_new(out, force=force)
     found = read_report(model) if curve is None else read_curve(curve, read_manifest(model).config)
-    page = write_report(out, found, model, rows=rows, k=k, keep=keep)
+    page = write_report(out, found, model, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector)
     typer.echo(f"Open the page: {page.resolve().as_uri()}")
 
 
@@ -65,6 +71,7 @@ def write_report(
     rows: int | None = None,
     k: int | None = None,
     keep: float | None = None,
+    bytes_per_vector: int | None = None,
 ) -> Path:
     """Write the page of an evaluation, with the commands that follow its recommendation where the file is known."""
     from firstk.evaluation.report import write_page
@@ -72,7 +79,8 @@ def write_report(
 
     file = found.facts.get("file")
     commands = None if file is None else lambda point: commands_for(point, model, str(file), {})
-    return write_page(out, page_of(found, rows=rows, k=k, keep=keep, commands=commands))
+    page = page_of(found, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector, commands=commands)
+    return write_page(out, page)
 
 
 def check_page(path: Path | None) -> None:

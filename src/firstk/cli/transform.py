@@ -16,6 +16,7 @@ from firstk.cli._text import number_of, were
 if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.transform_files import Outcome
+    from firstk.evaluation.written_codes import ReadBack
 
 # In place of a model: the vectors as they are.
 RAW = "raw"
@@ -68,6 +69,7 @@ def transform(
     """
     from firstk.data.files import open_vectors
     from firstk.estimator.transform_files import transform_files
+    from firstk.evaluation.written_codes import read_back
 
     check_new(out, force=force)
     encoder = _encoder(model_or_raw)
@@ -88,7 +90,16 @@ def transform(
             progress=progress,
         )
     asking = _for_queries(model_or_raw, encoder, outcome) if outcome.fitted_on and side != "query" else []
-    typer.echo(_document(outcome) if json else "\n".join(_lines(outcome, asking)))
+    # A folder has its shards in an order of its own, and queries have no neighbors among themselves to speak of.
+    check = None
+    if Path(out).is_file() and side != "query" and like is None:
+        check = read_back(encoder, source, out, vectors=vectors)
+    lines = _lines(outcome, asking)
+    if check is not None:
+        lines.insert(1, _about(check))
+    if side is None and _has_sides(encoder):
+        lines.insert(1, "They were encoded as documents; this model encodes queries another way: --side query.")
+    typer.echo(_document(outcome, check) if json else "\n".join(lines))
 
 
 def keeps_raw_vectors(model: Path) -> bool:
@@ -102,18 +113,30 @@ def _encoder(model: Path) -> FittedEncoder | None:
     return None if keeps_raw_vectors(model) else FittedEncoder.load(model)
 
 
-def _document(outcome: Outcome) -> str:
+def _document(outcome: Outcome, check: ReadBack | None) -> str:
     from dataclasses import asdict
     from json import dumps
 
-    return dumps(asdict(outcome))
+    return dumps(asdict(outcome) | {"neighbors_kept": None if check is None else check.kept})
+
+
+def _about(check: ReadBack) -> str:
+    return (
+        f"Read back: {check.rows:,} of these rows find {100 * check.kept:.0f} % of their ten nearest neighbors among "
+        "themselves, as the full vectors have them. (Whether what is relevant is found, firstk curve tells.)"
+    )
+
+
+def _has_sides(encoder: FittedEncoder | None) -> bool:
+    """Tell whether queries are encoded otherwise than documents."""
+    import numpy as np
+
+    return encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean)
 
 
 def _for_queries(model: Path, encoder: FittedEncoder | None, outcome: Outcome) -> list[str]:
     """Return the commands for the queries that will be asked of what was written."""
-    import numpy as np
-
-    apart = encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean)
+    apart = _has_sides(encoder)
     words = ["firstk", "transform", str(model), "QUERIES", *(["--side", "query"] if apart else [])]
     ways = (["-k", str(outcome.k)], ["--like", outcome.path])
     return [f"  {shlex.join([*words, *way, '-o', 'queries.npz'])}" for way in ways]

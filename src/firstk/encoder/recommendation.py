@@ -19,6 +19,8 @@ from firstk.data.precision import PRECISIONS
 FORMAT = "firstk.Recommendation/1"
 RAW = "raw vectors"
 _ADDED = {"added": True}
+# Said once wherever a share above 100 % is printed.
+ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop what misleads them."
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -157,6 +159,12 @@ class Recommendation:
         The score of guessing, where neither the raw vectors nor the codes do better.
     confidence : float
         Of the intervals.
+    unseen : Choice or None
+        What `chosen` keeps on queries whose relevant documents the fit has not seen, where there are others too.
+    n_unseen : int, optional
+        How many such queries were evaluated.
+    for_new : Choice or None
+        What would be advised by those queries alone, where that is something else.
 
     Examples
     --------
@@ -184,6 +192,9 @@ class Recommendation:
     needed: Count | None = None
     chance: float | None = None
     confidence: Share = 0.95
+    unseen: Choice | None = field(default=None, metadata=_ADDED)
+    n_unseen: Count | None = field(default=None, metadata=_ADDED)
+    for_new: Choice | None = field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -192,6 +203,18 @@ class Recommendation:
     def advised(self) -> Choice | None:
         """What to do: the better baseline where there is one, else `chosen`."""
         return self.better or self.chosen
+
+    @property
+    def leads_with_unseen(self) -> bool:
+        """Whether the choice is the encoder's own, and what it keeps of new documents is known."""
+        return self.better is None and self.unseen is not None
+
+    @property
+    def _above(self) -> bool:
+        """Whether a share above 100 % is shown."""
+        choices = (self.better, self.chosen, self.safe, self.as_good, self.unseen, self.for_new)
+        ends = (choice.kept if choice.high is None else choice.high for choice in choices if choice is not None)
+        return self.reference == RAW and any(end > 1.005 for end in ends)
 
     def headline(self, rows: int | None = None) -> str:
         """Return the first line: what to store, what it keeps, and bytes."""
@@ -217,12 +240,16 @@ class Recommendation:
             yield from self._saved(advised.point.bytes, rows)
         if self.better is not None:
             yield self._against_own()
+        if self.leads_with_unseen and self.for_new is not None:
+            yield f"By those queries alone the choice would be {self.for_new}: better if many documents will be added."
         yield from self._how_sure()
         if self.as_good is not None:
             yield f"As good within the noise: {self.as_good}."
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
             yield f"Cheapest of this model that keep a share of {self._whose()}: {'; '.join(parts)}."
+        if self._above:
+            yield ABOVE_RAW
 
     def _by_share(self) -> Iterator[tuple[float, Choice]]:
         return zip(self.shares, self.thresholds, strict=True)
@@ -236,12 +263,19 @@ class Recommendation:
         instead = f" instead of {self.input_bytes:,}" if less else ""
         they = "It keeps" if point.k == 1 or point.precision == PRODUCT_QUANTIZER else "They keep"
         lead = "Store" if self.better is None else "Do not cut: store" if point.code == RAW else "Use"
-        return f"{lead} {point}: {_bytes(point.bytes)} a vector{instead}. {they} {advised.share} of {self._whose()}."
+        kept = f"{they} {advised.share} of {self._whose()}."
+        if self.leads_with_unseen and self.unseen is not None:
+            kept = (
+                f"On documents that the fit has not seen {they.lower()} {self.unseen.share} of {self._whose()} "
+                f"({self.n_unseen:,} {self.unit}); over all {self.n_evaluated or 0:,}, of documents that it knows too, "
+                f"{advised.share}."
+            )
+        return f"{lead} {point}: {_bytes(point.bytes)} a vector{instead}. {kept}"
 
     def _against_own(self) -> str:
         if self.chosen is None:
             return self.out_of_reach()
-        return f"This model takes more for the same, or gives less: {self.chosen}."
+        return f"This model needs more bytes for that, or keeps less in as many: {self.chosen}."
 
     def out_of_reach(self) -> str:
         """Say that no code within the limits keeps the share, and the best that is reached."""

@@ -17,7 +17,9 @@ from firstk.data.files.choosing import missing_column
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.recommendation import Recommendation
+from firstk.encoder.storage.card import saved_curve
 from firstk.estimator.fit_files import draw
+from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
 from firstk.evaluation.held_out import (
@@ -31,6 +33,7 @@ from firstk.evaluation.held_out import (
 )
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
+from firstk.evaluation.new_documents import table_of_unseen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
 from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
@@ -87,6 +90,8 @@ class EvaluationInput:
         The file whose vectors would be stored, where there is one.
     notes : tuple of str
         What makes these scores look better than they are, and options that were of no use.
+    caution : str
+        What has to be read before the scores: that the fit was evaluated by another question.
     """
 
     data: EvaluationData
@@ -96,6 +101,7 @@ class EvaluationInput:
     itemsize: int
     store: File | None = None
     notes: tuple[str, ...] = ()
+    caution: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,8 @@ class CurveResult:
     notes : tuple of str
     refusal : InvalidInputError or None
         Why nothing could be chosen, where a choice was asked for.
+    unseen : PrecisionTable or None
+        The same on queries alone whose relevant documents the fit has not seen, where there are others too.
     """
 
     curve: PrefixCurve
@@ -124,6 +132,7 @@ class CurveResult:
     given: EvaluationInput
     notes: tuple[str, ...]
     refusal: InvalidInputError | None = None
+    unseen: PrecisionTable | None = None
 
 
 def evaluate_files(
@@ -168,22 +177,24 @@ def evaluate_files(
         encoder, given.data, name, others, baseline_ks=ladder(encoder.d),
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
+    leaders = ahead(found, others)
     table = precision_table(
         encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
-        others=ahead(found, others), product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
+        others=leaders, product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
         progress=progress,
     )  # fmt: skip
     table = replace(table, input_bytes=encoder.p * given.itemsize)
+    unseen = table_of_unseen(encoder, given.data, table, others)
     notes = [*given.notes, *_about_labels(given), *about_list(found.ours), *notes]
     advice, refusal = None, None
     try:
         table.check_within(limits)
-        advice = recommendation_of(table, limits)
+        advice = with_unseen(recommendation_of(table, limits), unseen, limits)
         if advice is not None and (advice.advised is None or advice.chance is not None):
             refusal = InvalidInputError(advice.headline())
     except InvalidInputError as error:  # the scores are there all the same
         refusal = error
-    return CurveResult(found.ours, found.baselines, table, advice, given, tuple(notes), refusal)
+    return CurveResult(found.ours, found.baselines, table, advice, given, tuple(notes), refusal, unseen)
 
 
 def read_evaluation(encoder: FittedEncoder, request: CurveRequest, metric: str = "auto") -> EvaluationInput:
@@ -246,12 +257,25 @@ def _rows(encoder: FittedEncoder, request: CurveRequest, metric: str) -> Evaluat
     elif metric in SPLIT or (overlap is not None and overlap.held):
         found, reference, said, notes = _divided(encoder, stream, request, metric, overlap)
     else:
-        found, count = _sample(stream, request.most)
+        found, count = _sample(stream, request.most, request.place.source)
         reference, said = {}, f"Evaluated on {count} of {_name(request.place.source)}."
         notes = _about_overlap(overlap, request)
     data = EvaluationData(X=found["X"], y=found.get("y"), X_ref=reference.get("X"), y_ref=reference.get("y"))
     store = request.place.source if request.reference is None else request.reference
-    return EvaluationInput(data, metric, said, reference.get("X"), stream.itemsize, store, (*useless, *notes))
+    return EvaluationInput(
+        data, metric, said, reference.get("X"), stream.itemsize, store, (*useless, *notes), _other_question(encoder)
+    )
+
+
+def _other_question(encoder: FittedEncoder) -> str:
+    """Say so where a fit was evaluated by judgements, and rows without any are to follow."""
+    known = saved_curve(encoder.config, encoder.d)
+    if known is None or known.metric not in SEARCH:
+        return ""
+    return (
+        f"The fit was evaluated by {known.metric} on judged documents, and this is another question, so what to store "
+        "differs: give --queries and --relevance to ask the same."
+    )
 
 
 def _about_reference(request: CurveRequest, metric: str) -> tuple[str, ...]:
@@ -272,8 +296,8 @@ def _against(
     encoder: FittedEncoder, stream: Stream, request: CurveRequest, metric: str, overlap: TrainingOverlap | None
 ) -> _Parts:
     """Take the rows of the file, and those of the reference."""
-    found, count = _sample(stream, request.most)
-    reference, among = _sample(_opened(_reference_place(request), encoder), request.most)
+    found, count = _sample(stream, request.most, request.place.source)
+    reference, among = _sample(_opened(_reference_place(request), encoder), request.most, request.reference)
     file, other = _name(request.place.source), _name(request.reference)
     notes = _about_overlap(overlap, request)
     if metric in ALONE:
@@ -372,7 +396,7 @@ def _pairs(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, m
     if split is not None and len(split.held):
         columns = {name: part[split.held] for name, part in columns.items()}
         rest = " They were held out; the model was fitted on the others."
-    found, count = _sample(stream_of_pairs(columns), request.most, "pairs")
+    found, count = _sample(stream_of_pairs(columns), request.most, request.place.pairs, "pairs")
     data = EvaluationData(left=found["left"], right=found["right"], scores=found.get("scores"))
     said = f"Evaluated on {count} of {_name(request.place.pairs)}.{rest}"
     return EvaluationInput(data, metric, said, _training(encoder, request), judged.itemsize)
@@ -399,7 +423,7 @@ def _training(encoder: FittedEncoder, request: CurveRequest) -> np.ndarray | Non
     if request.reference is None:
         return None
     place = VectorSource(request.reference, request.place.vectors, nan=request.place.nan)
-    return _sample(_opened(place, encoder), request.most)[0]["X"]
+    return _sample(_opened(place, encoder), request.most, request.reference)[0]["X"]
 
 
 # -- what all of them share ------------------------------------------------------------------------------------
@@ -419,10 +443,10 @@ def _check_width(width: int, encoder: FittedEncoder, source: File) -> None:
         )
 
 
-def _sample(stream: Stream, most: int, what: str = "rows") -> tuple[dict[str, np.ndarray], str]:
+def _sample(stream: Stream, most: int, source: File | None, what: str = "rows") -> tuple[dict[str, np.ndarray], str]:
     """Take all rows of a stream, or as many as are wanted at most; and say how many of how many."""
     (found,) = stream.take([_at_most(np.arange(stream.rows), most)])
-    _check_some(found, what)
+    _check_some(found, source, what)
     count = f"{len(next(iter(found.values()))):,}"
     if stream.rows > most:
         return found, f"{count} of {stream.rows:,} {what} (drawn at random, seed {SEED})"
@@ -433,9 +457,9 @@ def _at_most(rows: np.ndarray, most: int) -> np.ndarray:
     return rows if len(rows) <= most else np.sort(np.random.default_rng(SEED).choice(rows, size=most, replace=False))
 
 
-def _check_some(found: dict[str, np.ndarray], source: File) -> None:
+def _check_some(found: dict[str, np.ndarray], source: File | None, what: str = "rows") -> None:
     if not found:
-        raise InvalidInputError(f"There are no rows to evaluate on in '{source}'.")
+        raise InvalidInputError(f"There are no {what} to evaluate on in '{source}'. Give a file that holds some.")
 
 
 def _name(path: File | None) -> str:

@@ -105,7 +105,10 @@ def open_fit(place: VectorSource, held_out: str, seed: int = 0, *, from_pairs: b
         split, drawn_from = _own_judgements(place, judged, held_out)
     else:
         split = QuerySplit.by_query(judged, share, seed)
-        drawn_from = f"Queries were held out at random, seed {seed}, with all their documents' judgements."
+        drawn_from = (
+            f"They were held out at random, seed {seed}: none of their judgements was learned from, but other queries "
+            "may have taught the same documents."
+        )
     return FitTask(stream_of_pairs(split.positives()), HoldOut.nothing(), None, split, drawn_from)
 
 

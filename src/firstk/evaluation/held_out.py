@@ -20,9 +20,12 @@ from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.naming import objective_name
 from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import StreamedFit
+from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.baselines import BASELINES, baselines_of
+from firstk.evaluation.new_documents import table_of_unseen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
 from firstk.evaluation.recommending import Limits
@@ -85,7 +88,7 @@ def provenance_of(
     config, held = fit.encoder.encoder_.config, len(next(iter(fit.held.values())))
     what = "pairs" if place.pairs is not None else "rows"
     settings = _unusual_settings(fit.encoder.objective_)
-    facts: dict[str, str | int | float] = {"file": Path(place.source).name, "objective": str(config["objective"])}
+    facts: dict[str, str | int | float] = {"file": Path(place.source).name, "objective": objective_name(config)}
     facts |= {"settings": settings} if settings else {}
     facts |= {"labels": stream.label} if stream.label else {}
     facts |= {
@@ -141,14 +144,14 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
         notes.extend(search_notes(encoder, data))
     elif data.left is not None:
         notes.append(_known_documents(fit))
-    table, advice = None, None
+    table, unseen, advice = None, None, None
     if comparisons:
         notes += about_list(comparisons[0].ours)
-        table = precision_table(
-            encoder, data, comparisons[0].ours.metric, others=ahead(comparisons[0], baselines), progress=progress
-        )
+        others = ahead(comparisons[0], baselines)
+        table = precision_table(encoder, data, comparisons[0].ours.metric, others=others, progress=progress)
         table = replace(table, input_bytes=encoder.p * source.itemsize)
-        advice = recommendation_of(table, None, notes)
+        unseen = table_of_unseen(encoder, data, table, baselines)
+        advice = with_unseen(recommendation_of(table, None, notes), unseen)
     progress("single coordinates")
     axes = _axes(encoder, data, notes)
     images = None if source.image_shape is None else _images(encoder, fit, source.image_shape, notes)
@@ -164,6 +167,7 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
         precisions=table,
         notes=tuple(notes),
         recommendation=advice,
+        unseen=unseen,
     )
 
 

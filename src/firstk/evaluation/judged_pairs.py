@@ -274,8 +274,9 @@ def _of_names(
     ]
     kept = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))  # rows with NaN were dropped, and their pairs with them
     scores = None if len(columns) == 2 else _scores(columns[2], names[2], source, graded)[kept]
-    if graded and scores is None:
-        scores = np.ones(len(kept), dtype=np.int64)
+    if graded:
+        scores = np.ones(len(kept), dtype=np.int64) if scores is None else scores
+        _check_once(np.column_stack(rows)[kept], [column[kept] for column in columns[:2]], source)
     return JudgedPairs(
         queries.X,
         documents.X,
@@ -289,6 +290,18 @@ def _of_names(
         store=place.source,
         itemsize=documents.table.dtype.itemsize,
     )
+
+
+def _check_once(rows: np.ndarray, names: Sequence[np.ndarray], source: File) -> None:
+    """Raise for a document that is judged twice for one query."""
+    first = np.unique(rows, axis=0, return_index=True)[1]
+    again = np.setdiff1d(np.arange(len(rows)), first)
+    if len(again):
+        query, document = (column[again[0]] for column in names)
+        raise InvalidInputError(
+            f"'{source}' judges a document more than once for one query in {len(again):,} of {len(rows):,} lines, such "
+            f"as document {document} for query {query}. Keep one line of each."
+        )
 
 
 def _read_side(path: File, place: VectorSource, *beside: str | None) -> Rows:

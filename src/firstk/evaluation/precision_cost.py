@@ -19,6 +19,7 @@ from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
+from firstk.encoder.naming import objective_name
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint
 from firstk.evaluation.baselines import plain_truncation
 from firstk.evaluation.encoded_once import encoded_once
@@ -145,7 +146,7 @@ def precision_table(
         metric=name,
         input_score=METRICS[name].raw(encoder, data),
         input_bytes=encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
-        label=str(encoder.config.get("objective", "")),
+        label=objective_name(encoder.config),
         n_searched=searched if latency else None,
         n_evaluated=next((rows.n for _, rows in scored if rows is not None), _asked(data)),
         unit="queries" if data.relevance is not None else "pairs" if data.left is not None else "rows",

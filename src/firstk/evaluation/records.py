@@ -168,6 +168,7 @@ class HeldOutReport:
     precisions: PrecisionTable | None = None
     notes: tuple[str, ...] = field(default=())
     recommendation: Recommendation | None = field(default=None, metadata={"added": True})
+    unseen: PrecisionTable | None = field(default=None, metadata={"added": True})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", dict(self.facts))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.recommendation import ABOVE_RAW
+from firstk.evaluation.new_documents import parts_by_seen
 from firstk.metrics.curve import SEARCH, EvaluationData, prefix_curve
 
 # Prefix lengths at which scores are shown.
@@ -21,19 +19,7 @@ def curves_by_seen(
 
     One that no query belongs to is left out; both are where `data` does not tell them apart.
     """
-    if data.query_seen is None:
-        return {}
-    seen, relevance = np.asarray(data.query_seen), np.asarray(data.relevance)
-    counts = np.ones(len(seen), dtype=bool) if data.query_weight is None else np.asarray(data.query_weight) > 0
-    parts = {
-        "seen": relevance[(seen & counts)[relevance[:, 0]]],
-        "unseen": relevance[(~seen & counts)[relevance[:, 0]]],
-    }
-    return {
-        name: prefix_curve(encoder, replace(data, relevance=part), metric, ks)
-        for name, part in parts.items()
-        if len(part)
-    }
+    return {name: prefix_curve(encoder, part, metric, ks) for name, part in parts_by_seen(data).items()}
 
 
 def search_notes(encoder: FittedEncoder, data: EvaluationData, metric: str = "ndcg@10") -> list[str]:
@@ -55,7 +41,8 @@ def search_notes(encoder: FittedEncoder, data: EvaluationData, metric: str = "nd
         for name, what in meaning.items()
         if name in curves
     )
-    return [f"{lead} {said}.", *notes]
+    above = any(score > 1.005 * (curve.input_score or score) for curve in curves.values() for score in curve.score)
+    return [f"{lead} {said}.{f' {ABOVE_RAW}' if above else ''}", *notes]
 
 
 def _shares(curve: PrefixCurve) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
+from firstk.encoder.naming import objective_name
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import chance, scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
@@ -146,7 +147,7 @@ def prefix_curve(
         score=tuple(rows.score().tolist()),
         metric=name,
         input_score=METRICS[name].raw(encoder, data),
-        label=str(encoder.config.get("objective", "")),
+        label=objective_name(encoder.config),
         n_evaluated=rows.n,
         details=_parts(encoder, data, lengths) if name == "mixture" else {},
         low=low,
@@ -168,12 +169,16 @@ def explained(metric: str) -> str:
 
     Examples
     --------
-    >>> explained("recall@10")
-    'recall@10 is fidelity: share of the ten full-width neighbors that are found.'
+    >>> explained("mrr@10").partition(". ")[2]
+    'It asks if what belongs together is found.'
     """
     known = METRICS[metric]
-    what = {"fidelity": "is fidelity", "relevance": "is relevance", "task": "is of the task"}[known.answers]
-    return f"{metric} {what}: {known.help}."
+    asks = {
+        "fidelity": "It asks if short vectors find what long ones do.",
+        "relevance": "It asks if what belongs together is found.",
+        "task": "",
+    }[known.answers]
+    return f"{metric}: {known.help}. {asks}".rstrip()
 
 
 def settled_metric(encoder: FittedEncoder, data: EvaluationData) -> str:
@@ -256,7 +261,7 @@ METRICS: dict[str, Metric] = {
     "1nn_accuracy": Metric(
         scorers.neighbor_accuracy,
         _WITH_REFERENCE,
-        "accuracy of the nearest reference row, cosine",
+        "share of rows whose nearest reference row, by cosine, has their label",
         scorers.raw_neighbor_accuracy,
         chance=chance.guessed_label,
         answers="task",
@@ -278,7 +283,7 @@ METRICS: dict[str, Metric] = {
     "recall@10": Metric(
         scorers.recall,
         ("X",),
-        "share of the ten full-width neighbors that are found",
+        "share of the ten nearest neighbors at full width that are found",
         raw_constant=1.0,
         prepare=scorers.with_neighbors,
     ),
@@ -315,7 +320,7 @@ METRICS: dict[str, Metric] = {
     "ndcg@10": Metric(
         scorers.search("ndcg", 10),
         _SEARCH,
-        "gain of the ten nearest documents over the largest possible",
+        "how high the relevant documents stand in the first ten results, from 0 (none there) to 1 (all on top)",
         scorers.raw_search("ndcg", 10),
         chance=chance.random_ranking("ndcg", 10),
         answers="relevance",
@@ -323,7 +328,7 @@ METRICS: dict[str, Metric] = {
     "mrr@10": Metric(
         scorers.search("mrr", 10),
         _SEARCH,
-        "one over the rank of the first relevant document, 0 past ten",
+        "one over the rank of the first relevant document; 0 if it is not in the first ten results",
         scorers.raw_search("mrr", 10),
         chance=chance.random_ranking("mrr", 10),
         answers="relevance",
@@ -331,7 +336,7 @@ METRICS: dict[str, Metric] = {
     "relevant_recall@100": Metric(
         scorers.search("recall", 100),
         _SEARCH,
-        "share of the relevant documents among the hundred nearest",
+        "share of the relevant documents that are in the first hundred results",
         scorers.raw_search("recall", 100),
         chance=chance.random_ranking("recall", 100),
         answers="relevance",

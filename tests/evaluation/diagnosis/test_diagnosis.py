@@ -31,9 +31,9 @@ def found(digits):
 def test_every_part_is_there_sentences_first(found):
     assert all(getattr(found, part) is not None for part in PARTS)
     text = found.render()
-    assert text.startswith("- Objective ")
+    assert text.splitlines()[:2] == [found.ranking.why(), f"  {found.command}"]  # the answer before all else
     sentences = [line for line in text.splitlines() if line.startswith("- ")]
-    assert len(sentences) == len(found.sentences())
+    assert len(sentences) == len(found.sentences()) - 1
     assert text.index(sentences[-1]) < text.index("Which objective")
     assert text.endswith(found.command)
     assert all(sentence.endswith(".") for sentence in found.sentences())

@@ -1,5 +1,7 @@
 """The ranking of objectives: the right one on data built so, paired intervals, ties, and a call that can be made."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,14 +78,18 @@ def test_the_call_can_be_made(found):
     encoder = eval(found.command, {**vars(firstk.objectives), "PrefixEncoder": firstk.PrefixEncoder, "X": X, "y": y})
     assert encoder.n_components_ >= 1
     assert found.render().splitlines()[-1].strip() == found.command
-    assert found.render().splitlines()[-2].startswith("Next: Objective ")
+    assert found.render().splitlines()[-2:] == ["Next:", f"  {found.command}"]
 
 
 def test_without_labels_fidelity_is_ranked_and_named():
     X = RNG.standard_normal((400, 40)) * 0.9 ** np.arange(40)
     found = diagnose(X)
     assert found.ranking.curves[0].metric == "recall@10"
-    assert {trial.name for trial in found.ranking.trials} == {"reconstruction", "dot products", "similarity"}
+    assert {trial.name for trial in found.ranking.trials} == {
+        "reconstruction",
+        "similarity, dot_products",
+        "similarity, neighbors",
+    }
     text = " ".join(found.sentences())
     assert "This is fidelity" in text
     assert "Of the ten nearest neighbors" in text
@@ -100,7 +106,10 @@ def test_scored_pairs_want_pairs():
     assert found.kind == "pairs"
     assert found.ranking.chosen.pairs
     assert found.command.endswith("fit_pairs(left, right, scores)")
-    assert {margin.objective for margin in found.ranking.margins if margin.clear} >= {"reconstruction", "similarity"}
+    assert {margin.objective for margin in found.ranking.margins if margin.clear} >= {
+        "reconstruction",
+        "similarity, neighbors",
+    }
 
 
 def judged(n=300, p=24):
@@ -224,3 +233,52 @@ def test_pairs_of_ones_own_are_learned_from_in_every_fold():
     pairs = {"left": queries[:50], "right": documents[:50]}
     search = EvaluationData(queries=queries, documents=documents, relevance=relevance)
     assert all(fold.pairs is pairs for fold in judged_trials(search, pairs).folds)
+
+
+def shared_documents(n_docs=60, p=16):
+    """Queries of which every other one shares its document with other queries; the rest have one of their own."""
+    documents = RNG.standard_normal((n_docs + 60, p))
+    of = np.concatenate([np.repeat(np.arange(20), 6), np.arange(n_docs, n_docs + 60)])
+    queries = documents[of] + 0.3 * RNG.standard_normal((len(of), p))
+    relevance = np.column_stack([np.arange(len(of)), of, np.ones(len(of), int)])
+    return EvaluationData(queries=queries, documents=documents, relevance=relevance)
+
+
+def test_the_ranking_is_on_queries_whose_documents_no_fit_has_seen():
+    search = shared_documents()
+    trials = judged_trials(search)
+    assert trials.n + trials.known == 180
+    for fold in trials.folds:
+        learned = {row.tobytes() for row in fold.pairs["right"]}
+        for data, wanted in ((fold.data, False), (fold.seen, True)):
+            for query in range(len(data.queries)):
+                own = data.relevance[data.relevance[:, 0] == query, 1]
+                assert any(data.documents[i].tobytes() in learned for i in own) is wanted
+    ranking = compare_objectives(trials)
+    assert ranking.curves[0].n_evaluated == trials.n
+    assert [curve.label for curve in ranking.seen] == [curve.label for curve in ranking.curves]
+    assert ranking.seen[0].n_evaluated == trials.known
+    text = " ".join(ranking.sentences())
+    assert f"leaves out {trials.known:,} queries whose relevant documents a fit has learned from" in text
+    assert "cross-validated: each was held out of one of 4 fits" in ranking.why()
+    assert "known" in ranking.table()[0][1]
+
+
+def test_where_every_document_is_known_the_ranking_says_so():
+    documents = RNG.standard_normal((30, 8))
+    of = np.repeat(np.arange(10), 12)
+    queries = documents[of] + 0.3 * RNG.standard_normal((120, 8))
+    relevance = np.column_stack([np.arange(120), of, np.ones(120, int)])
+    trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
+    assert (trials.n, trials.known) == (120, 120)
+    ranking = compare_objectives(trials)
+    assert ranking.seen == ()
+    assert "The ranking includes 120 queries" in " ".join(ranking.sentences())
+
+
+def test_shares_above_one_hundred_percent_are_explained():
+    ranking = ranked(scored("better", np.ones(100)))
+    better = replace(ranking, curves=tuple(replace(curve, input_score=0.9) for curve in ranking.curves), task="labels")
+    worse = replace(ranking, curves=tuple(replace(curve, input_score=1.0) for curve in ranking.curves), task="labels")
+    assert any("More than 100 %" in sentence for sentence in better.sentences())
+    assert not any("More than 100 %" in sentence for sentence in worse.sentences())

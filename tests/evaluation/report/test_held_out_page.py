@@ -99,7 +99,7 @@ def test_a_baseline_that_is_better_is_said_first(found):
     assert page.title == "digits.npz: 4 bytes a vector instead of 256 with PCA, 100.0 % of the accuracy kept"
     first, *others = page.summary.split("\n\n")
     assert first.startswith("Use PCA, 4 coordinates as int8: 4 bytes a vector")
-    assert any("This model takes more" in line for line in others)
+    assert any("This model needs more bytes" in line for line in others)
     assert page.chosen_k == 8  # the slider is that of this model
 
 
@@ -269,3 +269,33 @@ def test_a_png_reads_back():
 def test_a_storage_section_counts_positive_numbers():
     with pytest.raises(InvalidInputError, match="rows"):
         StorageSection("h", "", 0, 1, 1)
+
+
+def test_the_title_is_of_new_documents_where_they_are_told_apart(found):
+    points = [OperatingPoint(k, "int8", k, score) for k, score in ((4, 0.5), (8, 0.6), (16, 0.7))]
+    table = PrecisionTable(points, "ndcg@10", input_score=0.6, input_bytes=256, n_evaluated=50, unit="queries")
+    unseen = replace(table, points=tuple(replace(point, score=point.score / 2) for point in points), n_evaluated=20)
+    curve = replace(found.lead.ours, metric="ndcg@10")
+    report = replace(
+        found, comparisons=(replace(found.lead, ours=curve, baselines=()),), precisions=table, recommendation=None
+    )
+    page = page_of(replace(report, unseen=unseen), bytes_per_vector=8)
+    assert page.title == (
+        "digits.npz: 8 bytes a vector instead of 256, 50.0 % of the search quality kept on new documents"
+    )
+    assert page.summary.startswith(
+        "Store 8 coordinates as int8: 8 bytes a vector instead of 256. On documents that the fit has not seen they "
+        "keep 50.0 % of the raw vectors' ndcg@10 (20 queries); over all 50, of documents that it knows too, 100.0 %."
+    )
+    assert ("50.0 %", "of the raw vectors' nDCG@10 on new documents, 20 queries") in page.figures
+    assert page_of(report, bytes_per_vector=8).title.endswith("100.0 % of the search quality kept")
+
+
+def test_bytes_that_nothing_fits_into_are_refused(found):
+    with pytest.raises(InvalidInputError, match="No operating point is within"):
+        page_of(found, bytes_per_vector=0.5)
+
+
+def test_tables_say_that_scores_are_of_float32(found):
+    captions = Outline(render_page(page_of(found))).text_in("caption")
+    assert any(text.startswith("1-NN accuracy at") and text.endswith("as float32") for text in captions)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from firstk.encoder.curve import PrefixCurve, shown_lengths, supported_lengths
+from firstk.encoder.naming import learned_from, objective_name
 from firstk.encoder.recommendation import Recommendation
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
@@ -82,11 +83,11 @@ def _front_matter(source: str | None) -> str:
 def _facts(config: Mapping[str, Any]) -> str:
     unit = "yes, after the cut" if config["normalised"] else "no"
     rows = [
-        ("objective", config.get("objective")),
+        ("objective", objective_name(config) or None),
         ("ordering", config.get("ordering")),
         ("weights of prefixes (omega)", _omega(config.get("omega"))),
         ("solver", config.get("solver")),
-        ("rows seen", config.get("rows")),
+        (f"{learned_from(config)}s seen", config.get("rows")),
         ("data fingerprint", config.get("data_fingerprint")),
         ("unit norm", unit),
         ("source model", config.get("source_model")),

@@ -9,7 +9,8 @@ from typing import Any
 
 from firstk.encoder.curve import PrefixCurve, shown_lengths
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.recommendation import Recommendation
+from firstk.encoder.naming import learned_from, objective_name
+from firstk.encoder.recommendation import Recommendation, bytes_text
 from firstk.encoder.storage.card import saved_curve, saved_recommendation, smallest_lengths
 from firstk.encoder.storage.folder import (
     CARD,
@@ -95,12 +96,12 @@ class ModelInfo:
 
     def _summary(self) -> list[str]:
         c = self.config
-        objective, ordering = c.get("objective", "unknown"), c.get("ordering", "unknown")
+        objective, ordering = objective_name(c) or "unknown", c.get("ordering", "unknown")
         source = f" (made by {c['source_model']})" if c.get("source_model") else ""
         lines = [
             f"{self.path} holds an encoder from vectors of {c['p']} columns{source} to codes of {self.d} coordinates.",
-            f"Objective {objective}, ordering {ordering}, fitted on {_count(c.get('rows'))} rows by firstk "
-            f"{c.get('library_version')}.",
+            f"Objective {objective}, ordering {ordering}, fitted on {_count(c.get('rows'))} {learned_from(c)}s by "
+            f"firstk {c.get('library_version')}.",
             "Codes are brought to unit norm after the cut." if c["normalised"] else "Codes are not normalized.",
         ]
         if self.curve is None:
@@ -130,18 +131,18 @@ class ModelInfo:
     def _table(self) -> list[str]:
         c = self.config
         rows = [
-            ("objective", _with_settings(c, "objective", "settings")),
+            ("objective", _with_settings({**c, "objective": objective_name(c)}, "objective", "settings")),
             ("ordering", _with_settings(c, "ordering", "ordering_settings")),
             ("omega", c["omega"] if isinstance(c.get("omega"), str) else _some(c.get("omega"))),
             ("solver", c.get("solver")),
             ("network", c.get("network", "linear")),
             ("columns, coordinates", f"{c['p']}, {self.d} ({c['pinned']} set by the objective)"),
             ("classes", None if c.get("classes") is None else len(c["classes"])),
-            ("rows seen", _count(c.get("rows"))),
-            ("data fingerprint", c.get("data_fingerprint")),
+            (f"{learned_from(c)}s seen", _count(c.get("rows"))),
+            ("data fingerprint", _fingerprint(c)),
             ("source model", c.get("source_model")),
-            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32; {_FLOAT32 * c['p']:,} raw"),
-            ("size on disk", f"{sum(self.files.values()):,} bytes, {len(self.files)} files"),
+            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {_FLOAT32 * c['p']:,} raw"),
+            ("size on disk", f"{bytes_text(sum(self.files.values()))}, {len(self.files)} files"),
             ("format version", self.format_version),
             ("firstk", c.get("library_version")),
         ]
@@ -151,8 +152,10 @@ class ModelInfo:
         if self.curve is None:
             return []
         shown = shown_lengths(self.curve.k)
-        lines = ["", f"  {'k':>6}  {self.curve.metric:>20}  {'bytes a vector':>15}"]
-        lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>15,}" for k, score in self.curve if k in shown]
+        lines = ["", f"  {'k':>6}  {self.curve.metric:>20}  {'bytes as float32':>16}"]
+        lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>16,}" for k, score in self.curve if k in shown]
+        if self.recommendation is not None:  # it says which length to take, in which precision
+            return lines
         whose = "the best prefix" if self.curve.input_score is None else "the raw vectors"
         lines += [
             f"  smallest k that keeps {keep:.4g} of the score of {whose}, as float32: {k}"
@@ -187,6 +190,12 @@ def _extra_integrity(folder: Path, name: str) -> str:
     except CorruptModelError:
         return "does not match"
     return "matches"
+
+
+def _fingerprint(config: Mapping[str, Any]) -> str | None:
+    """Return the fingerprint of what was seen; it counts pairs as rows."""
+    found = config.get("data_fingerprint")
+    return None if found is None else str(found).replace(" rows", f" {learned_from(config)}s", 1)
 
 
 def _with_settings(config: Mapping[str, Any], name: str, settings: str) -> str | None:

@@ -1,4 +1,8 @@
-"""Objectives that the data allow, from the simplest on: what a diagnosis tries before it recommends one."""
+"""Objectives that the data allow, from the simplest on: what a diagnosis tries before it recommends one.
+
+A candidate is named by the words of ``firstk fit`` that ask for it: the objective, then what it keeps or learns from,
+then settings that are not the defaults.
+"""
 
 from __future__ import annotations
 
@@ -72,28 +76,30 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
     """
     plain = (
         Candidate("reconstruction", Reconstruction()),
-        Candidate("dot products", Similarity(keep="dot_products")),
+        Candidate("similarity, dot_products", Similarity(keep="dot_products")),
     )
     # Beside judgements, similarity learns from them unless it is told what to keep of the vectors.
-    neighbors = Candidate("similarity", Similarity(), explicit=("keep",))
+    neighbors = Candidate("similarity, neighbors", Similarity(), explicit=("keep",))
     if task == "none":
         return (*plain, neighbors)
     if task in ("pairs", "judgements"):
         return (
             *plain,
             neighbors,
-            Candidate("similarity, pairs alone", Similarity(neighbor_weight=0.0), pairs=True),
+            Candidate("similarity, pairs, neighbor_weight 0", Similarity(neighbor_weight=0.0), pairs=True),
             Candidate("similarity, pairs", Similarity(), pairs=True),
-            Candidate("similarity, pairs, trained", Similarity(), pairs=True, solver="gradient", trained=True),
+            Candidate("similarity, pairs, gradient", Similarity(), pairs=True, solver="gradient", trained=True),
         )
-    mixtures = tuple(Candidate(f"mixture {lam:g}", Mixture(lam=lam)) for lam in _mixture_weights(balance) if balance)
+    mixtures = tuple(
+        Candidate(f"mixture, lam {lam:g}", Mixture(lam=lam)) for lam in _mixture_weights(balance) if balance
+    )
     if task == "targets":
         supervised = (
             Candidate("regression", Regression()),
-            Candidate("regression, shrunk", Regression(shrinkage="auto")),
+            Candidate("regression, shrinkage auto", Regression(shrinkage="auto")),
         )
         return (*plain, *supervised, *mixtures, neighbors)
-    supervised = (Candidate("fisher", Fisher()), Candidate("fisher, shrunk", Fisher(shrinkage="auto")))
+    supervised = (Candidate("fisher", Fisher()), Candidate("fisher, shrinkage auto", Fisher(shrinkage="auto")))
     return (
         *plain,
         *supervised,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import pose
 from firstk.evaluation.diagnosis.axes import target_of
 from firstk.evaluation.diagnosis.candidates import Candidate, balanced_weight, candidates_for
-from firstk.evaluation.diagnosis.folds import Fold, Trials, lengths_for
+from firstk.evaluation.diagnosis.folds import Fold, Trials, held_in, lengths_for
 from firstk.evaluation.diagnosis.ranking import Margin, Ranking, Trial
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.metrics.bootstrap import PerRowScores
@@ -29,13 +29,17 @@ CONFIDENCE, RESAMPLES = 0.95, 500
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """A candidate with its held-out scores: at each length, and in each draw of the held-out rows."""
+    """A candidate with its held-out scores: at each length, and in each draw of the held-out rows.
+
+    `seen` are those of searches that are kept out of the ranking; empty without any.
+    """
 
     candidate: Candidate
     score: np.ndarray  # (K,)
     draws: np.ndarray  # (B, K)
     components: int | None
     seconds: float
+    seen: np.ndarray = field(default_factory=lambda: np.empty(0))  # (K,)
 
 
 def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambda name: None) -> Ranking:
@@ -59,7 +63,16 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
             left_out[candidate.name] = str(error)
     if not scored:
         raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
-    return _ranked(scored, left_out, trials, ks, _raw_score(trials, folds))
+    found = _ranked(scored, left_out, trials, ks, _raw_score(trials, folds))
+    if not scored[0].seen.size:
+        return found
+    by_name = {one.candidate.name: one for one in scored}
+    raw, n = _raw_score(trials, folds, seen=True), sum(held_in(fold.seen) for fold in folds if fold.seen is not None)
+    seen = tuple(
+        PrefixCurve(curve.k, tuple(by_name[curve.label].seen.tolist()), curve.metric, raw, curve.label, n_evaluated=n)
+        for curve in found.curves
+    )
+    return replace(found, seen=seen)
 
 
 def _balance(trials: Trials) -> float | None:
@@ -78,22 +91,38 @@ def _prepared(fold: Fold, metric: str) -> Fold:
     if metric != "recall@10":
         return fold
     encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
-    return Fold(fold.rows, fold.pairs, METRICS[metric].prepare(encoder, fold.data))
+    return replace(fold, data=METRICS[metric].prepare(encoder, fold.data))
 
 
 def _tried(candidate: Candidate, metric: str, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
     began = time.process_time()
     parts: list[PerRowScores] = []
+    apart: list[PerRowScores] = []
     for fold in folds:
         encoder = _fitted(candidate, fold, int(ks[-1]))
         # A code shorter than k is scored at its full width.
-        parts.append(METRICS[metric].score(encoder, fold.data, np.unique(np.minimum(ks, encoder.d))))
-    shares = np.array([part.n for part in parts]) / sum(part.n for part in parts)
-    score = sum(share * _padded(part.score(), len(ks)) for share, part in zip(shares, parts, strict=True))
+        lengths = np.unique(np.minimum(ks, encoder.d))
+        parts.append(METRICS[metric].score(encoder, fold.data, lengths))
+        if fold.seen is not None:
+            apart.append(METRICS[metric].score(encoder, fold.seen, lengths))
     draws = sum(
-        share * _padded(_redrawn(part, i), len(ks)) for i, (share, part) in enumerate(zip(shares, parts, strict=True))
+        share * _padded(_redrawn(part, i), len(ks))
+        for i, (share, part) in enumerate(zip(_shares(parts), parts, strict=True))
     )
-    return _Scored(candidate, score, draws, _components(candidate, folds[0], ks), time.process_time() - began)
+    seconds = time.process_time() - began
+    return _Scored(candidate, _mean(parts, ks), draws, _components(candidate, folds[0], ks), seconds, _mean(apart, ks))
+
+
+def _shares(parts: Sequence[PerRowScores]) -> np.ndarray:
+    """Return what each fold counts: as much as it holds out."""
+    return np.array([part.n for part in parts]) / sum(part.n for part in parts)
+
+
+def _mean(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
+    """Return the scores over all folds, (K,); empty without folds."""
+    if not parts:
+        return np.empty(0)
+    return _shares(parts) @ np.array([_padded(part.score(), len(ks)) for part in parts])
 
 
 def _fitted(candidate: Candidate, fold: Fold, width: int) -> FittedEncoder:
@@ -125,14 +154,18 @@ def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
     return scores.resampled(counts)
 
 
-def _raw_score(trials: Trials, folds: Sequence[Fold]) -> float | None:
-    """Return the score of the vectors as they are, which no objective changes."""
-    found = []
+def _raw_score(trials: Trials, folds: Sequence[Fold], *, seen: bool = False) -> float | None:
+    """Return the score of the vectors as they are, which no objective changes; with `seen`, on searches kept apart."""
+    found: list[tuple[int, float | None]] = []
     for fold in folds:
-        encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
-        found.append(prefix_curve(encoder, fold.data, trials.metric, [1]).input_score)
-    shares = [fold.n / trials.n for fold in folds]
-    return None if None in found else float(np.dot(shares, np.array(found, dtype=float)))
+        data = fold.seen if seen else fold.data
+        if data is not None:
+            encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
+            found.append((held_in(data), prefix_curve(encoder, data, trials.metric, [1]).input_score))
+    scores = [score for _, score in found if score is not None]
+    if not found or len(scores) < len(found):
+        return None
+    return float(np.average(scores, weights=[n for n, _ in found]))
 
 
 def _ranked(
@@ -150,6 +183,8 @@ def _ranked(
         choice=next(one.candidate.name for one in scored if one.candidate.name in as_good),
         left_out=left_out,
         task=trials.task,
+        folds=len(trials.folds),
+        known=trials.known,
     )
 
 

@@ -39,17 +39,27 @@ Columns = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One split: rows ("X", maybe "y") and maybe pairs ("left", "right", "scores") to fit on, and held-out data."""
+    """One split: what is fitted, and what is held out.
+
+    Attributes
+    ----------
+    rows, pairs : mapping of ndarray
+        Rows ("X", maybe "y") and maybe pairs ("left", "right", "scores") to fit on.
+    data : EvaluationData
+        Held-out data on which objectives are ranked.
+    seen : EvaluationData or None
+        Searches of held-out queries that are kept out of the ranking, as a relevant document of theirs is in `pairs`.
+    """
 
     rows: Columns
     pairs: Columns
     data: EvaluationData
+    seen: EvaluationData | None = None
 
     @property
     def n(self) -> int:
         """Number of rows, pairs or queries that are held out."""
-        held = next(part for part in (self.data.X, self.data.scores, self.data.queries) if part is not None)
-        return len(np.asarray(held))
+        return held_in(self.data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +72,14 @@ class Trials:
     metric : str
         A name in `firstk.metrics.curve.METRICS`.
     folds : tuple of Fold
+    known : int
+        Number of held-out queries of which a relevant document is learned from with another query.
     """
 
     task: Task
     metric: str
     folds: tuple[Fold, ...]
+    known: int = 0
 
     @property
     def width(self) -> int:
@@ -77,6 +90,11 @@ class Trials:
     def n(self) -> int:
         """Number of held-out rows, pairs or queries."""
         return sum(fold.n for fold in self.folds)
+
+
+def held_in(data: EvaluationData) -> int:
+    """Return the number of rows, pairs or queries that are evaluated."""
+    return len(np.asarray(next(part for part in (data.X, data.scores, data.queries) if part is not None)))
 
 
 def trials_of(
@@ -156,6 +174,10 @@ def pair_trials(X: np.ndarray, left: np.ndarray, right: np.ndarray, scores: np.n
 def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trials:
     """Return folds of judged queries, searched among the documents.
 
+    A query is *seen* where a document that is relevant to it is learned from with another query. Codes that learn from
+    pairs know such documents by heart, and the documents of tomorrow are not among them. So objectives are ranked on
+    unseen queries, and seen ones are evaluated apart; where too few are unseen, all are in the ranking.
+
     Parameters
     ----------
     search : EvaluationData
@@ -170,12 +192,30 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
     _check_enough(len(asked), "judged queries")
     asked = asked[_thinned(len(asked), MOST_ROWS)]
     rows = {"X": documents[_thinned(len(documents), MOST_ROWS)]}
-    folds = []
+    folds, seen = [], []
+    names = row_hashes({"X": documents})
     for fit, held in _splits(_fold_numbers(queries[asked]), every=True):
         learned = relevance[np.isin(relevance[:, 0], asked[fit]) & (relevance[:, 2] > 0)]
         known = {"left": queries[learned[:, 0]], "right": documents[learned[:, 1]]} if pairs is None else pairs
         folds.append(Fold(rows, known, _asked(search, asked[held])))
-    return Trials("judgements", "ndcg@10", tuple(folds))
+        right = known["right"].astype(documents.dtype, copy=False)
+        seen.append(_queries_of(relevance, np.isin(names, row_hashes({"X": right})), asked[held]))
+    count = sum(int(of.sum()) for of in seen)
+    unseen = sum(fold.n for fold in folds) - count
+    if count and unseen >= FEWEST:
+        folds = [_divided(fold, of) for fold, of in zip(folds, seen, strict=True) if not of.all()]
+    return Trials("judgements", "ndcg@10", tuple(folds), count)
+
+
+def _queries_of(relevance: np.ndarray, documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Tell of each query whether one of some documents, given as a mask, is relevant to it."""
+    return np.isin(queries, relevance[documents[relevance[:, 1]] & (relevance[:, 2] > 0), 0])
+
+
+def _divided(fold: Fold, seen: np.ndarray) -> Fold:
+    """Return a fold that is ranked on its unseen queries."""
+    apart = _asked(fold.data, np.flatnonzero(seen)) if seen.any() else None
+    return replace(fold, data=_asked(fold.data, np.flatnonzero(~seen)), seen=apart)
 
 
 def _asked(search: EvaluationData, queries: np.ndarray) -> EvaluationData:

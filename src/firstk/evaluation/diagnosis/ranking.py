@@ -7,12 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.recommendation import ABOVE_RAW
 
 _ADDED = {"added": True}
 # In records without intervals: number of standard errors for a clear difference.
 CLEAR = 2.0
 # A simpler objective is taken if it is not clearly behind, and behind by no more than this.
 TOLERANCE = 0.005
+# What a name of the table, or its last word, means.
+_GLOSSES = {
+    "reconstruction": "is PCA",
+    "similarity, dot_products": "is uncentred SVD",
+    "gradient": "is trained by gradient descent",
+}
 # What is evaluated, by metric: what a score is of, and in what units it is held out.
 _UNITS = {"ndcg@10": "queries", "spearman": "pairs", "positive_recall@10": "pairs"}
 
@@ -116,6 +123,12 @@ class Ranking:
         Objectives that could not be tried, each with the reason.
     task : str
         "labels", "targets", "pairs", "judgements" or "none".
+    folds : int
+        How many parts were held out in turn; 0 in records that do not say.
+    known : int
+        Number of held-out queries of which a relevant document was learned from with another query.
+    seen : tuple of PrefixCurve
+        Scores on those queries, in the order of `curves`, where they are kept out of the ranking.
     """
 
     curves: tuple[PrefixCurve, ...]
@@ -125,6 +138,9 @@ class Ranking:
     choice: str | None = field(default=None, metadata=_ADDED)
     left_out: dict[str, str] = field(default_factory=dict, metadata=_ADDED)
     task: str = field(default="", metadata=_ADDED)
+    folds: int = field(default=0, metadata=_ADDED)
+    known: int = field(default=0, metadata=_ADDED)
+    seen: tuple[PrefixCurve, ...] = field(default=(), metadata=_ADDED)
 
     @property
     def chosen(self) -> Trial | None:
@@ -135,9 +151,16 @@ class Ranking:
     def scope(self) -> str:
         """What the scores are."""
         first = self.curves[0]
-        ks = ", ".join(map(str, first.k[:-1])) + f" and {first.k[-1]}" if len(first.k) > 1 else str(first.k[0])
-        rows = "" if first.n_evaluated is None else f" on {first.n_evaluated:,} held-out {self._units}"
-        return f"mean {first.metric} over k = {ks}{rows}"
+        rows = "" if first.n_evaluated is None else f" on {first.n_evaluated:,} {self._held_out}"
+        return f"mean {first.metric} over k = {_listed([str(k) for k in first.k])}{rows}"
+
+    @property
+    def _held_out(self) -> str:
+        """What is evaluated: held out at once, or in turn."""
+        which = " of new documents" if self.seen else ""
+        if self.folds < 2:
+            return f"held-out {self._units}{which}"
+        return f"{self._units}{which}, cross-validated: each was held out of one of {self.folds} fits"
 
     @property
     def _units(self) -> str:
@@ -150,23 +173,45 @@ class Ranking:
             return ""
         tied = [margin.objective for margin in self.margins if margin.as_good and margin.objective != self.choice]
         tied = [self.leader, *tied] if self.choice != self.leader else tied
-        score = f"{trial.mean:.3f}, interval {trial.low:.3f} to {trial.high:.3f} ({self.scope})"
+        score = f"{trial.mean:.3f} ({self.scope})"
         if not tied:
             return f"Objective {trial.name} is best: {score}."
         return f"Objective {trial.name} is as good as {_listed(tied)}, and simpler or faster: {score}."
 
     def sentences(self) -> list[str]:
-        """Return the recommended objective, who is behind it, what each length loses, and what was not tried."""
-        if self.chosen is None:
+        """Return the recommended objective, what each length keeps, then how sure that is, and what was not tried."""
+        trial = self.chosen
+        if trial is None:
             return [self._without_trials()]
         behind = [margin for margin in self.margins if not margin.as_good]
-        found = [self.why()]
+        found = [self.why(), self._lost(), self._about_seen(), *self._about_question()]
+        sure = f"How sure: the mean of {trial.name} is {trial.low:.3f} to {trial.high:.3f}"
         if behind:
             rest = "; ".join(f"{margin.objective} by {_difference(margin)}" for margin in behind)
-            found.append(f"Behind {self.leader}: {rest}.")
-        found += [self._lost(), *self._about_question()]
+            sure += f". Behind {self.leader} are {rest}"
+        found.append(f"{sure} (95 % intervals).")
         found += [f"Not tried: {name} ({reason.rstrip('.')})." for name, reason in self.left_out.items()]
         return [sentence for sentence in found if sentence]
+
+    def _about_seen(self) -> str:
+        """Say which queries the ranking is on, and what those of known documents would say."""
+        if not self.known:
+            return ""
+        known = f"{self.known:,} queries whose relevant documents a fit has learned from with other queries"
+        if not self.seen:
+            return (
+                f"The ranking includes {known}, as too few others are left: objectives that learn from pairs know such "
+                "documents by heart, and new documents will fare worse."
+            )
+        best = max(self.seen, key=_mean)
+        text = f"The ranking leaves out {known}: they would reward learning by heart."
+        own = next(curve for curve in self.seen if curve.label == self.choice)
+        if best.label == own.label:
+            return f"{text} There {own.label} is best as well, {_mean(own):.3f}."
+        return (
+            f"{text} There {best.label} is best, {_mean(best):.3f} against {_mean(own):.3f}: take it if the documents "
+            "stay the same."
+        )
 
     def _without_trials(self) -> str:
         behind = [margin for margin in self.margins if margin.clear]
@@ -186,7 +231,9 @@ class Ranking:
         of = (
             "ten nearest neighbors" if self.task == "none" else f"raw vectors' {curve.metric} ({curve.input_score:.3f})"
         )
-        return f"Of the {of} {self.choice} keeps {kept}."
+        which = ", on new documents," if self.seen else ""
+        above = f" {ABOVE_RAW}" if max(curve.score) > 1.005 * curve.input_score else ""
+        return f"Of the {of} {self.choice} keeps{which} {kept}.{above}"
 
     def _about_question(self) -> list[str]:
         if self.task != "none":
@@ -202,14 +249,32 @@ class Ranking:
         seconds = {trial.name: trial for trial in self.trials}
         wide = 22 if first.low is not None else 6
         head = "  ".join(f"{f'k = {k}':<{wide}}" for k in first.k)
-        lines = [(f"{first.metric}", head + ("  mean   seconds" if seconds else ""))]
+        known = {curve.label: curve for curve in self.seen}
+        head += "  mean" + ("   known" if known else "") + "   seconds" if seconds else ""
+        lines = [(f"{first.metric}", head)]
         for curve in self.curves:
             cells = "  ".join(f"{cell:<{wide}}" for cell in _cells(curve))
-            trial = seconds.get(curve.label)
-            lines.append((curve.label, cells + (f"  {trial.mean:.3f}  {trial.seconds:7.1f}" if trial else "")))
+            if trial := seconds.get(curve.label):
+                mean = f"  {_mean(known[curve.label]):6.3f}" if known else ""
+                cells += f"  {trial.mean:.3f}{mean}  {trial.seconds:7.1f}"
+            lines.append((curve.label, cells))
         if first.input_score is not None and seconds:
             lines.append(("raw vectors", f"{first.input_score:.3f} at full width"))
-        return lines
+        return lines + self._glosses()
+
+    def _glosses(self) -> list[tuple[str, str]]:
+        """Explain names of the table, once."""
+        names = [curve.label for curve in self.curves]
+        glosses = [
+            f"{start} {what}"
+            for start, what in _GLOSSES.items()
+            if any(start in (name, name.rpartition(", ")[2]) for name in names)
+        ]
+        found = [("", f"({'; '.join(glosses)})")] if glosses else []
+        if self.seen:
+            count = f"{self.known:,} queries of which a relevant document was learned from with another query"
+            found.append(("", f"(known: the mean on {count}; all else is on the others)"))
+        return found
 
 
 def _cells(curve: PrefixCurve) -> list[str]:
@@ -223,6 +288,10 @@ def _difference(margin: Margin) -> str:
     if margin.low is None or margin.high is None:
         return f"{margin.behind:.3f} +- {margin.error:.3f}"
     return f"{margin.behind:.3f} ({margin.low:.3f} to {margin.high:.3f})"
+
+
+def _mean(curve: PrefixCurve) -> float:
+    return sum(curve.score) / len(curve.score)
 
 
 def _listed(names: list[str]) -> str:

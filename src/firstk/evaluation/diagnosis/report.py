@@ -85,9 +85,9 @@ class Diagnosis:
             "Which objective": self.ranking,
             "Alignment of variance with the task": self.alignment,
             "Top and bottom of the spectrum": self.subspaces,
-            "Denoising": self.denoising,
-            "Label noise": self.label_noise,
             "Vectors": self.vectors,
+            "Label noise": self.label_noise,
+            "Denoising": self.denoising,
         }
         return {title: part for title, part in named.items() if part is not None}
 
@@ -100,14 +100,18 @@ class Diagnosis:
         return found + [f"Left out ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
 
     def render(self) -> str:
-        """Return the findings as text, followed by the numbers and by what to run next."""
-        lines = [f"- {sentence}" for sentence in self.sentences()]
+        """Return what to run next, the findings, and the numbers; the command once more at the end."""
+        answer: list[str] = []
+        if self.command and self.ranking is not None:
+            answer = [self.ranking.why(), f"  {self.command}"]
+        lines = [*answer, ""] if answer else []
+        lines += [f"- {sentence}" for sentence in self.sentences() if sentence not in answer]
         for title, part in self.parts.items():
             table = part.table()
             width = max(len(name) for name, _ in table)
             lines += ["", title, *(f"  {name:<{width}}  {value}".rstrip() for name, value in table)]
-        if self.command and self.ranking is not None:
-            lines += ["", f"Next: {self.ranking.why()}", f"  {self.command}"]
+        if answer:
+            lines += ["", "Next:", answer[1]]
         return "\n".join(lines)
 
     __str__ = render

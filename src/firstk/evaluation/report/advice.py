@@ -7,6 +7,7 @@ from pathlib import PurePath
 from firstk._base.checks import bad_parameter, check_fraction
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation, bytes_text
+from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import KEEP, Limits
 from firstk.evaluation.records import HeldOutReport
@@ -15,7 +16,9 @@ from firstk.evaluation.report.terms import COORDINATES_TERM, interval_term, know
 from firstk.exceptions import InvalidInputError
 
 
-def advice_of(report: HeldOutReport, k: int | None, keep: float | None) -> Recommendation | None:
+def advice_of(
+    report: HeldOutReport, k: int | None, keep: float | None, bytes_per_vector: int | None = None
+) -> Recommendation | None:
     """Return what to recommend: what the evaluation did, unless a share or a k is asked for.
 
     Parameters
@@ -25,6 +28,8 @@ def advice_of(report: HeldOutReport, k: int | None, keep: float | None) -> Recom
         This prefix length; as float32, unless a share is asked for too.
     keep : float in (0, 1], optional
         The share to keep.
+    bytes_per_vector : int, optional
+        The most that a stored vector may take.
 
     Returns
     -------
@@ -38,15 +43,18 @@ def advice_of(report: HeldOutReport, k: int | None, keep: float | None) -> Recom
         near = min(curve.k, key=lambda own: abs(own - k))
         allowed = f"a prefix length of this evaluation, up to {curve.k[-1]}; the nearest is {near}"
         raise bad_parameter("k", "report", allowed, k)
-    if k is None and keep is None and report.recommendation is not None:
+    if k is None and keep is None and bytes_per_vector is None and report.recommendation is not None:
         return report.recommendation
     if table is None or (k is not None and all(point.k != k for point in table.own)):
         table = _table_of(report)
-    limits = Limits(keep or KEEP) if k is None else Limits(keep, k=k)
-    if k is not None and keep is None:
+    limits = Limits(keep, bytes_per_vector=bytes_per_vector, k=k)
+    if not limits.chooses:
+        limits = Limits(KEEP)
+    elif keep is None and bytes_per_vector is None:
         limits = Limits(k=k, precisions=("float32",))
+    table.check_within(limits)
     try:
-        return table.recommend(limits)
+        return with_unseen(table.recommend(limits), report.unseen, limits)
     except InvalidInputError:
         return None  # a share of a score that is not positive
 
@@ -106,9 +114,12 @@ def title_of(report: HeldOutReport, advice: Recommendation | None) -> str:
         return f"{file}: {most}{asked}"
     instead = "" if advice.input_bytes is None else f" instead of {advice.input_bytes:,}"
     best = "" if advice.reference == RAW else " at its best"
+    lead, where = advised.share, ""
+    if advice.leads_with_unseen and advice.unseen is not None:
+        lead, where = advice.unseen.share, " on new documents"
     return (
-        f"{file}: {advised.point.bytes:,} bytes a vector{instead}{_by_what(advised.point)}, {advised.share} of "
-        f"{quality}{best} kept"
+        f"{file}: {advised.point.bytes:,} bytes a vector{instead}{_by_what(advised.point)}, {lead} of "
+        f"{quality}{best} kept{where}"
     )
 
 
@@ -138,10 +149,11 @@ def figures_of(
         )
     point = advised.point
     instead = "" if before is None else f" instead of {before:,}"
-    found = [
-        (f"{point.bytes:,}", f"bytes a vector{instead}: {point}"),
-        (advised.share, f"{whose} {metric_of(advice.metric).name}, {score_text(advice.reference_score)}"),
-    ]
+    name = metric_of(advice.metric).name
+    found = [(f"{point.bytes:,}", f"bytes a vector{instead}: {point}")]
+    if advice.leads_with_unseen and advice.unseen is not None:
+        found.append((advice.unseen.share, f"{whose} {name} on new documents, {advice.n_unseen:,} {advice.unit}"))
+    found.append((advised.share, f"{whose} {name}, {score_text(advice.reference_score)}"))
     rival = None if table is None else _rival(table, point, higher_is_better)
     if rival is not None:
         share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
@@ -171,7 +183,16 @@ def terms_of(advice: Recommendation | None, lead: PrefixCurve) -> tuple[tuple[st
     terms = [(lead.metric, metric.text)] if metric.text else []
     if advice is None or advice.chance is not None:
         return tuple(terms)
-    choices = (advice.advised, advice.chosen, advice.safe, advice.as_good, advice.best, *advice.thresholds)
+    choices = (
+        advice.advised,
+        advice.chosen,
+        advice.unseen,
+        advice.for_new,
+        advice.safe,
+        advice.as_good,
+        advice.best,
+        *advice.thresholds,
+    )
     points = [choice.point for choice in choices if choice is not None]
     terms.append(COORDINATES_TERM)
     terms += known_terms(name for point in points for name in (point.code, point.precision) if name != "faiss")

@@ -62,7 +62,7 @@ def report_of_curve(values: Mapping[str, Any], columns: int) -> HeldOutReport:
     ours = PrefixCurve.from_dict(values["curve"])
     baselines = tuple(PrefixCurve.from_dict(curve) for curve in values["baselines"])
     table = PrecisionTable.from_dict(values["precisions"])
-    advice = values.get("recommendation")
+    advice, unseen = values.get("recommendation"), values.get("unseen")
     stored = values.get("stored") or table.n_searched or table.n_evaluated or 1
     return HeldOutReport(
         facts=_facts(values, ours, columns),
@@ -74,6 +74,7 @@ def report_of_curve(values: Mapping[str, Any], columns: int) -> HeldOutReport:
         precisions=table,
         notes=tuple(map(str, values.get("notes") or ())),
         recommendation=None if advice is None else Recommendation.from_dict(advice),
+        unseen=None if unseen is None else PrecisionTable.from_dict(unseen),
     )
 
 
@@ -84,7 +85,7 @@ def _facts(values: Mapping[str, Any], ours: PrefixCurve, columns: int) -> dict[s
     facts: dict[str, str | int | float] = {
         **file,
         "model": str(values.get("model")),
-        "objective": str(values.get("objective")),
+        "objective": ours.label or str(values.get("objective")),
         "columns": columns,
         "coordinates": ours.k[-1],
     }

@@ -38,6 +38,7 @@ def page_of(
     rows: int | None = None,
     k: int | None = None,
     keep: float | None = None,
+    bytes_per_vector: int | None = None,
     commands: Commands | None = None,
 ) -> Page:
     """Return the page of an evaluation: of a fit on held-out rows, or of a saved encoder on files.
@@ -50,12 +51,14 @@ def page_of(
     k : int, optional
         The prefix length to recommend, in float32 unless `keep` is given too.
     keep : float in (0, 1], optional
-        The share to keep. Without `k` and `keep`, the page recommends what the evaluation did.
+        The share to keep. Without this, `k` and `bytes_per_vector`, the page recommends what the evaluation did.
+    bytes_per_vector : int, optional
+        The most that a stored vector may take.
     commands : callable (OperatingPoint) -> iterable of str, optional
         Returns the commands that store vectors as a point says.
     """
     curve, rows = report.lead.ours, report.rows if rows is None else rows
-    advice = advice_of(report, k, keep)
+    advice = advice_of(report, k, keep, bytes_per_vector)
     asked = asked_level(advice, curve.higher_is_better)
     lead, *others = (_section(comparison) for comparison in report.comparisons)
     lead = replace(lead, asked=asked, input_interval=_raw_interval(report.precisions))

@@ -32,7 +32,7 @@ def table_at(page: Page, number: int, k: int) -> str:
     ]
     return (
         f'<table class="at" data-section="{number}"><caption>{escape(section.metric)} at '
-        f'k = <span class="k">{k}</span></caption>'
+        f'k = <span class="k">{k}</span>, as float32</caption>'
         f'<thead><tr><th scope="col">code</th>{"".join(f"<th scope=col>{head}</th>" for head in heads)}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
@@ -63,7 +63,7 @@ def full_table(section: Section, page: Page) -> str:
     scores = [{reading.k: reading.cells[0] for reading in read_all(curve)} for curve in section.everything]
     return folded_table(
         f"All {len(stops)} prefix lengths as a table",
-        f"{section.metric} at every evaluated k",
+        f"{section.metric} at every evaluated k, as float32",
         ["k", *(name_of(curve) for curve in section.everything)],
         [(k, [found.get(k, NOTHING) for found in scores]) for k in stops],
         page.chosen_k,

@@ -124,8 +124,9 @@ PRECISION_TERMS = {
 }
 
 CODE_TERMS = {
-    "PCA": "principal components, the directions along which the vectors vary most.",
-    "uncentred SVD": "the directions that keep dot products best: PCA without taking off the mean.",
+    "PCA": "principal components, the directions along which the vectors vary most (--objective reconstruction).",
+    "uncentred SVD": "the directions that keep dot products best: PCA without taking off the mean (--objective "
+    "similarity --preserve dot_products).",
     "plain truncation": "the first k numbers of each vector as they are.",
     "random dimensions": "k of the numbers of each vector, drawn at random.",
     RAW: "the vectors as they came, uncut.",
