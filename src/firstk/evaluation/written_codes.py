@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from firstk.data.bits.embedded import Embedded
 from firstk.data.files import open_vectors
+from firstk.data.files.contract import CodeRecord
 from firstk.encoder.fitted import FittedEncoder
 from firstk.metrics.neighbors import nearest_neighbors, neighbor_recall
 
@@ -42,16 +44,25 @@ def read_back(
     Returns
     -------
     found : ReadBack or None
-        None of fewer than 50 rows.
+        None of fewer than 50 rows, and of codes for another metric.
     """
+    table = open_vectors(written)
+    record = CodeRecord.read(written, table.metadata)
+    if record is not None and record.metric not in (None, "cosine"):
+        return None
     X = next(iter(open_vectors(source, vectors, nan="drop").batches(MOST_ROWS, ()))).vectors
-    Z = next(iter(open_vectors(written).batches(MOST_ROWS, ()))).vectors
+    Z = next(iter(table.batches(MOST_ROWS, ()))).vectors
     n = min(len(X), len(Z))
     if n < FEWEST_ROWS:
         return None
     X, Z = np.asarray(X[:n], dtype=np.float32), np.asarray(Z[:n], dtype=np.float32)
     k = Z.shape[1]
-    asked = X[:, :k] if encoder is None else encoder.coordinates(X, k)
+    if encoder is None:
+        asked = X[:, :k]
+    elif record is not None and isinstance(record.precision, Embedded):
+        asked = encoder.quantizer(record.precision.n_bytes).encode_query(X)
+    else:
+        asked = encoder.coordinates(X, k)
     truth = nearest_neighbors(X, X, NEIGHBORS, exclude_self=True)
     kept = neighbor_recall(Z, asked, truth, ks=[k], exclude_self=True)
     return ReadBack(float(kept[-1]), n)

@@ -156,9 +156,14 @@ class EmbeddedQuantizer:
         Coordinates without bits are their mean. Centred codes of orthonormal axes have their mean back where the
         metric is not l2 (see this module).
         """
-        Z = self.embedded.restore(self.embedded.checked(codes, "decode"))
-        Z += self._offset
-        return Z if self._rest is None else np.column_stack([Z, np.full(len(Z), self._rest[1], dtype=np.float32)])
+        return self.stored.restore(self.embedded.checked(codes, "decode"))
+
+    @cached_property
+    def stored(self) -> Embedded:
+        """Codes as bytes that are restored as `decode` does, without the encoder: what a file of codes is told."""
+        rest = [] if self._rest is None else [self._rest[1]]
+        offset = np.concatenate([self._offset, rest]).astype(np.float32)
+        return replace(self.embedded, offset=offset if self._of_vectors else None)
 
     def encode_query(self, Q: MatrixLike) -> np.ndarray:
         """Return codes of queries, float32 of shape (m, k), whose products with decoded codes are scores."""
