@@ -184,7 +184,7 @@ def test_bad_codes_raise_errors(name):
             fitted.quantise(bad)
         with pytest.raises(InvalidInputError, match=words):
             fitted.fit(bad)
-    with pytest.raises(InvalidInputError, match="restores? codes stored as"):
+    with pytest.raises(InvalidInputError, match=r"restores? codes stored as"):
         fitted.restore(np.zeros((2, 2), dtype=np.int64))
     for k in (0, 1.5, True):
         with pytest.raises(InvalidInputError, match="at least 1"):

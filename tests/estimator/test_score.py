@@ -1,4 +1,4 @@
-"""The single score of an encoder: the objective's own, or one metric for all objectives."""
+"""The single score of an encoder: one metric for all objectives, by y alone, or one that is named."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -55,11 +56,11 @@ def test_r2_is_of_rows_that_the_readout_has_not_seen(digits):
     assert enc.score(X, noise, metric="r2") == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_score_of_labels_stays_the_accuracy_of_predict(digits):
+def test_the_accuracy_of_predict_is_a_score(digits):
     enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
-    assert enc.score(digits.X_test, digits.y_test) == np.mean(enc.predict(digits.X_test) == digits.y_test)
-    shorter = np.mean(enc.predict(digits.X_test, k=K) == digits.y_test)
-    assert enc.score(digits.X_test, digits.y_test, k=K) == shorter
+    X, y = digits.X_test, digits.y_test
+    assert enc.score(X, y, metric="head_accuracy") == np.mean(enc.predict(X) == y)
+    assert enc.score(X, y, metric="head_accuracy", k=K) == np.mean(enc.predict(X, k=K) == y)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +83,14 @@ def test_a_search_over_objectives_compares_one_metric(digits, y, metric):
         assert score == pytest.approx(np.mean(expected), abs=1e-12)
 
 
-def test_a_search_over_settings_keeps_the_metric_of_the_objective(digits):
-    enc = PrefixEncoder(objective="fisher").set_params(objective__shrinkage=0.1).fit(digits.X_train, digits.y_train)
-    assert enc.score(digits.X_test, digits.y_test) == np.mean(enc.predict(digits.X_test) == digits.y_test)
+def test_how_an_objective_was_given_does_not_change_the_score(digits):
+    X, y = digits.X_train, digits.y_train
+    made = PrefixEncoder(6, objective=Fisher(0.1)).fit(X, y)
+    changed = PrefixEncoder(6).set_params(objective="fisher").set_params(objective__shrinkage=0.1).fit(X, y)
+    copied = clone(changed).fit(X, y)
+    expected = made.score(digits.X_test, digits.y_test)
+    assert expected == made.score(digits.X_test, digits.y_test, metric="1nn_accuracy")
+    assert [changed.score(digits.X_test, digits.y_test), copied.score(digits.X_test, digits.y_test)] == [expected] * 2
 
 
 def test_a_scorer_in_a_search_over_pipelines(digits):

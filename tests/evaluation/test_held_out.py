@@ -7,10 +7,21 @@ from sklearn.linear_model import LinearRegression
 
 from firstk import PrefixEncoder
 from firstk.data import load_digits
+from firstk.encoder.curve import PrefixCurve
 from firstk.estimator.fit_files import draw, fit_stream
+from firstk.evaluation import held_out
 from firstk.evaluation.baselines import BASELINES, baselines_of
-from firstk.evaluation.held_out import SAMPLES, Provenance, evaluate_fit, metrics_for, prefix_grid, steps_of
-from firstk.evaluation.records import HeldOutReport
+from firstk.evaluation.held_out import (
+    SAMPLES,
+    Provenance,
+    affordable,
+    evaluate_fit,
+    metrics_for,
+    prefix_grid,
+    rivals,
+    steps_of,
+)
+from firstk.evaluation.records import Comparison, HeldOutReport
 from firstk.exceptions import InvalidInputError
 
 SOURCE = Provenance({"file": "digits.npz"}, 1797, 4, "Evaluated on some rows.", (8, 8))
@@ -50,6 +61,44 @@ def test_all_four_baselines_stand_beside_it(found):
     assert [curve.label for curve in found.lead.baselines] == list(BASELINES)
     assert {curve.metric for curve in found.lead.baselines} == {"1nn_accuracy"}
     assert all(curve.k[-1] == 6 for curve in found.lead.baselines)
+
+
+@pytest.mark.parametrize(
+    ("objective", "name", "scores", "rival"),
+    [
+        ("fisher", "PCA", (0.1, 0.5, 0.8, 0.9), True),  # ahead at k = 8
+        ("fisher", "PCA", (0.1, 0.5, 0.698, 0.8), True),  # as good at k = 8
+        ("reconstruction", "uncentred SVD", (0.1, 0.5, 0.698, 0.8), False),  # as good, and no simpler
+        ("reconstruction", "plain truncation", (0.1, 0.5, 0.698, 0.8), True),
+        ("fisher", "PCA", (0.1, 0.5, 0.6, 0.898), False),  # as good beyond half of the columns alone
+        ("fisher", "PCA", (0.4, 0.4, 0.6, 0.8), False),  # ahead where next to nothing is kept
+        ("fisher", "PCA", (0.3, 0.6, 0.7, 0.9), False),  # the same code
+        ("fisher", "random dimensions", (0.9, 0.9, 0.9, 0.9), False),
+    ],
+)
+def test_baselines_that_may_be_the_advice(digits, objective, name, scores, rival):
+    ks = (2, 4, 8, 48)  # of 64 columns
+    ours = PrefixCurve(ks, (0.3, 0.6, 0.7, 0.9), "accuracy", input_score=1.0, label=objective)
+    other = PrefixCurve(ks, scores, "accuracy", label=name)
+    baselines = baselines_of(digits.X_train)
+    assert rivals(Comparison(ours, (other,)), baselines) == ({name: baselines[name]} if rival else {})
+
+
+def test_a_fit_counts_neighbors_of_some_rows_only(digits, monkeypatch):
+    fit = fitted("similarity", X=digits.X)
+    data = fit.data
+    assert affordable(data, "recall@10") is data
+    monkeypatch.setattr(held_out, "MOST_PAIRS", 100 * len(fit.reference["X"]))
+    notes: list[str] = []
+    some = affordable(data, "recall@10", notes)
+    assert len(some.X) == 100
+    assert len(np.unique(some.X, axis=0)) == 100
+    assert notes[0].startswith("recall@10 is of 100 of the 359 held-out rows")
+    assert affordable(data, "readback_variance") is data
+    report = evaluate_fit(fit, SOURCE)
+    assert report.lead.ours.n_evaluated == report.precisions.n_evaluated == 100
+    again = fit.encoder.curve(some.X, reference=some.X_ref, metric="recall@10", ks=[6])
+    assert report.lead.ours.at(6) == again.at(6)
 
 
 def test_baselines_from_moments_are_those_from_rows(fisher, digits):

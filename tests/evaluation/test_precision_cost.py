@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -10,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
-from firstk.evaluation.precision_cost import ladder, precision_table, search_times
+from firstk.evaluation.precision_cost import finer_ladder, ladder, precision_table, search_times
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
 
@@ -97,6 +99,14 @@ def test_ladder_goes_by_half_octaves():
     assert ladder(1) == (1,)
     assert ladder(5) == (1, 2, 3, 4, 5)
     assert ladder(384) == (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384)
+
+
+@pytest.mark.parametrize("d", [1, 5, 16, 19, 21, 64, 76, 384, 1000])
+def test_lengths_to_choose_among_are_no_more_than_a_quarter_apart(d):
+    found = finer_ladder(d)
+    assert set(ladder(d)) - set(found) == {k for k in ladder(d) if k < d // 64}
+    assert found[-1] == d
+    assert all(1 < b / a <= 1.25 for a, b in pairwise(found) if a >= 16)
 
 
 def test_latency_grows_with_the_stated_rows(digits):

@@ -82,8 +82,56 @@ def test_within_bytes_the_best_and_a_baseline_only_if_it_is_clearly_better():
         table_of({point: ours, OperatingPoint(8, "int8", 8, 0.0, code="PCA"): ours}, raw), Limits(keep=0.8)
     )
     assert same.better is None
-    assert same.as_good.point.code == "PCA"
-    assert any(line.startswith("As good within the noise: PCA") for line in same.lines())
+    assert same.advised == same.as_good
+    assert same.headline().startswith("Plain PCA is as good here: use PCA, 8 coordinates as int8: 8 bytes a vector")
+    assert any(line.startswith("This model is not clearly better: 8 coordinates as int8") for line in same.lines())
+
+
+def behind(n: int, share: float, lost: int) -> np.ndarray:
+    """Return rows of which the first are right, but for the first few of those."""
+    return right(n, share) & (np.arange(n) >= lost)
+
+
+@pytest.mark.parametrize(
+    ("n", "lost", "size", "as_good"),
+    [
+        (2000, 1, 8, True),
+        (2000, 1, 9, False),  # a byte more
+        (2000, 16, 8, False),  # half a percent of 1,600, but for every draw
+        (100, 2, 8, False),  # within the noise of so few rows, but more than half a percent
+    ],
+)
+def test_as_good_is_not_clearly_behind_nor_by_half_a_percent(n, lost, size, as_good):
+    ours, theirs, raw = right(n, 0.8), behind(n, 0.8, lost), right(n, 0.9)
+    pca = OperatingPoint(8, "int8", size, 0.0, code="PCA")
+    found = recommend(table_of({OperatingPoint(8, "int8", 8, 0.0): ours, pca: theirs}, raw), Limits(keep=0.8))
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(n, size=n) for _ in range(RESAMPLES)]
+    difference = [(ours[rows].mean() - theirs[rows].mean()) / raw[rows].mean() for rows in drawn]
+    gap = lost / raw.sum()
+    assert as_good == (size <= 8 and gap <= 0.005 and gap <= 1.96 * np.std(difference))
+    assert (found.as_good is not None, found.advised is found.as_good) == (as_good, as_good)
+
+
+def test_a_product_quantizer_is_no_simpler():
+    ours, raw = right(2000, 0.8), right(2000, 0.9)
+    codes = {
+        OperatingPoint(8, "int8", 8, 0.0): ours,
+        OperatingPoint(32, PRODUCT_QUANTIZER, 8, 0.0, code="faiss"): ours,
+    }
+    assert recommend(table_of(codes, raw), Limits(keep=0.8)).as_good is None
+
+
+def test_of_equally_many_bytes_the_better_score_is_taken():
+    raw = right(2000, 0.9)
+    codes = {
+        OperatingPoint(8, "int8", 8, 0.0): right(2000, 0.86),
+        OperatingPoint(16, "int4", 8, 0.0): right(2000, 0.88),
+    }
+    assert recommend(table_of(codes, raw), Limits(keep=0.9)).chosen.point.precision == "int4"
+    other = {OperatingPoint(8, "int8", 8, 0.0, code="PCA"): raw}
+    found = recommend(table_of(codes | other, raw), Limits(keep=0.9))
+    assert (found.chosen.point.precision, found.better.point.code) == ("int4", "PCA")
 
 
 def test_shares_and_draws_are_ratios_on_the_same_rows():
@@ -143,17 +191,48 @@ def test_out_of_reach_says_the_best_that_is_reached():
     found = recommend(table, Limits(keep=0.99, precisions=("int8",)))
     assert found.better is None
     assert found.headline().startswith(
-        "No code of this model keeps 99 % of the raw vectors' accuracy (0.9000). The best"
+        "No code of this model as int8 keeps 99 % of the raw vectors' accuracy (0.9000). The best"
     )
     assert "8 coordinates as int8" in found.headline()
+    asked = recommend(table, Limits(keep=0.99, k=4, bytes_per_vector=64))
+    assert asked.headline().startswith("No code of this model with k = 4 in 64 bytes keeps 99 %")
+    assert "4 coordinates as int8" in asked.headline()
+    assert Recommendation.from_json(asked.to_json()) == asked
 
 
 def test_a_table_without_draws_is_chosen_from_by_its_scores():
     points = [OperatingPoint(k, "int8", k, score) for k, score in zip(KS, (0.5, 0.8, 0.89, 0.9), strict=True)]
     found = recommend(PrecisionTable(points, "accuracy", input_score=0.9), Limits(keep=0.98))
     assert (found.chosen.point.k, found.chosen.low, found.chosen.kept) == (8, None, pytest.approx(0.89 / 0.9))
-    with pytest.raises(InvalidInputError, match="means nothing"):
-        recommend(PrecisionTable(points, "accuracy", input_score=-0.1))
+
+
+def test_raw_vectors_that_score_nothing_are_no_reference():
+    points = [OperatingPoint(k, "int8", k, score) for k, score in zip(KS, (0.2, 0.5, 0.79, 0.8), strict=True)]
+    table = PrecisionTable(points, "r2", input_score=-0.1)
+    found = recommend(table, Limits(keep=0.95))
+    assert (found.chosen.point.k, found.chosen.kept) == (8, pytest.approx(0.79 / 0.8))
+    assert found.reference.startswith("the best prefix (16 coordinates as int8")
+    assert recommend(table, Limits(bytes_per_vector=4)).chosen.point.k == 4
+    with pytest.raises(
+        InvalidInputError, match=r"r2 of raw vectors means nothing here: it is -0.1.*relative_to='best'"
+    ):
+        recommend(table, Limits(keep=0.95, relative_to="input"))
+    useless = PrecisionTable([OperatingPoint(2, "int8", 2, -0.3)], "r2", input_score=-0.1)
+    with pytest.raises(InvalidInputError, match=r"best prefix.* it is -0.3.*choose\(bytes_per_vector="):
+        recommend(useless, Limits(bytes_per_vector=4))
+    assert useless.choose(bytes_per_vector=4).k == 2
+
+
+def test_a_share_of_a_loss_is_the_reference_over_the_loss():
+    points = [OperatingPoint(k, "int8", k, loss) for k, loss in zip(KS, (4.0, 2.0, 1.05, 0.0), strict=True)]
+    table = PrecisionTable(points, "loss", input_score=1.0, higher_is_better=False)
+    shares = evidence(table)[0].shares
+    np.testing.assert_allclose(shares[:3], [1 / 4, 1 / 2, 1 / 1.05])
+    assert np.isfinite(shares[3])
+    assert shares[3] > 100
+    assert recommend(table, Limits(keep=0.95)).chosen.point.k == 8
+    perfect = PrecisionTable(points[:3], "loss", input_score=0.0, higher_is_better=False)
+    assert recommend(perfect, Limits(keep=0.95)).reference.startswith("the best prefix (8")
 
 
 def test_a_recommendation_reads_back():

@@ -76,7 +76,7 @@ def test_head_accuracy_and_score(data):
     enc = PrefixEncoder(5, objective="fisher").fit(X, y)
     for k, score in enc.curve(new, truth, metric="head_accuracy"):
         assert score == np.mean(enc.predict(new, k=k) == truth)
-    assert enc.score(new, truth) == np.mean(enc.predict(new) == truth)
+    assert enc.score(new, truth, metric="head_accuracy") == np.mean(enc.predict(new) == truth)
 
 
 def test_labels_of_which_the_head_knows_none_are_refused(data):
@@ -86,10 +86,11 @@ def test_labels_of_which_the_head_knows_none_are_refused(data):
     with pytest.raises(InvalidInputError, match=r"no label of 'y' was: it has 'class .*the classes are .*same type"):
         enc.curve(new, foreign, metric="head_accuracy")
     with pytest.raises(InvalidInputError, match="no label of 'y' was"):
-        enc.score(new, foreign)
+        enc.score(new, foreign, metric="head_accuracy")
     foreign = truth.astype(object)
     foreign[0] = "unheard of"  # one that is known suffices: the others count as misses
-    assert enc.score(new, foreign) <= enc.score(new, truth)
+    known, fewer = (enc.score(new, y, metric="head_accuracy") for y in (truth, foreign))
+    assert fewer <= known
 
 
 def test_r2_of_the_best_readout(data):

@@ -152,7 +152,7 @@ class PrefixCurve:
             The share to keep. Of a loss (lower is better) the score may be 1 / keep times as large.
         relative_to : {"auto", "input", "best", "full"}
             "input": `input_score`, that of the raw vectors. "best": the score at `best_k`. "full": that at `full_k`.
-            "auto": "input" where it is known, otherwise "best".
+            "auto": "input" where it is known and positive, otherwise "best".
 
         Returns
         -------
@@ -209,8 +209,8 @@ class PrefixCurve:
 
     def _whole(self, relative_to: str) -> tuple[float, str]:
         """Return the score of which shares are taken, and whose score it is."""
-        if relative_to == "auto":
-            relative_to = "best" if self.input_score is None else "input"
+        if relative_to == "auto":  # a share of nothing means nothing
+            relative_to = "best" if self.input_score is None or self.input_score <= 0 else "input"
         if relative_to == "best":
             return self.at(self.best_k), f"the best prefix (k = {self.best_k})"
         if relative_to == "full":

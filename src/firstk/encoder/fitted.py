@@ -311,8 +311,8 @@ class FittedEncoder:
         if trees is None:
             raise InvalidInputError(
                 f"This encoder of {self.d} coordinates has no cells to put bits into: it was saved by an earlier "
-                "firstk, or it was cut and brings codes to unit norm. Fit it again (firstk fit), or give vectors X like "
-                "those of its fit, some thousand of them: quantizer(bytes, rows=X); or once and for all "
+                "firstk, or it was cut and brings codes to unit norm. Fit it again (firstk fit), or give vectors like "
+                "those of its fit, some thousand of them: quantizer(bytes, rows=X), or once and for all "
                 "FittedEncoder.load(path).with_trees(X).save(path)."
             )
         return replace(self, trees=trees, sample=None)

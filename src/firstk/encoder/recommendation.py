@@ -140,7 +140,8 @@ class Recommendation:
     better : Choice or None
         A baseline that does the same in fewer bytes, or more in the same: the advice, where there is one.
     as_good : Choice or None
-        A baseline that cannot be told from `chosen` and takes no more bytes.
+        A baseline that takes no more bytes than `chosen`, and is behind it neither clearly nor by more than half a
+        percent: simpler, so that it is the advice.
     best : Choice or None
         The encoder's own best, whatever it takes.
     thresholds : tuple of Choice
@@ -165,6 +166,12 @@ class Recommendation:
         How many such queries were evaluated.
     for_new : Choice or None
         What would be advised by those queries alone, where that is something else.
+    k : int, optional
+        The prefix length asked for.
+    precisions : tuple of str
+        Those asked for; empty: all.
+    seconds : float, optional
+        The most that one exact search may take.
 
     Examples
     --------
@@ -195,19 +202,22 @@ class Recommendation:
     unseen: Choice | None = field(default=None, metadata=_ADDED)
     n_unseen: Count | None = field(default=None, metadata=_ADDED)
     for_new: Choice | None = field(default=None, metadata=_ADDED)
+    k: Count | None = field(default=None, metadata=_ADDED)
+    precisions: tuple[str, ...] = field(default=(), metadata=_ADDED)
+    seconds: NonNegative | None = field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @property
     def advised(self) -> Choice | None:
-        """What to do: the better baseline where there is one, else `chosen`."""
-        return self.better or self.chosen
+        """What to do: the baseline that is better, or as good, where there is one, else `chosen`."""
+        return self.better or self.as_good or self.chosen
 
     @property
     def leads_with_unseen(self) -> bool:
         """Whether the choice is the encoder's own, and what it keeps of new documents is known."""
-        return self.better is None and self.unseen is not None
+        return self.advised is self.chosen and self.unseen is not None
 
     @property
     def _above(self) -> bool:
@@ -238,13 +248,11 @@ class Recommendation:
         else:
             yield self._advice(advised)
             yield from self._saved(advised.point.bytes, rows)
-        if self.better is not None:
+        if advised is not self.chosen:
             yield self._against_own()
         if self.leads_with_unseen and self.for_new is not None:
             yield f"By those queries alone the choice would be {self.for_new}: better if many documents will be added."
         yield from self._how_sure()
-        if self.as_good is not None:
-            yield f"As good within the noise: {self.as_good}."
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
             yield f"Cheapest of this model that keep a share of {self._whose()}: {'; '.join(parts)}."
@@ -262,7 +270,6 @@ class Recommendation:
         less = self.input_bytes is not None and point.bytes < self.input_bytes
         instead = f" instead of {self.input_bytes:,}" if less else ""
         they = "It keeps" if point.k == 1 or point.precision == PRODUCT_QUANTIZER else "They keep"
-        lead = "Store" if self.better is None else "Do not cut: store" if point.code == RAW else "Use"
         kept = f"{they} {advised.share} of {self._whose()}."
         if self.leads_with_unseen and self.unseen is not None:
             kept = (
@@ -270,11 +277,24 @@ class Recommendation:
                 f"({self.n_unseen:,} {self.unit}); over all {self.n_evaluated or 0:,}, of documents that it knows too, "
                 f"{advised.share}."
             )
-        return f"{lead} {point}: {_bytes(point.bytes)} a vector{instead}. {kept}"
+        return f"{self._lead(point.code)} {point}: {_bytes(point.bytes)} a vector{instead}. {kept}"
+
+    def _lead(self, code: str) -> str:
+        """Return how the advice to take a code begins."""
+        if not code:
+            return "Store"
+        if self.better is not None:
+            return "Do not cut: store" if code == RAW else "Use"
+        if code == RAW:
+            return "Not cutting is as good here: store"
+        name = code if code.startswith("plain") else f"plain {code}"
+        return f"{name[0].upper()}{name[1:]} is as good here: use"
 
     def _against_own(self) -> str:
         if self.chosen is None:
             return self.out_of_reach()
+        if self.better is None:
+            return f"This model is not clearly better: {self.chosen}."
         return f"This model needs more bytes for that, or keeps less in as many: {self.chosen}."
 
     def out_of_reach(self) -> str:
@@ -283,8 +303,19 @@ class Recommendation:
         if self.best is not None and self.keep is not None and self.best.kept >= self.keep:
             best += " Longer ones that may be as good do not, so that it may be luck."
         asked = "the share asked for" if self.keep is None else f"{100 * self.keep:g} %"
-        limit = "" if self.bytes_per_vector is None else f" in {_bytes(self.bytes_per_vector)}"
-        return f"No code of this model keeps {asked} of {self._whose()} ({self.reference_score:.4f}){limit}.{best}"
+        whole = f"{self._whose()} ({self.reference_score:.4f})"
+        return f"No code of this model{self._limits()} keeps {asked} of {whole}.{best}"
+
+    def _limits(self) -> str:
+        """Return the limits on codes as text."""
+        return "".join(
+            (
+                "" if self.k is None else f" with k = {self.k}",
+                f" as {' or '.join(self.precisions)}" if self.precisions else "",
+                "" if self.bytes_per_vector is None else f" in {_bytes(self.bytes_per_vector)}",
+                "" if self.seconds is None else f" within {1e3 * self.seconds:.4g} ms a search",
+            )
+        )
 
     def _saved(self, each: int, rows: int | None) -> Iterator[str]:
         if rows is None:

@@ -21,9 +21,6 @@ from firstk.moments.targets import one_column
 class Evaluated:
     """Curves and score of an estimator that has an `encoder_` and checks its input."""
 
-    # Whether the objective was given by `set_params`, as a search over objectives does.
-    _objective_was_set = False
-
     @property
     def encoder_(self) -> FittedEncoder:
         """The fitted encoder."""
@@ -125,10 +122,11 @@ class Evaluated:
         return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence)
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None, *, metric: str = "auto", k: int | None = None) -> float:
-        """Return one number for the first k coordinates: of what the objective is for, or of one metric for all.
+        """Return one number for the first k coordinates, by a metric that is the same for every objective.
 
-        Metrics that look for neighbors or fit a readout do so among the rows given: these are dealt into parts, and
-        each part is answered by the others.
+        So that objectives can be compared, as a search does, the metric does not depend on them. Metrics that look for
+        neighbors or fit a readout do so among the rows given: these are dealt into parts, and each part is answered by
+        the others.
 
         Parameters
         ----------
@@ -136,18 +134,14 @@ class Evaluated:
         y : array-like, optional
             Labels or targets, where the metric needs them.
         metric : str
-            A metric of rows in :data:`firstk.metrics.METRICS`. "auto" is the objective's own: accuracy of ``predict``
-            for "fisher" and "classification", R^2 for "regression", explained variance for "reconstruction", recall@10
-            for "similarity". Those cannot be compared with one another, so in a search over objectives (an encoder
-            whose objective was given by ``set_params``) it is one for all of them, by `y`: "1nn_accuracy" for labels,
-            "r2" for targets (floats, or several columns), "recall@10" without `y`.
+            A metric of rows in :data:`firstk.metrics.METRICS`. "auto" goes by `y` alone: "1nn_accuracy" for labels,
+            "r2" for targets (floats, or several columns), "recall@10" without `y`. "head_accuracy" is the accuracy of
+            ``predict``, for "fisher" and "classification"; "explained_variance" that of "reconstruction".
         k : int, optional
             Prefix length; the full width if not given.
         """
         encoder, target = self.encoder_, one_column(y)
-        name = metric
-        if metric == "auto":
-            name = _metric_for(target) if self._objective_was_set else _own_metric(encoder)
+        name = _metric_for(target) if metric == "auto" else metric
         ks = np.array([check_prefix(k, encoder.d, "PrefixEncoder.score")])
         if name == "head_accuracy":
             check_known_labels(encoder, target)
@@ -166,12 +160,6 @@ class Evaluated:
 
 # Metrics that answer rows by reference rows, or by a readout fitted on them.
 _AMONG_OTHERS = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
-
-
-def _own_metric(encoder: FittedEncoder) -> str:
-    """Return the objective's metric, or the one in its place where only rows are given."""
-    own = str(encoder.config["metric"])
-    return {"1nn_accuracy": "head_accuracy", "pair_agreement": "recall@10"}.get(own, own)
 
 
 def _metric_for(y: np.ndarray | None) -> str:

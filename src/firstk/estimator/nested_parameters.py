@@ -62,8 +62,6 @@ class NestedParameters(BaseEstimator):
         for name, changes in nested.items():
             plain[name] = _changed(name, plain.get(name, getattr(self, name)), changes)
         super().set_params(**plain)
-        if "objective" in params:
-            self._objective_was_set = True  # `score` compares objectives by one metric then
         return self
 
 

@@ -26,10 +26,10 @@ from firstk.evaluation.held_out import (
     UNSUPERVISED,
     Progress,
     about_list,
-    ahead,
     compare,
     lead_metric,
     recommendation_of,
+    rivals,
 )
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
@@ -177,7 +177,7 @@ def evaluate_files(
         encoder, given.data, name, others, baseline_ks=ladder(encoder.d),
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
-    leaders = ahead(found, others)
+    leaders = rivals(found, others)
     table = precision_table(
         encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
         others=leaders, product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,

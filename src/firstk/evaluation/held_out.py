@@ -28,11 +28,12 @@ from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.new_documents import table_of_unseen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
-from firstk.evaluation.recommending import Limits
+from firstk.evaluation.recommending import AS_GOOD, CHANCE_CODE, Limits, simpler_codes
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.evaluation.search_notes import search_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
+from firstk.metrics.scorers import n_rows
 from firstk.metrics.task import fit_readout
 
 if TYPE_CHECKING:
@@ -45,8 +46,13 @@ PROBED_ROWS = 2000
 SAMPLES = 10
 # Metrics of objectives that look at no labels or targets.
 UNSUPERVISED = ("explained_variance", "readback_variance", "recall@10")
-# A baseline that is ahead by less than this share of the score is no other code to speak of.
+# A baseline whose scores differ by less than this share is no other code to speak of.
 AHEAD = 1e-3
+# Lengths at which a baseline keeps less of the score at full width than this are no advice, wherever it is ahead there.
+WORTH = 0.5
+# Metrics that count ten neighbors for each row, so that a few hundred rows tell shares to half a percent; pairs of rows
+# and stored rows that a fit compares by them. `firstk curve` compares all.
+COUNTED, MOST_PAIRS = ("recall@10", "mined_ndcg@10"), 2_000_000
 CONFIDENCE = 0.95
 # Entries of the decoder that a page can carry: about 400 kB of text.
 MOST_ENTRIES = 150_000
@@ -147,8 +153,8 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
     table, unseen, advice = None, None, None
     if comparisons:
         notes += about_list(comparisons[0].ours)
-        others = ahead(comparisons[0], baselines)
-        table = precision_table(encoder, data, comparisons[0].ours.metric, others=others, progress=progress)
+        metric, others = comparisons[0].ours.metric, rivals(comparisons[0], baselines)
+        table = precision_table(encoder, affordable(data, metric, notes), metric, others=others, progress=progress)
         table = replace(table, input_bytes=encoder.p * source.itemsize)
         unseen = table_of_unseen(encoder, data, table, baselines)
         advice = with_unseen(recommendation_of(table, None, notes), unseen)
@@ -192,14 +198,42 @@ def about_list(curve: PrefixCurve) -> list[str]:
     return [f"Recommended are lengths of the ordering's list alone ({lengths}): the code is made for no others."]
 
 
-def ahead(comparison: Comparison, baselines: Mapping[str, FittedEncoder]) -> dict[str, FittedEncoder]:
-    """Return the baselines that beat the encoder at some prefix length: those worth a place in a table of bytes."""
+def rivals(comparison: Comparison, baselines: Mapping[str, FittedEncoder]) -> dict[str, FittedEncoder]:
+    """Return the baselines that may be the advice: those worth a place in a table of bytes.
+
+    These are ahead of the encoder at some prefix length that is worth storing, or as good there and simpler. Beyond
+    half of the columns all codes are as good; there the simpler one is the raw vectors, rounded. A baseline with the
+    encoder's own scores is the encoder, and columns drawn at random are no advice.
+    """
     ours = dict(comparison.ours)
-    return {
-        curve.label: baselines[curve.label]
-        for curve in comparison.baselines
-        if any(k in ours and score > ours[k] + AHEAD * abs(ours[k]) for k, score in curve)
-    }
+    worth = WORTH * (comparison.ours.input_score or comparison.ours.full)
+    found = {}
+    for curve in comparison.baselines:
+        baseline, both = baselines[curve.label], [(k, score, ours[k]) for k, score in curve if k in ours]
+        if curve.label == CHANCE_CODE or all(abs(score - own) <= AHEAD * abs(own) for _, score, own in both):
+            continue
+        longest = baseline.p // 2 if curve.label in simpler_codes(comparison.ours.label) else 0
+        if any(
+            score >= worth and score > own + (-AS_GOOD if k <= longest else AHEAD) * abs(own) for k, score, own in both
+        ):
+            found[curve.label] = baseline
+    return found
+
+
+def affordable(data: EvaluationData, metric: str, notes: list[str] | None = None) -> EvaluationData:
+    """Return as many of the rows as a fit compares by a metric, evenly spaced; all of them for most metrics."""
+    if metric not in COUNTED or data.X is None or data.neighbors is not None:
+        return data
+    X = np.asarray(data.X)
+    most = max(1, MOST_PAIRS // n_rows(data.stored))
+    if data.X_ref is None or len(X) <= most:
+        return data
+    rows = np.linspace(0, len(X) - 1, most).round().astype(int)
+    if notes is not None:
+        notes.append(
+            f"{metric} is of {most:,} of the {len(X):,} held-out rows, ten neighbors each; 'firstk curve' takes all."
+        )
+    return replace(data, X=X[rows], y=None if data.y is None else np.asarray(data.y)[rows])
 
 
 def steps_of(fit: StreamedFit) -> int:
@@ -330,7 +364,10 @@ def _comparisons(
     for name in metrics_for(encoder, data):
         others = {} if name in OWN_METRICS else baselines
         try:
-            yield compare(encoder, data, name, others, ks, baseline_ks=few, confidence=CONFIDENCE, progress=progress)
+            yield compare(
+                encoder, affordable(data, name), name, others, ks,
+                baseline_ks=few, confidence=CONFIDENCE, progress=progress,
+            )  # fmt: skip
             ks = few
         except InvalidInputError as error:
             notes.append(f"The curve of {name} is left out: {error}")

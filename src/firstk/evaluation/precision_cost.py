@@ -65,8 +65,23 @@ def ladder(d: int) -> tuple[int, ...]:
 
 
 def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
-    """Return the prefix lengths of a table: those at which the code's order is fixed; a `ladder` where all are."""
-    return supported_lengths(encoder.config, encoder.d) or ladder(encoder.d)
+    """Return the prefix lengths of a table: those at which the code's order is fixed; `finer_ladder` where all are."""
+    return supported_lengths(encoder.config, encoder.d) or finer_ladder(encoder.d)
+
+
+def finer_ladder(d: int) -> tuple[int, ...]:
+    """Prefix lengths to choose among: four an octave from 16 on, a `ladder` below, from one 64th of the width.
+
+    A step too far costs at most a quarter of the bytes then. Shorter prefixes of a long code keep too little to be
+    stored.
+
+    Examples
+    --------
+    >>> finer_ladder(20), finer_ladder(600)[:12]
+    ((1, 2, 3, 4, 6, 8, 12, 16, 20), (12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96))
+    """
+    between = {m << e for e in range(2, d.bit_length()) for m in (5, 7)}
+    return tuple(sorted(k for k in {*ladder(d), *(k for k in between if k < d)} if k >= d // 64))
 
 
 def precision_table(

@@ -33,8 +33,14 @@ OF_MANY = 3.7
 # Shares that differ by less are equal: codes of float32 are summed to 1e-7, on each processor its own.
 ROUNDING = 1e-6
 KEEP = 0.99
+# A simpler code that is behind by no more than this share, and not clearly, is as good: the level of `diagnose`.
+AS_GOOD = 0.005
+# Objectives that are a baseline themselves, and which.
+SOLVED = {"reconstruction": "PCA", "dot_products": "uncentred SVD"}
 # A baseline that is evaluated to be seen, and no advice: columns drawn at random.
 CHANCE_CODE = "random dimensions"
+# The largest share: a loss of 0 is none of any other loss.
+MOST_KEPT = 1e3
 # Draws on which the reference has less of its score than this say nothing about shares.
 LEAST_REFERENCE = 0.1
 
@@ -156,17 +162,34 @@ def evidence(table: PrecisionTable, relative_to: str = "auto") -> tuple[Evidence
     draws = np.empty((0, len(scores))) if table.resampled is None else table.resampled.array().T
     whole, name, whole_draws = _reference(table, relative_to, scores, draws)
     if whole <= 0:
+        way = (
+            "relative_to='best'" if name == RAW else "PrecisionTable.choose(bytes_per_vector=...), which needs no share"
+        )
         raise InvalidInputError(
-            f"A share of the {table.metric} of {name} means nothing here: it is {whole:.4g}. "
-            "Choose by 'bytes_per_vector' or 'seconds', or take a 'k'."
+            f"A share of the {table.metric} of {name} means nothing here: it is {whole:.4g}, and not positive. "
+            f"Use {way}."
         )
     # Draws on which the reference scores next to nothing have no shares; few rows and a weak score make them.
     counted = whole_draws[:, 0] > LEAST_REFERENCE * whole
     draws, whole_draws = draws[counted], whole_draws[counted]
-    if not table.higher_is_better:  # of a loss, the share that is kept is that of the smaller one in the larger
-        scores, whole_draws, draws = whole**2 / scores, draws, whole_draws
+    shares, drawn = (
+        (scores / whole, draws / whole_draws)
+        if table.higher_is_better
+        else (
+            _share_of_loss(whole, scores),
+            _share_of_loss(whole_draws, draws),
+        )
+    )
     place = next((i for i, point in enumerate(table.points) if name == RAW and _is_raw(point)), None)
-    return Evidence(table.points, scores / whole, draws / whole_draws, table.n_evaluated, place), name, whole
+    return Evidence(table.points, shares, drawn, table.n_evaluated, place), name, whole
+
+
+def _share_of_loss(whole: np.ndarray | float, losses: np.ndarray) -> np.ndarray:
+    """Return what codes keep of a loss, where lower is better: the reference's loss over their own.
+
+    A loss of nothing keeps `MOST_KEPT`, and so does any that is so small that the ratio would exceed it.
+    """
+    return np.asarray(whole / np.maximum(losses, whole / MOST_KEPT))
 
 
 def _is_raw(point: OperatingPoint) -> bool:
@@ -177,8 +200,8 @@ def _is_raw(point: OperatingPoint) -> bool:
 def _reference(
     table: PrecisionTable, relative_to: str, scores: np.ndarray, draws: np.ndarray
 ) -> tuple[float, str, np.ndarray]:
-    if relative_to == "auto":
-        relative_to = "best" if table.input_score is None else "input"
+    if relative_to == "auto":  # a share of nothing means nothing: raw vectors that score nothing are no reference
+        relative_to = "best" if table.input_score is None or table.input_score <= 0 else "input"
     if relative_to == "input":
         if table.input_score is None:
             raise InvalidInputError(
@@ -232,6 +255,8 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
     if better is not None and not rule.is_better(better, chosen, own, others):
         better = None
     final = None if chosen is None else rule.described(chosen, own)
+    simpler = others & np.isin([point.code for point in table.points], [RAW, *simpler_codes(table.label)])
+    equal = None if chosen is None or better is not None else rule.as_good(simpler, chosen)
     thresholds = _thresholds(found, limits, own) if limits.keep is not None else {}
     everything = np.array([point.own for point in table.points])
     return Recommendation(
@@ -243,7 +268,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         bytes_per_vector=None if limits.bytes_per_vector is None else int(limits.bytes_per_vector),
         safe=None if chosen is None else rule.safe(own, chosen),
         better=None if better is None else rule.described(better, own | others),
-        as_good=None if chosen is None or better is not None else rule.as_good(others, chosen),
+        as_good=None if equal is None else rule.described(equal, own | others),
         best=rule.best(own if own.any() else everything),
         thresholds=tuple(thresholds.values()),
         shares=tuple(thresholds),
@@ -252,7 +277,21 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         unit=table.unit,
         needed=_needed(final, limits.keep, table.n_evaluated),
         confidence=CONFIDENCE,
+        k=limits.k,
+        precisions=() if set(limits.precisions) >= set(PRECISIONS) else limits.precisions,
+        seconds=limits.seconds,
     )
+
+
+def simpler_codes(objective: str) -> tuple[str, ...]:
+    """Return the baselines that are simpler than the code of an objective; a product quantizer is not.
+
+    Examples
+    --------
+    >>> simpler_codes("fisher"), simpler_codes("reconstruction")
+    (('plain truncation', 'PCA', 'uncentred SVD'), ('plain truncation',))
+    """
+    return ("plain truncation",) if objective in SOLVED else ("plain truncation", *SOLVED.values())
 
 
 def within_limits(table: PrecisionTable, limits: Limits) -> list[OperatingPoint]:
@@ -303,7 +342,12 @@ class _Rule:
             left = shares[:, order]
             return order[(left >= left.max(axis=1, keepdims=True) - ROUNDING).argmax(axis=1)]
         kept = self.found.stable(shares)[:, order] >= self.limits.keep - ROUNDING
-        return np.where(kept.any(axis=1), order[kept.argmax(axis=1)], -1)
+        size = np.array([self.found.points[i].bytes for i in order])
+        # Of those that take as many bytes as the cheapest, the best.
+        cheapest = kept & (size == size[kept.argmax(axis=1)][:, None])
+        left = np.where(cheapest, shares[:, order], -np.inf)
+        place = order[(left >= left.max(axis=1, keepdims=True) - ROUNDING).argmax(axis=1)]
+        return np.where(kept.any(axis=1), place, -1)
 
     def choose(self, allowed: np.ndarray) -> int | None:
         """Return the position of the point that is chosen; None where none is."""
@@ -351,22 +395,24 @@ class _Rule:
             return False
         if chosen is None:
             return True
-        if self.limits.keep is not None:
+        if self.limits.keep is not None and points[other].bytes != points[chosen].bytes:
             return points[other].bytes < points[chosen].bytes
         return self.described(other, own | others).kept > self.described(chosen, own).kept + ROUNDING
 
-    def as_good(self, others: np.ndarray, chosen: int) -> Choice | None:
-        """Return a baseline that takes no more bytes than the one chosen, and cannot be told from it."""
-        points = self.found.points
+    def as_good(self, simpler: np.ndarray, chosen: int) -> int | None:
+        """Return the best simpler code that takes no more bytes than the one chosen, and is as good.
+
+        As good is what is behind by no more than `AS_GOOD`, and not clearly: the interval of the paired difference has
+        0 in it.
+        """
+        points, shares = self.found.points, self.found.shares
         places = [
             i
-            for i in np.flatnonzero(others).tolist()
-            if points[i].bytes <= points[chosen].bytes and self._ahead(i, chosen) >= -self._apart(i, chosen) - ROUNDING
+            for i in np.flatnonzero(simpler).tolist()
+            if points[i].bytes <= points[chosen].bytes
+            and shares[chosen] - shares[i] <= min(AS_GOOD, DEVIATIONS * self._apart(i, chosen)) + ROUNDING
         ]
-        return self.plain(max(places, key=lambda i: self.found.shares[i])) if places else None
-
-    def _ahead(self, one: int, other: int) -> float:
-        return float(self.found.shares[one] - self.found.shares[other])
+        return max(places, key=lambda i: shares[i]) if places else None
 
     def _apart(self, one: int, other: int) -> float:
         """Return the standard deviation of the difference of two shares, paired over the draws."""
