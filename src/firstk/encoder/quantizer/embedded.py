@@ -167,14 +167,17 @@ class EmbeddedQuantizer:
 
     def encode_query(self, Q: MatrixLike) -> np.ndarray:
         """Return codes of queries, float32 of shape (m, k), whose products with decoded codes are scores."""
-        owner = "EmbeddedQuantizer.encode_query"
-        if not self._of_vectors:
-            return self.encoder.encode(Q, side="query", owner=owner).astype(np.float32, copy=False)
-        vectors = self.encoder.vectors(Q, owner=owner)
-        codes = vectors @ self.encoder.components.T.astype(vectors.dtype)
-        if self._rest is not None:
-            codes = np.column_stack([codes, vectors @ self._rest[0].astype(vectors.dtype)])
+        codes = self.query_encoder.encode(Q, side="query", owner="EmbeddedQuantizer.encode_query")
         return np.asarray(codes, dtype=np.float32)
+
+    @cached_property
+    def query_encoder(self) -> FittedEncoder:
+        """The encoder of queries; of documents it gives the coordinates that `decode` approximates."""
+        if not self._of_vectors:
+            return self.encoder
+        axes = self.encoder.components if self._rest is None else np.vstack([self.encoder.components, self._rest[0]])
+        zero = np.zeros(self.encoder.p)
+        return type(self.encoder)(axes, np.zeros(len(axes)), zero, zero, config=self.encoder.config)
 
     @property
     def k(self) -> int:
