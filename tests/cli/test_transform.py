@@ -20,6 +20,8 @@ from firstk.data.precision import PRECISIONS
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 
 COMMAND = [sys.executable, "-c", "from firstk.cli import main; main()"]
+# Precisions that round each coordinate; embedded bits have no k (test_transform_bytes).
+ROUNDED = [name for name in PRECISIONS if name != "embedded"]
 FORMATS = ["parquet", "arrow", "feather", "npz", "npy", "csv", "tsv", "csv.gz", "jsonl", "jsonl.gz", "safetensors"]
 
 
@@ -186,7 +188,7 @@ def test_queries_and_documents(tmp_path, digits):
 # -- transform: queries rounded like documents, and vectors that are only truncated ---------------------------------
 
 
-@pytest.mark.parametrize("precision", list(PRECISIONS))
+@pytest.mark.parametrize("precision", ROUNDED)
 def test_queries_take_length_and_rounding_from_the_documents(place, digits, encoder, precision):
     """Few queries have means and scales of their own, and rounded by those they would be other codes."""
     write_vectors(place / "docs.npy", digits.X_train)
@@ -217,7 +219,7 @@ def test_what_cannot_be_like_the_documents_is_refused(place, digits, encoder):
         (["model", "--like", "in.npy"], "does not say how its codes were made"),
         (["model", "--like", "gone.npz"], "There is no file 'gone.npz'"),
         (["model", "--like", "short.npz", "-k", "6"], "Leave out 'k' (-k)"),
-        (["model", "--like", "short.npz", "--precision", "int8"], "Leave out 'k' (-k)"),
+        (["model", "--like", "short.npz", "--precision", "int8"], "Leave out 'precision' (--precision)"),
         (["shorter", "--like", "short.npz"], "holds codes of 6 coordinates, and these have 3 at most"),
         (["other", "--like", "short.npz"], "made by another encoder"),
         (["raw", "--like", "short.npz"], "made by another encoder"),
@@ -252,7 +254,7 @@ def test_a_folder_of_queries_is_rounded_like_a_folder_of_documents(shards, digit
     np.testing.assert_array_equal(found, np.concatenate([expected[0::2], expected[1::2]]))
 
 
-@pytest.mark.parametrize("precision", list(PRECISIONS))
+@pytest.mark.parametrize("precision", ROUNDED)
 def test_raw_vectors_are_truncated_and_rounded(tmp_path, digits, precision):
     write_vectors(tmp_path / "in.parquet", digits.X_test, {"id": digits.y_test})
     order = ("transform", "raw", "in.parquet", "--precision", precision)
@@ -311,7 +313,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(place, digits):
         (["model", "in.parquet", "-k", "13"], "an int in [1, 12]"),
         (["model", "in.parquet", "--vectors", "texts"], "has no column 'texts'. It has: 'pixels', 'label'"),
         (["model", "in.parquet", "--columns", "intent"], "has no column 'intent'"),
-        (["model", "in.parquet", "--precision", "int2"], "'binary', 'float16', 'float32', 'int4', 'int8'"),
+        (["model", "in.parquet", "--precision", "int2"], "'binary', 'embedded', 'float16', 'float32', 'int4', 'int8'"),
         (["model", "in.parquet", "--nan", "keep"], "'drop', 'refuse'"),
     ]:
         said = refused("transform", *arguments, "-o", "out.parquet", cwd=place)

@@ -242,7 +242,7 @@ def test_stored_codes_have_the_bytes_that_are_promised_and_come_back(name):
     assert (back.shape, back.dtype.kind) == (Z.shape, "f")
     assert fitted.clipped(Z) == 0
     # What comes back is stored as it was: rounding twice is rounding once.
-    np.testing.assert_array_equal(fitted.quantise(back), stored)
+    np.testing.assert_array_equal(fitted.restore(fitted.quantise(back)), back)
     np.testing.assert_array_equal(Z, before)
 
 
@@ -260,9 +260,9 @@ def test_every_metric_scores_every_precision(name, case):
     encoder, data = case
     table = precision_table(encoder, data, name, ks=[2, encoder.d])
     assert table.precisions == tuple(PRECISIONS)
-    assert len(table.own) == 2 * len(PRECISIONS)
+    assert len(table.prefixes) == 2 * (len(PRECISIONS) - 1)
     full = table.choose(k=encoder.d, precision="float32")
     assert full.score == pytest.approx(prefix_curve(encoder, data, name).full, abs=2e-2)
-    finest = {point.precision: abs(point.score - full.score) for point in table.own if point.k == encoder.d}
+    finest = {point.precision: abs(point.score - full.score) for point in table.prefixes if point.k == encoder.d}
     assert finest["float16"] <= 0.02
     assert all(np.isfinite(point.score) and point.bytes >= 1 for point in table)

@@ -29,11 +29,12 @@ def sample(k=11, n=50, seed=0):
 @pytest.mark.parametrize("name", NAMES)
 def test_bytes_are_those_of_the_stored_array(name):
     for k in (1, 7, 8, 9, 64, 383):
-        Z = sample(k)
-        assert PRECISIONS[name].fit(Z).quantise(Z).nbytes == len(Z) * PRECISIONS[name].bytes_per_vector(k)
+        Z = sample(k, n=500)
+        fitted = PRECISIONS[name].fit(Z)
+        assert fitted.quantise(Z).nbytes == len(Z) * fitted.bytes_per_vector(k)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "embedded"])  # whose bytes are cut (test_embedded)
 def test_cutting_and_rounding_commute(name):
     """The first k of a restored code are the restored first k, so a stored code can be cut again."""
     Z = sample(24)
@@ -183,7 +184,7 @@ def test_bad_codes_raise_errors(name):
             fitted.quantise(bad)
         with pytest.raises(InvalidInputError, match=words):
             fitted.fit(bad)
-    with pytest.raises(InvalidInputError, match="restores codes stored as"):
+    with pytest.raises(InvalidInputError, match=r"restores? codes stored as"):
         fitted.restore(np.zeros((2, 2), dtype=np.int64))
     for k in (0, 1.5, True):
         with pytest.raises(InvalidInputError, match="at least 1"):

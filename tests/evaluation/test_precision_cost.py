@@ -33,9 +33,9 @@ def evidence_of(d):
 def test_neighbor_accuracy_of_rounded_references(digits):
     enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
     made = precision_table(enc.encoder_, evidence_of(digits), ks=[3, 9])
-    assert len(made.own) == 2 * len(PRECISIONS)
+    assert len(made.prefixes) == 2 * (len(PRECISIONS) - 1)
     assert (made.metric, made.input_bytes, made.n_evaluated) == ("1nn_accuracy", 64 * 4, len(digits.X_test))
-    for point in made.own:
+    for point in made.prefixes:
         stored, asking = enc.transform(digits.X_train, point.k), enc.transform(digits.X_test, point.k)
         fitted = PRECISIONS[point.precision].fit(stored)
         back = fitted.restore(fitted.quantise(stored))
@@ -64,7 +64,7 @@ def test_codes_that_are_normalized_are_rounded_after_that():
     assert enc.encoder_.normalized
     made = precision_table(enc.encoder_, EvaluationData(left=left, right=right, scores=scores), ks=[2, 4])
     assert made.metric == "spearman"
-    for point in made.own:
+    for point in made.prefixes:
         stored = enc.encode_document(right, point.k)
         fitted = PRECISIONS[point.precision].fit(stored)
         back = unit(fitted.restore(fitted.quantise(stored)).astype(float))
@@ -76,7 +76,7 @@ def test_explained_variance_of_rounded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[8])
     X = digits.X_test - enc.mean_
-    for point in made.own:
+    for point in made.prefixes:
         Z = enc.transform(digits.X_test)
         fitted = PRECISIONS[point.precision].fit(Z)
         left = np.sum((digits.X_test - enc.inverse_transform(fitted.restore(fitted.quantise(Z)))) ** 2)
@@ -113,8 +113,10 @@ def test_latency_grows_with_the_stated_rows(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[2, 8], latency=True, rows=50_000)
     assert made.n_searched == 50_000
-    assert all(point.seconds > 0 for point in made.own)
-    assert len({point.seconds for point in made.own if point.k == 2}) == 1  # one search a k, whatever the precision
+    assert all(point.seconds > 0 for point in made.prefixes)
+    assert (
+        len({point.seconds for point in made.prefixes if point.k == 2}) == 1
+    )  # one search a k, whatever the precision
     few = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000))
     many = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000_000))
     assert many[8] > 50 * few[8]  # reckoned in proportion, 1000 times; searches of one run vary

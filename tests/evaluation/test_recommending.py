@@ -7,6 +7,7 @@ import pytest
 
 from firstk import PrefixEncoder, precision_table
 from firstk.data import load_digits
+from firstk.data.precision import PRECISIONS
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.packed import Packed
@@ -305,5 +306,5 @@ def test_raw_vectors_are_rounded_for_every_metric():
     data = EvaluationData(X=digits.X_test, y=y, X_ref=digits.X_train, y_ref=y_ref)
     table = precision_table(encoder, data, "r2", ks=[8])
     raw = {point.precision: point.score for point in table if point.code == RAW}
-    assert set(raw) == {"float32", "float16", "int8", "int4", "binary"}
+    assert set(raw) == set(PRECISIONS)
     assert raw["int8"] == pytest.approx(raw["float32"], abs=0.01)

@@ -116,7 +116,7 @@ def _how(point: OperatingPoint) -> str:
 
     if point.precision == PRODUCT_QUANTIZER:
         return "PQ"
-    return point.stored_as if point.code == RAW else f"{point.k} {point.stored_as}"
+    return point.stored_as if point.code == RAW or not point.is_prefix else f"{point.k} {point.stored_as}"
 
 
 def advice_lines(
@@ -177,8 +177,9 @@ def commands_for(
         yield f"No command makes {point.code}: choose a code that is made for these vectors instead."
         return
     length = [] if point.code == RAW else ["-k", str(point.k)]
+    how = [*length, "--precision", point.precision] if point.is_prefix else ["--bytes-per-vector", str(point.bytes)]
     out = f"short{_ending(store, point.precision)}"
-    yield shlex.join(["firstk", "transform", by, *source, *length, "--precision", point.precision, "-o", out])
+    yield shlex.join(["firstk", "transform", by, *source, *how, "-o", out])
 
 
 def judged_options(place: VectorSource) -> dict[str, str | None]:

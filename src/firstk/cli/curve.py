@@ -66,7 +66,9 @@ MetricName = Annotated[
 Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]
 Precisions = Annotated[
     str | None,
-    typer.Option(help="How codes may be stored: float32, float16, int8, int4, binary; several with commas. All."),
+    typer.Option(
+        help="How codes may be stored: float32, float16, int8, int4, binary, embedded; several with commas. All."
+    ),
 ]
 BinaryQueries = Annotated[
     bool, typer.Option("--binary-queries", help="Queries are rounded to bits as well: binary codes are scored so.")
@@ -136,7 +138,8 @@ def curve(
 
     Says first what to store: the cheapest number of coordinates and precision that keep 99 % of the raw vectors' score,
     with how sure that is and the command that does it. --keep asks for another share, --bytes-per-vector for the best
-    in so many bytes. Then the score at each k with its interval, next to four baselines, and in each precision.
+    in so many bytes. Then the score at each k with its interval, next to four baselines, and in each precision; and
+    that of embedded bits, which can be cut after any byte, over bytes.
     """
     from firstk.encoder.fitted import FittedEncoder
     from firstk.evaluation.files import CurveRequest, evaluate_files

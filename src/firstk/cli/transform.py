@@ -25,7 +25,9 @@ ROUNDING = {
     "int8": "The scale of int8 was",
     "int4": "The steps of int4 were",
     "binary": "The thresholds of binary were",
+    "embedded": "The cells of these bits were",
 }
+_METRICS = {"cosine": "cosines", "inner_product": "inner products", "l2": "distances"}
 
 
 def transform(
@@ -42,7 +44,21 @@ def transform(
     ] = None,
     precision: Annotated[
         str | None,
-        typer.Option(help="How codes are stored; float32 if not given.", metavar="float32|float16|int8|int4|binary"),
+        typer.Option(
+            help="How codes are stored; float32 if not given.", metavar="float32|float16|int8|int4|binary|embedded"
+        ),
+    ] = None,
+    bytes_per_vector: Annotated[
+        int | None,
+        typer.Option(
+            "--bytes-per-vector",
+            help="Store embedded bits of so many bytes, of which every prefix is a code; without -k and --precision.",
+            metavar="BYTES",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="How embedded bits are compared; cosine if not given.", metavar="cosine|inner_product|l2"),
     ] = None,
     like: Annotated[
         str | None,
@@ -66,6 +82,10 @@ def transform(
 
     Queries that are rounded must be rounded like the documents: --like takes k, precision, scales and thresholds from
     a file that this command wrote. The model 'raw' keeps the first k numbers of each vector as they are.
+
+    With --bytes-per-vector 32 a vector becomes 32 bytes, bits of the coordinates where they are worth most. The first
+    16 of them are the code of 16 bytes: 'firstk transform raw short.parquet --bytes-per-vector 16 -o shorter.parquet'
+    cuts. Queries of such codes are float32: --like short.parquet --side query.
     """
     from firstk.data.files import open_vectors
     from firstk.estimator.transform_files import transform_files
@@ -82,6 +102,8 @@ def transform(
             k=k,
             side=side,
             precision=precision,
+            bytes_per_vector=bytes_per_vector,
+            metric=metric,
             like=like,
             vectors=vectors,
             columns=names,
@@ -89,15 +111,16 @@ def transform(
             resume=resume,
             progress=progress,
         )
-    asking = _for_queries(model_or_raw, encoder, outcome) if outcome.fitted_on and side != "query" else []
+    asking = _for_queries(model_or_raw, encoder, outcome) if side != "query" else []
     # A folder has its shards in an order of its own, and queries have no neighbors among themselves to speak of.
     check = None
-    if Path(out).is_file() and side != "query" and like is None:
+    readable = outcome.precision != "embedded" or (_has_note(outcome) and not outcome.cut)
+    if Path(out).is_file() and side != "query" and like is None and readable:
         check = read_back(encoder, source, out, vectors=vectors)
     lines = _lines(outcome, asking)
     if check is not None:
         lines.insert(1, _about(check))
-    if side is None and _has_sides(encoder):
+    if side is None and not asking and _has_sides(encoder):
         lines.insert(1, "They were encoded as documents; this model encodes queries another way: --side query.")
     typer.echo(_document(outcome, check) if json else "\n".join(lines))
 
@@ -135,16 +158,37 @@ def _has_sides(encoder: FittedEncoder | None) -> bool:
 
 
 def _for_queries(model: Path, encoder: FittedEncoder | None, outcome: Outcome) -> list[str]:
-    """Return the commands for the queries that will be asked of what was written."""
-    apart = _has_sides(encoder)
-    words = ["firstk", "transform", str(model), "QUERIES", *(["--side", "query"] if apart else [])]
-    ways = (["-k", str(outcome.k)], ["--like", outcome.path])
-    return [f"  {shlex.join([*words, *way, '-o', 'queries.npz'])}" for way in ways]
+    """Return what to do with the queries that will be asked of what was written, where that needs saying."""
+    embedded = outcome.precision == "embedded"
+    if outcome.like or not (outcome.fitted_on or embedded):
+        return []
+    side = ["--side", "query"] if embedded or _has_sides(encoder) else []
+    words, alike = ["firstk", "transform", str(model), "QUERIES", *side], ["--like", outcome.path]
+    if not embedded:
+        lead, ways = "as float32 (what scores are of), or rounded like these rows", [["-k", str(outcome.k)], alike]
+    elif _has_note(outcome):
+        lead, ways = "as float32, whose products with these codes are scores", [alike]
+    else:
+        return [
+            f"'{outcome.path}' holds bytes alone. In Python: quantizer = FittedEncoder.load({str(model)!r}).quantizer("
+            f"{outcome.bytes_per_vector}, {outcome.metric!r}); quantizer.decode reads them, quantizer.encode_query "
+            "encodes queries."
+        ]
+    return [f"Queries, {lead}:", *(f"  {shlex.join([*words, *way, '-o', 'queries.npz'])}" for way in ways)]
+
+
+def _has_note(outcome: Outcome) -> bool:
+    """Tell whether what was written says how it is read."""
+    from firstk.data.files.opening import find_files, format_of
+
+    return format_of(find_files(outcome.path)[0]).notes
 
 
 def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
     speed = f"{outcome.seconds:.1f} s ({outcome.rows / max(outcome.seconds, 1e-9):,.0f} a second)"
     codes = f"{number_of(outcome.k, 'coordinate')} as {outcome.precision}"
+    if outcome.precision == "embedded":
+        codes = f"embedded bits for {_METRICS[outcome.metric or 'cosine']}, which can be cut at any byte"
     lines = [
         f"{number_of(outcome.rows, 'vector')} of {outcome.width} written to {outcome.path}: {codes}, "
         f"{number_of(outcome.bytes_per_vector, 'byte')} each, in {speed}."
@@ -159,9 +203,10 @@ def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
         lines.append(
             f"{ROUNDING[outcome.precision]} fitted on {outcome.fitted_on:,} of these rows and stored in the file."
         )
-    if queries:
-        lines += ["Queries, as float32 (what scores are of), or rounded like these rows:", *queries]
-    if outcome.like:
+    lines += queries
+    if outcome.like and outcome.metric and outcome.precision == "float32":
+        lines.append(f"Products of these codes with those of {outcome.like}, decoded, are scores.")
+    elif outcome.like:
         lines.append(f"Rounded like {outcome.like}: k, precision, scales and thresholds are its own.")
     if outcome.clipped:
         lines.append(_about_clipping(outcome))

@@ -1,7 +1,8 @@
-"""Precisions of stored codes: float32, float16, int8, int4 or one bit per coordinate.
+"""Precisions of stored codes: float32, float16, int8, int4, one bit per coordinate, or bits where they are worth most.
 
 Truncation and rounding are two ways to reduce the size of a code, so they are evaluated together. Rounding acts on
 each coordinate separately, so a stored code can still be truncated at any k (int4 and binary codes: at whole bytes).
+Of embedded codes (`firstk.data.bits`) every prefix of the bytes is a code: bytes, not k, say how long they are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int, is_real
+from firstk.data.bits.embedded import FIELDS, Embedded, read_embedded
 from firstk.exceptions import InvalidInputError
 
 # The int8 range is symmetric: -128 is not used.
@@ -260,6 +262,7 @@ PRECISIONS: dict[str, Precision] = {
     "int8": Int8(),
     "int4": Int4(),
     "binary": Binary(),
+    "embedded": Embedded(),
 }
 
 
@@ -312,6 +315,7 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, object]], Prec
     "int8": (("scale",), _read_int8),
     "int4": (("mean", "step"), _read_int4),
     "binary": (("mean", "scale"), _read_binary),
+    "embedded": (FIELDS, read_embedded),
 }
 
 

@@ -343,8 +343,9 @@ class FittedEncoder:
         if trees is None:
             raise InvalidInputError(
                 f"This encoder of {self.d} coordinates has no cells to put bits into: it was saved by an earlier "
-                "firstk, or it was cut and brings codes to unit norm. Give vectors like those of its fit, some "
-                "thousand of them: quantizer(bytes, rows=X)."
+                "firstk, or it was cut and brings codes to unit norm. Fit it again (firstk fit), or give vectors like "
+                "those of its fit, some thousand of them: quantizer(bytes, rows=X), or once and for all "
+                "FittedEncoder.load(path).with_trees(X).save(path)."
             )
         return replace(self, trees=trees, sample=None), None if self.sample is None else self.sample["X"]
 

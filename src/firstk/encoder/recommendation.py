@@ -31,6 +31,7 @@ class OperatingPoint:
     Attributes
     ----------
     k : int
+        The prefix length; of embedded bits, which have none, how many coordinates have bits.
     precision : str
         A name in `firstk.data.precision.PRECISIONS`; "product quantizer" for codes of faiss.
     bytes : int
@@ -63,6 +64,11 @@ class OperatingPoint:
         return not self.code and self.queries == "float32"
 
     @property
+    def is_prefix(self) -> bool:
+        """True for the first k coordinates of a code; embedded bits and product quantizers have no k to choose."""
+        return self.precision not in (EMBEDDED, PRODUCT_QUANTIZER)
+
+    @property
     def stored_as(self) -> str:
         """The precision, and that queries are rounded too where they are: the name of a row in a table."""
         return self.precision if self.queries == "float32" else f"{self.precision}, binary queries"
@@ -71,12 +77,16 @@ class OperatingPoint:
         if self.precision == PRODUCT_QUANTIZER:
             return f"a product quantizer of the {RAW} ({self.code})"
         if self.code == RAW:
-            return f"the {RAW} as {self.stored_as}"
+            return f"the {RAW} as {'embedded bits' if self.precision == EMBEDDED else self.stored_as}"
+        if self.precision == EMBEDDED:
+            bits = f"embedded bits of {self.k:,} {'coordinate' if self.k == 1 else 'coordinates'}"
+            return f"{self.code}, {bits}" if self.code else bits
         numbers = f"{self.k:,} {'coordinate' if self.k == 1 else 'coordinates'} as {self.stored_as}"
         return f"{self.code}, {numbers}" if self.code else numbers
 
 
 PRODUCT_QUANTIZER = "product quantizer"
+EMBEDDED = "embedded"
 
 
 @dataclass(frozen=True)
@@ -269,7 +279,8 @@ class Recommendation:
         point = advised.point
         less = self.input_bytes is not None and point.bytes < self.input_bytes
         instead = f" instead of {self.input_bytes:,}" if less else ""
-        they = "It keeps" if point.k == 1 or point.precision == PRODUCT_QUANTIZER else "They keep"
+        one = point.precision == PRODUCT_QUANTIZER or (point.is_prefix and point.k == 1)
+        they = "It keeps" if one else "They keep"
         kept = f"{they} {advised.share} of {self._whose()}."
         if self.leads_with_unseen and self.unseen is not None:
             kept = (

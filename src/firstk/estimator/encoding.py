@@ -1,6 +1,7 @@
 """How a batch of vectors becomes a batch of stored codes: encoded or taken as it is, truncated and rounded.
 
 Documents and queries that are to be compared must be rounded alike, so an encoding can be made like that of a file.
+Embedded bits have their length in bytes, and queries of them stay in floating point.
 """
 
 from __future__ import annotations
@@ -14,14 +15,76 @@ import numpy as np
 
 from firstk import __version__
 from firstk._base.checks import check_choice, check_prefix
+from firstk.data.bits.embedded import Embedded
 from firstk.data.files.contract import Batch, CodeRecord, must_be_restored
 from firstk.data.files.opening import VectorTable, open_vectors
-from firstk.data.precision import Precision, resolve_precision
+from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import InvalidInputError
 
 SIDES = ("document", "query")
 _OWNER = "transform"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for, as `transform_files` takes it; None: not said."""
+
+    k: int | None = None
+    side: str | None = None
+    precision: str | None = None
+    bytes_per_vector: int | None = None
+    metric: str | None = None
+    like: str | Path | None = None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether codes are to be embedded bits."""
+        return self.bytes_per_vector is not None or self.precision == "embedded"
+
+    def check(self) -> None:
+        """Raise InvalidInputError for wishes that exclude each other."""
+        given = [name for name in ("k", "precision", "bytes_per_vector", "metric") if getattr(self, name) is not None]
+        if self.like is not None and given:
+            raise InvalidInputError(
+                f"The length and the precision of codes like those of '{self.like}' are in that file. Leave out "
+                f"{' and '.join(_OPTIONS[name] for name in given)}, or 'like' (--like)."
+            )
+        if not self.embedded:
+            if self.metric is not None:
+                raise InvalidInputError(
+                    f"A metric ({self.metric!r}) is chosen for embedded bits only, and these codes are "
+                    f"{self.precision or 'float32'}. Leave out 'metric' (--metric), or say how many bytes: "
+                    "bytes_per_vector=32 (--bytes-per-vector 32)."
+                )
+            return
+        if self.k is not None:
+            size = "all bytes" if self.bytes_per_vector is None else f"{self.bytes_per_vector} bytes"
+            raise InvalidInputError(
+                f"Embedded bits of {size} have no k ({self.k}): bits go to the coordinates where they are worth most. "
+                "Leave out 'k' (-k), or 'bytes_per_vector' (--bytes-per-vector)."
+            )
+        if self.precision not in (None, "embedded"):
+            check_choice(self.precision, PRECISIONS, "precision", _OWNER)
+            raise InvalidInputError(
+                f"Codes of {self.bytes_per_vector} bytes are embedded bits, and not {self.precision}, whose bytes "
+                "follow from k. Leave out 'precision' (--precision), or give k (-k) in place of the bytes."
+            )
+        if self.side == "query":
+            raise InvalidInputError(
+                "Queries (side 'query') are compared with embedded bits in floating point, and not stored as bits. "
+                "Write the documents first, and the queries like them: like='short.parquet', side='query' "
+                "(--like short.parquet --side query)."
+            )
+
+
+_OPTIONS = {
+    "k": "'k' (-k)",
+    "precision": "'precision' (--precision)",
+    "bytes_per_vector": "'bytes_per_vector' (--bytes-per-vector)",
+    "metric": "'metric' (--metric)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +98,15 @@ class Encoding:
     made_by : str
         What `encode` is, by which codes of different encoders are told apart.
     k : int
+        Coordinates of a code, once it is restored.
     side : str
     precision : Precision
     like : str, optional
         The file whose precision this is.
+    metric : str, optional
+        What products of queries with restored codes serve, for embedded bits.
+    to_bytes : callable (vectors) -> stored codes, optional
+        Where that is not rounding what `encode` gives: bits of an encoder's own quantizer, and codes that are cut.
     """
 
     encode: Callable[[np.ndarray], np.ndarray]
@@ -47,16 +115,25 @@ class Encoding:
     side: str
     precision: Precision
     like: str | None = None
+    metric: str | None = None
+    to_bytes: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __call__(self, batch: Batch) -> tuple[np.ndarray, int]:
         """Return codes as they are stored, and how many of their numbers were clipped."""
+        if self.to_bytes is not None:
+            return self.to_bytes(batch.vectors), 0
         codes = self.encode(batch.vectors)
         return self.precision.quantise(codes), self.precision.clipped(codes)
 
     @property
     def to_fit(self) -> bool:
         """Whether scales and thresholds have yet to be fitted on codes."""
-        return self.like is None and must_be_restored(self.precision)
+        return self.like is None and self.to_bytes is None and must_be_restored(self.precision)
+
+    @property
+    def in_model(self) -> bool:
+        """Whether the model can read the codes without what a file says about them."""
+        return self.to_bytes is not None
 
     def fitted(self, codes: np.ndarray) -> Encoding:
         """Return this encoding with its precision fitted on codes."""
@@ -64,33 +141,39 @@ class Encoding:
 
     def facts(self) -> dict[str, Any]:
         """Return what a file of codes says about itself."""
-        return {"k": self.k, "side": self.side, "encoder": self.made_by, "firstk": __version__}
+        facts = {"k": self.k, "side": self.side, "encoder": self.made_by, "firstk": __version__}
+        if self.metric is not None:
+            facts["metric"] = self.metric
+        if isinstance(self.precision, Embedded):
+            facts["bytes"] = self.precision.bytes_per_vector(self.k)
+        return facts
 
 
-def encoding_of(
-    encoder: FittedEncoder | None,
-    table: VectorTable,
-    *,
-    k: int | None,
-    side: str | None,
-    precision: str | None,
-    like: str | Path | None,
-) -> Encoding:
+def encoding_of(encoder: FittedEncoder | None, table: VectorTable, wish: Wish) -> Encoding:
     """Return the encoding that was asked for, of an encoder or (None) of the vectors as they are."""
-    record = None if like is None else _record_of(like, k, precision)
-    if record is not None:
-        k = _checked_length(record, encoder, table, like)
-    rounding = record.precision if record is not None else resolve_precision(precision or "float32", _OWNER)
-    if encoder is None:
-        made = _of_vectors(table, k, side, rounding)
-    else:
-        made = _of_encoder(encoder, table, k, _settled_side(encoder, side, like), rounding)
-    if record is not None and record.encoder != made.made_by:
-        raise InvalidInputError(
-            f"The codes of '{like}' were made by another encoder, and cannot be compared with codes of this one. Use "
-            "the model that they were made with ('raw' for vectors that were only truncated)."
-        )
-    return replace(made, like=None if like is None else str(like))
+    wish.check()
+    if wish.metric is not None:
+        check_choice(wish.metric, METRICS, "metric", _OWNER)
+    if wish.like is not None:
+        return _like(encoder, table, wish)
+    if encoder is not None:
+        _check_width(table, encoder)
+        side = check_choice(wish.side or "document", SIDES, "side", _OWNER)
+        if wish.embedded:
+            return _of_quantizer(encoder.quantizer(wish.bytes_per_vector, wish.metric or "cosine"))
+        return _of_encoder(encoder, wish.k, side, resolve_precision(wish.precision or "float32", _OWNER))
+    if wish.embedded:
+        if isinstance(held := codes_of(table), CodeRecord):
+            return _cut(held, wish)
+        rounding: Precision = replace(PRECISIONS["embedded"], bytes=wish.bytes_per_vector)  # type: ignore[type-var]
+        return replace(_of_vectors(table, None, wish.side, rounding), metric=wish.metric or "cosine")
+    return _of_vectors(table, wish.k, wish.side, resolve_precision(wish.precision or "float32", _OWNER))
+
+
+def codes_of(table: VectorTable) -> CodeRecord | None:
+    """Return the record of a table that holds embedded bits; None for any other."""
+    record = CodeRecord.read(table.path, table.metadata)
+    return record if record is not None and isinstance(record.precision, Embedded) else None
 
 
 def _of_vectors(table: VectorTable, k: int | None, side: str | None, precision: Precision) -> Encoding:
@@ -99,9 +182,8 @@ def _of_vectors(table: VectorTable, k: int | None, side: str | None, precision: 
     return Encoding(lambda X: X[:, :length], f"raw vectors of {table.width}", length, side, precision)
 
 
-def _of_encoder(encoder: FittedEncoder, table: VectorTable, k: int | None, side: str, precision: Precision) -> Encoding:
+def _of_encoder(encoder: FittedEncoder, k: int | None, side: str, precision: Precision) -> Encoding:
     length = check_prefix(k, encoder.d, _OWNER)
-    _check_width(table, encoder)
     return Encoding(
         lambda X: encoder.encode(X, length, side=side, owner=_OWNER),
         encoder.fingerprint(length),
@@ -111,12 +193,70 @@ def _of_encoder(encoder: FittedEncoder, table: VectorTable, k: int | None, side:
     )
 
 
-def _record_of(like: str | Path, k: int | None, precision: str | None) -> CodeRecord:
-    if k is not None or precision is not None:
+def _of_quantizer(quantizer: EmbeddedQuantizer, side: str = "document") -> Encoding:
+    """Return documents as bits, or queries as the floating-point codes that are compared with them."""
+    bits = side == "document"
+    return Encoding(
+        quantizer.encode_query,
+        quantizer.fingerprint,
+        quantizer.k,
+        side,
+        quantizer.stored if bits else PRECISIONS["float32"],
+        metric=quantizer.metric,
+        to_bytes=quantizer.encode if bits else None,
+    )
+
+
+def _cut(held: CodeRecord, wish: Wish) -> Encoding:
+    """Return the first bytes of codes that are embedded bits already."""
+    if wish.metric not in (None, held.metric):
         raise InvalidInputError(
-            f"The length and the precision of codes like those of '{like}' are in that file. Leave out 'k' (-k) and "
-            "'precision' (--precision), or 'like' (--like)."
+            f"These codes were written for metric {held.metric!r}, and cutting them makes none for {wish.metric!r}. "
+            "Leave out 'metric' (--metric), or encode the vectors again."
         )
+    assert isinstance(held.precision, Embedded)
+    shorter = held.precision.at(wish.bytes_per_vector)
+    return Encoding(
+        lambda X: X,
+        held.encoder,
+        held.k,
+        held.side,
+        shorter,
+        metric=held.metric,
+        to_bytes=lambda X: np.ascontiguousarray(X[:, : shorter.n_bytes], dtype=np.uint8),
+    )
+
+
+def _like(encoder: FittedEncoder | None, table: VectorTable, wish: Wish) -> Encoding:
+    """Return the encoding of a file that was written before, for more documents or for queries."""
+    record = _record_of(wish.like)
+    side = _settled_side(encoder, record, wish)
+    bits = record.precision if isinstance(record.precision, Embedded) else None
+    if encoder is not None:
+        _check_width(table, encoder)
+    if bits is not None and encoder is not None:
+        # The longest that both have: of a file by another model the fingerprint says so.
+        quantizer = encoder.quantizer(None, record.metric or "cosine")
+        made = _of_quantizer(quantizer.at(min(bits.n_bytes, quantizer.bytes)), side)
+    elif bits is not None:
+        rounding: Precision = bits if side == "document" else PRECISIONS["float32"]
+        made = replace(_of_vectors(table, None, side, rounding), metric=record.metric)
+    else:
+        k = _checked_length(record, encoder, table, wish.like)
+        made = (
+            _of_vectors(table, k, side, record.precision)
+            if encoder is None
+            else _of_encoder(encoder, k, side, record.precision)
+        )
+    if record.encoder != made.made_by:
+        raise InvalidInputError(
+            f"The codes of '{wish.like}' were made by another encoder, and cannot be compared with codes of this one. "
+            "Use the model that they were made with ('raw' for vectors that were only truncated)."
+        )
+    return replace(made, like=str(wish.like))
+
+
+def _record_of(like: str | Path | None) -> CodeRecord:
     record = CodeRecord.read(like, open_vectors(like).metadata)
     if record is None:
         raise InvalidInputError(
@@ -136,17 +276,27 @@ def _checked_length(record: CodeRecord, encoder: FittedEncoder | None, table: Ve
     return record.k
 
 
-def _settled_side(encoder: FittedEncoder, side: str | None, like: object) -> str:
-    """Return the side to encode; both are possible after --like, which matters where their means differ."""
-    if side is None and like is not None and not np.array_equal(encoder.mean, encoder.query_mean):
+def _settled_side(encoder: FittedEncoder | None, record: CodeRecord, wish: Wish) -> str:
+    """Return the side to encode; both are possible after --like, which matters where they are encoded otherwise."""
+    why = None
+    if isinstance(record.precision, Embedded):
+        why = f"'{wish.like}' holds embedded bits: documents like them are bits, and queries stay in floating point."
+    elif encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean):
+        why = "This encoder was fitted on pairs and centers queries and documents differently."
+    if wish.side is None and why is not None:
         raise InvalidInputError(
-            "This encoder was fitted on pairs and centers queries and documents differently. Say which these are: "
-            "side='query' (--side query) or side='document' (--side document)."
+            f"{why} Say which these are: side='query' (--side query) or side='document' (--side document)."
         )
-    return check_choice(side or "document", SIDES, "side", _OWNER)
+    return check_choice(wish.side or "document", SIDES, "side", _OWNER)
 
 
 def _check_width(table: VectorTable, encoder: FittedEncoder) -> None:
+    if (held := codes_of(table)) is not None:
+        size = held.precision.bytes_per_vector(held.k)
+        raise InvalidInputError(
+            f"'{table.path}' holds codes already: embedded bits of {size} bytes, of which every prefix is a code. Cut "
+            "them: firstk transform raw CODES --bytes-per-vector BYTES -o SHORTER."
+        )
     if table.width == encoder.p:
         return
     made = f" (columns {', '.join(table.members[:3])}, ...)" if len(table.members) > 1 else ""

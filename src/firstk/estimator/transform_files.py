@@ -19,13 +19,13 @@ import numpy as np
 
 from firstk._base.concurrency import prefetch
 from firstk.data.files.choosing import missing_column
-from firstk.data.files.contract import Batch, Format, Layout, described, must_be_restored
+from firstk.data.files.contract import Batch, Format, Layout, code_layout, must_be_restored
 from firstk.data.files.opening import FORMATS, VectorTable, format_of, open_vectors
 from firstk.data.files.shards import ShardLog, shard_names
 from firstk.data.files.writing import creating, fitting_columns
 from firstk.data.precision import read_precision
 from firstk.encoder.fitted import FittedEncoder, check_fitted
-from firstk.estimator.encoding import Encoding, encoding_of
+from firstk.estimator.encoding import Encoding, Wish, codes_of, encoding_of
 from firstk.exceptions import InvalidInputError
 
 # Numbers of a batch. A few batches are in the air (read, encoded, written), so this bounds memory.
@@ -47,7 +47,12 @@ class Outcome:
     files, finished_before : int
         Files written by this run, and those that an earlier one had finished.
     width, k : int
+        Numbers of a vector, and coordinates of a code once it is read.
     precision : str
+    metric : str or None
+        What products of queries with codes serve, for embedded bits.
+    cut : bool
+        Whether codes were read, and their first bytes written.
     bytes_per_vector : int
         Of the stored code.
     left_out : tuple of str
@@ -76,6 +81,8 @@ class Outcome:
     fitted_on: int
     like: str | None
     seconds: float
+    metric: str | None = None
+    cut: bool = False
 
 
 def transform_files(
@@ -86,6 +93,8 @@ def transform_files(
     k: int | None = None,
     side: str | None = None,
     precision: str | None = None,
+    bytes_per_vector: int | None = None,
+    metric: str | None = None,
     like: str | Path | None = None,
     vectors: str | None = None,
     columns: Sequence[str] | None = None,
@@ -107,12 +116,19 @@ def transform_files(
         Coordinates to keep; all if not given.
     side : {"document", "query"}, optional
         Whose mean is subtracted; it matters for encoders fitted on pairs. Documents if not given.
-    precision : {"float32", "float16", "int8", "int4", "binary"}, optional
+    precision : {"float32", "float16", "int8", "int4", "binary", "embedded"}, optional
         float32 if not given. Scales and thresholds come from a sample of the codes, the first 65,536 (of a folder, of
-        files evenly chosen), and are stored in the file. Larger numbers that come later are clipped, and counted.
+        files evenly chosen), and are stored in the file. Larger numbers that come later are clipped, and counted. The
+        cells of embedded bits are the encoder's own.
+    bytes_per_vector : int, optional
+        Store embedded bits of so many bytes, of which every prefix is a code; ``firstk.encoder.quantizer`` explains
+        them. They have no k. Where the encoder is None and `source` holds embedded bits, these are cut.
+    metric : {"cosine", "inner_product", "l2"}, optional
+        What products of queries with embedded bits serve; cosine if not given.
     like : path, optional
         A file that this function wrote: k, the precision, its scales and thresholds are taken from it. Queries must be
-        rounded like the documents that they are compared with.
+        rounded like the documents that they are compared with; those of embedded bits are float32 codes, whose
+        products with the decoded bits are scores.
     vectors : str, optional
         The vector column, where there are several. It keeps its name.
     columns : sequence of str, optional
@@ -145,7 +161,11 @@ def transform_files(
     if encoder is not None:
         encoder = check_fitted(encoder, "transform_files")
     table = open_vectors(source, vectors, nan=nan)
-    encoding = encoding_of(encoder, table, k=k, side=side, precision=precision, like=like)
+    wish = Wish(k, side, precision, bytes_per_vector, metric, like)
+    encoding = encoding_of(encoder, table, wish)
+    cut = encoder is None and wish.embedded and codes_of(table) is not None
+    if cut:
+        table = table.as_stored()
     _check_columns(table, columns or ())
     work = _Work(encoding, table.columns if columns is None else tuple(columns), progress)
     place = Path(target).expanduser()
@@ -153,6 +173,7 @@ def transform_files(
         _to_folder(work, table, place, resume)
     else:
         _to_file(work, table, place)
+    encoding = work.encoding  # with the precision that was fitted
     return Outcome(
         path=str(target),
         rows=work.rows,
@@ -168,6 +189,8 @@ def transform_files(
         fitted_on=work.fitted_on,
         like=encoding.like,
         seconds=time.perf_counter() - start,
+        metric=encoding.metric,
+        cut=cut,
     )
 
 
@@ -234,15 +257,12 @@ class _Work:
     def _layout(self, name: str, columns: tuple[str, ...], form: Format) -> Layout:
         encoding = self.encoding
         # Floats can do without a note, and formats without room for one are fine for them.
-        noted = form.notes or must_be_restored(encoding.precision)
+        noted = form.notes or (must_be_restored(encoding.precision) and not encoding.in_model)
         if noted and not form.notes:
             raise InvalidInputError(
                 f"{form.name} cannot store the {encoding.precision.name} scale; use parquet, arrow, npz or safetensors."
             )
-        like = encoding.precision.quantise(np.zeros((1, encoding.k), np.float32))
-        return Layout(
-            name, like.shape[1], like.dtype, columns, described(encoding.facts(), encoding.precision) if noted else {}
-        )
+        return code_layout(name, encoding.precision, encoding.k, columns, encoding.facts() if noted else None)
 
 
 def _to_file(work: _Work, table: VectorTable, target: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from firstk.encoder.recommendation import Choice, OperatingPoint, Recommendation
 from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.recommending import Limits
+from firstk.evaluation.recommending import Limits, share_of
 from firstk.exceptions import InvalidInputError
 
 
@@ -41,12 +41,12 @@ def with_unseen(
 
 def _kept_by(point: OperatingPoint, table: PrecisionTable) -> Choice | None:
     """Return what a point keeps by another table."""
-    limits = Limits(k=point.k, precisions=(point.precision,), binary_queries=point.queries == "binary")
+    same = next((other for other in table.points if _named(other) == _named(point)), None)
     try:
-        return table.recommend(limits).chosen
+        return None if same is None else share_of(table, same)
     except InvalidInputError:
         return None
 
 
 def _named(point: OperatingPoint) -> tuple[object, ...]:
-    return point.code, point.k, point.stored_as
+    return point.code, point.k, point.bytes, point.stored_as

@@ -36,7 +36,7 @@ from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
 from firstk.evaluation.new_documents import table_of_unseen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
-from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
+from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, default_lengths, ladder, precision_table
 from firstk.evaluation.query_split import split_of_training
 from firstk.evaluation.recommending import KEEP, Limits
 from firstk.evaluation.search_notes import search_notes
@@ -177,9 +177,19 @@ def evaluate_files(
         encoder, given.data, name, others, baseline_ks=ladder(encoder.d),
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
+    leaders = rivals(found, others)
+    sizes = default_bytes(encoder)
+    if not sizes:
+        notes.append(
+            "This model has no cells for embedded bits, which are not evaluated: it was saved by an earlier firstk, or "
+            "its codes hardly vary. Fit it again to have them."
+        )
+    elif limits.bytes_per_vector is not None:  # bits can be cut after any byte: after this one too
+        sizes = tuple(sorted({*sizes, int(limits.bytes_per_vector)}))
     table = precision_table(
         encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
-        others=rivals(found, others), product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
+        sizes=sizes,
+        others=leaders, product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
         progress=progress,
     )  # fmt: skip
     table = replace(table, input_bytes=encoder.p * given.itemsize)

@@ -27,7 +27,7 @@ from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.new_documents import table_of_unseen
 from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import OWN_METRICS, default_lengths, ladder, precision_table
+from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, default_lengths, ladder, precision_table
 from firstk.evaluation.recommending import AS_GOOD, CHANCE_CODE, Limits, simpler_codes
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.evaluation.search_notes import search_notes
@@ -241,7 +241,8 @@ def steps_of(fit: StreamedFit) -> int:
     encoder = fit.encoder.encoder_
     names = metrics_for(encoder, fit.data)
     curves = sum(1 + len(BASELINES) * (name not in OWN_METRICS) for name in names)
-    return curves + 1 + (1 + len(default_lengths(encoder))) * len(PRECISIONS)
+    bits = len(default_bytes(encoder))
+    return curves + 1 + (1 + len(default_lengths(encoder))) * (len(PRECISIONS) - 1) + 2 * bits
 
 
 def prefix_grid(d: int) -> np.ndarray:

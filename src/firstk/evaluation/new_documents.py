@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.recommendation import EMBEDDED
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import precision_table
 from firstk.evaluation.recommending import CHANCE_CODE
@@ -50,8 +51,9 @@ def table_of_unseen(
     unseen = parts["unseen"]
     if len(np.unique(np.asarray(unseen.relevance)[:, 0])) < FEWEST:
         return None
-    ks = sorted({point.k for point in table.own})
+    ks = sorted({point.k for point in table.own if point.is_prefix})
+    sizes = sorted({point.bytes for point in table.points if point.precision == EMBEDDED})
     # Columns drawn at random are advised to nobody.
     fitted = {name: other for name, other in others.items() if name != CHANCE_CODE}
-    found = precision_table(encoder, unseen, table.metric, ks=ks, others=fitted)
+    found = precision_table(encoder, unseen, table.metric, ks=ks, sizes=sizes, others=fitted)
     return replace(found, input_bytes=table.input_bytes)

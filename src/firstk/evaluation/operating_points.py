@@ -18,7 +18,7 @@ from firstk._base.checks import bad_parameter
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, slack
-from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation
+from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation
 from firstk.evaluation.packed import Packed
 from firstk.evaluation.recommending import CONFIDENCE, Limits, recommend, within_limits
 from firstk.exceptions import InvalidInputError
@@ -29,6 +29,8 @@ FORMAT = "firstk.PrecisionTable/2"
 # Version 1 had the encoder's own codes alone, and no resampled scores.
 OLDER_FORMATS = ("firstk.PrecisionTable/1",)
 _ADDED = {"added": True}
+# Points of embedded bits in one line of text.
+_CELLS = 6
 _ORDER = (*PRECISIONS, PRODUCT_QUANTIZER)
 
 
@@ -160,10 +162,20 @@ class PrecisionTable:
     @property
     def full(self) -> OperatingPoint:
         """The longest code in the finest precision: what "full" means."""
-        return max(self.own, key=lambda o: (o.k, o.bytes))
+        return max(self.own, key=lambda o: (o.is_prefix, o.k, o.bytes))
+
+    @property
+    def prefixes(self) -> tuple[OperatingPoint, ...]:
+        """The encoder's own points that have a k: all but embedded bits."""
+        return tuple(point for point in self.own if point.is_prefix)
+
+    @property
+    def embedded(self) -> tuple[OperatingPoint, ...]:
+        """The points of the encoder's own embedded bits, by bytes."""
+        return tuple(point for point in self.own if point.precision == EMBEDDED)
 
     def curves(self) -> tuple[PrefixCurve, ...]:
-        """Return the table as curves, one for each precision."""
+        """Return the table as curves, one for each precision; embedded bits have none, as their length is in bytes."""
         return tuple(
             PrefixCurve(
                 k=tuple(point.k for point in self.own if point.precision == name),
@@ -175,6 +187,7 @@ class PrecisionTable:
                 n_evaluated=self.n_evaluated,
             )
             for name in self.precisions
+            if name != EMBEDDED
         )
 
     def recommend(self, limits: Limits | None = None) -> Recommendation:
@@ -229,9 +242,13 @@ class PrecisionTable:
 
     def check_within(self, limits: Limits) -> None:
         """Raise InvalidInputError, with what there is, where no point of the encoder is within the limits' costs."""
-        left = [o for o in self.own if limits.k in (None, o.k) and o.precision in limits.precisions]
+        left = [
+            o
+            for o in self.own
+            if (limits.k is None or (o.is_prefix and o.k == limits.k)) and o.precision in limits.precisions
+        ]
         if not left:
-            there = sorted({o.k for o in self.own})
+            there = sorted({o.k for o in self.prefixes})
             raise InvalidInputError(
                 f"The table has no {'code' if limits.k is None else f'k = {limits.k}'} in "
                 f"{' or '.join(limits.precisions)}: it has k = {', '.join(map(str, there))} in "
@@ -240,8 +257,8 @@ class PrecisionTable:
         for limit, cost in ((limits.bytes_per_vector, "bytes"), (limits.seconds, "seconds")):
             if limit is None:
                 continue
-            costs = [getattr(point, cost) for point in left]
-            if any(value is None for value in costs):
+            costs = [value for point in left if (value := getattr(point, cost)) is not None]
+            if not costs:
                 raise InvalidInputError(f"This table has no {cost}: they were not measured. Make it with latency=True.")
             if min(costs) > limit:
                 asked, least = (
@@ -284,7 +301,24 @@ class PrecisionTable:
         return f"PrecisionTable({self.metric}, {len(self)} points in {', '.join(self.precisions)})"
 
     def __str__(self) -> str:
-        ours = [o for o in self.points if not o.code]
+        ours = [o for o in self.points if not o.code and o.is_prefix]
+        title = ": ".join(part for part in (self.label, self.metric) if part)
+        grid = self._grid(ours) if ours else []
+        return "\n".join(
+            [f"{title} (bytes per vector)", *grid, *self._bits(), "* best score for its size", *self._others()]
+        )
+
+    def _bits(self) -> Iterator[str]:
+        """Describe the encoder's own embedded bits."""
+        if self.embedded:
+            front = set(self.pareto_front)
+            cells = [f"{o.score:.4f} ({o.bytes}){'*' * (o in front)}" for o in self.embedded]
+            for start in range(0, len(cells), _CELLS):
+                lead = "embedded bits:" if not start else " " * 14
+                yield f"{lead} {', '.join(cells[start : start + _CELLS])}"
+
+    def _grid(self, ours: list[OperatingPoint]) -> list[str]:
+        """Return a line for each prefix length, and a column for each precision."""
         names = list(dict.fromkeys(o.stored_as for o in ours))
         cells = {(o.k, o.stored_as): f"{o.score:.4f} ({o.bytes})" for o in ours}
         width = max(len(name) for name in (*cells.values(), *names))
@@ -293,8 +327,7 @@ class PrecisionTable:
         for k in sorted({o.k for o in ours}):
             texts = (f" {cells.get((k, name), '-'):>{width}}{stars.get((k, name), ' ')}" for name in names)
             rows.append(f"{k:>4} {''.join(texts)}".rstrip())
-        title = ": ".join(part for part in (self.label, self.metric) if part)
-        return "\n".join([f"{title} (bytes per vector)", *rows, "* best score for its size", *self._others()])
+        return rows
 
     def _others(self) -> Iterator[str]:
         """Describe the raw vectors and each baseline: what no other point of theirs beats."""
@@ -303,8 +336,7 @@ class PrecisionTable:
             points = [point for point in self.points if point.code == code]
             shown = self._front(points) if code != RAW else sorted(points, key=lambda o: -o.bytes)
             yield f"{code}: " + ", ".join(
-                f"{o.stored_as} {'' if code == RAW or o.precision == PRODUCT_QUANTIZER else f'k = {o.k} '}"
-                f"{o.score:.4f} ({o.bytes})"
+                f"{o.stored_as} {'' if code == RAW or not o.is_prefix else f'k = {o.k} '}{o.score:.4f} ({o.bytes})"
                 for o in shown
             )
         if RAW not in codes and self.input_score is not None:

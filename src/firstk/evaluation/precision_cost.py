@@ -20,12 +20,14 @@ from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.naming import objective_name
-from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint
+from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER, RAW, OperatingPoint
 from firstk.evaluation.baselines import plain_truncation
+from firstk.evaluation.embedded_points import bit_strings
 from firstk.evaluation.encoded_once import encoded_once
 from firstk.evaluation.operating_points import PrecisionTable, in_order
 from firstk.evaluation.packed import Packed
 from firstk.evaluation.product_quantizer import faiss_is_there, quantizers
+from firstk.exceptions import InvalidInputError
 from firstk.metrics._sweep import largest
 from firstk.metrics.bootstrap import PerRowScores, resampled_scores
 from firstk.metrics.curve import (
@@ -44,6 +46,8 @@ from firstk.metrics.subspace import unit_rows
 OWN_METRICS = ("head_accuracy", "mixture")
 # Metrics that compare queries with stored codes, whose queries may be rounded as well.
 SEARCHES = ("1nn_accuracy", "recall@10", "mined_ndcg@10", "spearman", "positive_recall@10", *SEARCH)
+# The baseline whose embedded bits are those of the raw vectors.
+PLAIN = "plain truncation"
 # Draws of the rows: enough for a standard deviation to 5 %.
 RESAMPLES = 200
 # Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
@@ -69,6 +73,30 @@ def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
     return supported_lengths(encoder.config, encoder.d) or finer_ladder(encoder.d)
 
 
+def default_bytes(encoder: FittedEncoder) -> tuple[int, ...]:
+    """Return the numbers of bytes at which embedded bits are scored, those of the raw vectors and baselines as well.
+
+    None where the encoder has no cells for bits.
+    """
+    try:
+        most = encoder.quantizer(None).bytes
+    except InvalidInputError:
+        return ()
+    return tuple(sorted({*byte_ladder(most), *byte_ladder(encoder.p)}))
+
+
+def byte_ladder(most: int) -> tuple[int, ...]:
+    """Numbers of bytes to choose among: from 8, four an octave from 16 to 64, else a `ladder`; all of a short code.
+
+    Examples
+    --------
+    >>> byte_ladder(300)
+    (8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 300)
+    """
+    steps = {*ladder(most), *(size for size in (20, 28, 40, 56) if size < most)}
+    return tuple(sorted(size for size in steps if size >= 8 or most < 64))
+
+
 def finer_ladder(d: int) -> tuple[int, ...]:
     """Prefix lengths to choose among: four an octave from 16 on, a `ladder` below, from one 64th of the width.
 
@@ -90,6 +118,7 @@ def precision_table(
     metric: str = "auto",
     *,
     ks: Sequence[int] | None = None,
+    sizes: Sequence[int] | None = None,
     precisions: Iterable[str] = tuple(PRECISIONS),
     others: Mapping[str, FittedEncoder] | None = None,
     product_quantizer: bool = False,
@@ -109,6 +138,9 @@ def precision_table(
         A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
     ks : sequence of int, optional
         Prefix lengths; `default_lengths` if not given.
+    sizes : sequence of int, optional
+        Numbers of bytes of embedded bits, which have no prefix length; more than a code has are left out.
+        `default_bytes` if not given.
     precisions : iterable of str
         Names in `firstk.data.precision.PRECISIONS`.
     others : mapping from names to FittedEncoder, optional
@@ -152,7 +184,7 @@ def precision_table(
     seconds = dict(search_times(encoder, data.stored, lengths, searched)) if latency else {}
     scored = list(
         scored_points(
-            encoder, data, name, lengths, chosen,
+            encoder, data, name, lengths, chosen, sizes=sizes,
             others=others, product_quantizer=product_quantizer, seconds=seconds, progress=progress,
         )
     )  # fmt: skip
@@ -181,13 +213,14 @@ def scored_points(
     ks: Sequence[int],
     precisions: Sequence[Precision],
     *,
+    sizes: Sequence[int] | None = None,
     others: Mapping[str, FittedEncoder] | None = None,
     product_quantizer: bool = False,
     seconds: Mapping[int, float] | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Iterator[Scored]:
     """Score the points of a table, rows apart; arguments as in `precision_table`."""
-    grid = _Grid(data, metric, progress)
+    grid = _Grid(data, metric, progress, default_bytes(encoder) if sizes is None else sizes)
     yield from grid.of(encoder, "", ks, precisions, seconds or {})
     if metric in OWN_METRICS:
         return
@@ -217,6 +250,7 @@ class _Grid:
     data: EvaluationData
     metric: str
     progress: Callable[[str], None]
+    sizes: Sequence[int] = ()
 
     def of(
         self,
@@ -227,8 +261,11 @@ class _Grid:
         seconds: Mapping[int, float],
     ) -> Iterator[Scored]:
         """Score every prefix length of an encoder in every precision."""
-        encoder = encoded_once(encoder, self.data)
+        whole, encoder = encoder, encoded_once(encoder, self.data)
         for precision in precisions:
+            if precision.name == EMBEDDED:
+                yield from self._bits(whole, code)
+                continue
             if precision.name == "float32":  # nothing is rounded: one sweep scores every k
                 yield from self._unrounded(encoder, code, ks, seconds)
                 continue
@@ -269,6 +306,20 @@ class _Grid:
             both = replace(data, store=signs, ask=signs)
             yield self._point(encoder, both, OperatingPoint(k, "binary", size, 0.0, seconds, code, queries="binary"))
 
+    def _bits(self, encoder: FittedEncoder, code: str) -> Iterator[Scored]:
+        """Score embedded bits at every size; those of all columns as they are stand with the raw vectors."""
+        if code == PLAIN:
+            return
+        # A fitted encoder brings its cells along; a baseline gets cells of the rows that are stored.
+        rows = None if not code or self.data.stored is None else self.data.stored
+        found = bit_strings(encoder, self.data, compares=self.metric in SEARCHES, rows=rows)
+        if found is None:
+            return
+        for size in found.sizes(self.sizes):
+            self.progress(f"{f'{code}, ' if code else ''}{size} bytes of embedded bits")
+            point = OperatingPoint(found.coordinates(size), EMBEDDED, size, 0.0, code=code)
+            yield self._point(found.asking, replace(self.data, store=found.store(size)), point)
+
     def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> Scored:
         scores = per_row_scores(encoder, data, self.metric, np.array([encoder.d]))
         return _with_score(point, scores)
@@ -281,7 +332,9 @@ class _Grid:
         point = OperatingPoint(p, "float32", 4 * p, whole or 0.0, code=RAW)
         yield (point, None) if rows is None else _with_score(point, rows)
         for precision in precisions:
-            if precision.name != "float32":
+            if precision.name == EMBEDDED:
+                yield from self._bits(plain, RAW)
+            elif precision.name != "float32":
                 self.progress(f"{RAW} in {precision.name}")
                 yield from self._rounded(plain, RAW, precision, None)
 

@@ -136,7 +136,7 @@ class Evidence:
         found: dict[tuple[str, str], list[int]] = {}
         for i, point in enumerate(self.points):
             found.setdefault((point.code, point.stored_as), []).append(i)
-        return [self._until_harm(np.array(sorted(f, key=lambda i: self.points[i].k))) for f in found.values()]
+        return [self._until_harm(np.array(sorted(f, key=lambda i: self.points[i].bytes))) for f in found.values()]
 
     def _until_harm(self, family: np.ndarray) -> np.ndarray:
         best = family[self.shares[family].argmax()]
@@ -213,10 +213,12 @@ def _reference(
     own = [
         i
         for i, point in enumerate(table.points)
-        if point.own and point.precision == table.precisions[0] and point.k in (table.supported or (point.k,))
+        if point.own
+        and point.precision == table.precisions[0]
+        and (point.k in (table.supported or (point.k,)) or not point.is_prefix)
     ]
     sign = 1 if table.higher_is_better else -1
-    key = (lambda i: sign * scores[i]) if relative_to == "best" else (lambda i: table.points[i].k)
+    key = (lambda i: sign * scores[i]) if relative_to == "best" else (lambda i: table.points[i].bytes)
     place = max(own, key=key)
     name = f"{'the best prefix' if relative_to == 'best' else 'the full code'} ({table.points[place]})"
     return float(scores[place]), name, draws[:, [place]]
@@ -294,6 +296,13 @@ def simpler_codes(objective: str) -> tuple[str, ...]:
     return ("plain truncation",) if objective in SOLVED else ("plain truncation", *SOLVED.values())
 
 
+def share_of(table: PrecisionTable, point: OperatingPoint) -> Choice:
+    """Return a point of a table with the share that it keeps, chosen or not."""
+    rule = _Rule(evidence(table)[0], Limits())
+    alone = np.array([other == point for other in table.points])
+    return rule.described(int(np.flatnonzero(alone)[0]), alone)
+
+
 def within_limits(table: PrecisionTable, limits: Limits) -> list[OperatingPoint]:
     """Return the encoder's own points that are within the limits, whatever they keep."""
     return [point for point, fits in zip(table.points, _allowed(table, limits, own=True), strict=True) if fits]
@@ -304,14 +313,16 @@ def _allowed(table: PrecisionTable, limits: Limits, *, own: bool) -> np.ndarray:
     queries, unlimited = "binary" if limits.binary_queries else "float32", set(limits.precisions) >= set(PRECISIONS)
 
     def fits(point: OperatingPoint) -> bool:
-        supported = point.code or table.supported is None or point.k in table.supported or limits.k is not None
+        # The order inside a block of a code does not matter to bits, which are given to all of it.
+        free = table.supported is None or not point.is_prefix or limits.k is not None
+        supported = point.code or free or point.k in (table.supported or ())
         return (
             bool(point.code) is not own
             and bool(supported)
             and (point.queries == queries or (own and limits.binary_queries and point.precision != "binary"))
             and point.code != CHANCE_CODE
             and (point.precision in limits.precisions or (point.precision == PRODUCT_QUANTIZER and unlimited))
-            and limits.k in (None, point.k)
+            and (limits.k is None or (point.is_prefix and point.k == limits.k))
             and (limits.bytes_per_vector is None or point.bytes <= limits.bytes_per_vector)
             and (limits.seconds is None or (point.seconds is not None and point.seconds <= limits.seconds))
         )

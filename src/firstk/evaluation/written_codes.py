@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from firstk.data.bits.embedded import Embedded
 from firstk.data.files import open_vectors
+from firstk.data.files.contract import CodeRecord
 from firstk.data.files.opening import VectorTable
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
@@ -44,20 +46,29 @@ def read_back(
     Returns
     -------
     found : ReadBack or None
-        None of fewer than 50 rows, and of a file from which the codes cannot be told without help.
+        None of fewer than 50 rows, of codes for another metric, and of a file from which the codes cannot be told
+        without help.
     """
     table = open_vectors(source, vectors, nan="drop")
-    X = next(iter(table.batches(MOST_ROWS, ()))).vectors
     codes = _opened(written, table.vectors)
     if codes is None:
         return None
+    record = CodeRecord.read(written, codes.metadata)
+    if record is not None and record.metric not in (None, "cosine"):
+        return None
+    X = next(iter(table.batches(MOST_ROWS, ()))).vectors
     Z = next(iter(codes.batches(MOST_ROWS, ()))).vectors
     n = min(len(X), len(Z))
     if n < FEWEST_ROWS:
         return None
     X, Z = np.asarray(X[:n], dtype=np.float32), np.asarray(Z[:n], dtype=np.float32)
     k = Z.shape[1]
-    asked = X[:, :k] if encoder is None else encoder.coordinates(X, k)
+    if encoder is None:
+        asked = X[:, :k]
+    elif record is not None and isinstance(record.precision, Embedded):
+        asked = encoder.quantizer(record.precision.n_bytes).encode_query(X)
+    else:
+        asked = encoder.coordinates(X, k)
     truth = nearest_neighbors(X, X, NEIGHBORS, exclude_self=True)
     kept = neighbor_recall(Z, asked, truth, ks=[k], exclude_self=True)
     return ReadBack(float(kept[-1]), n)

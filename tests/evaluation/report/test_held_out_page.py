@@ -59,6 +59,10 @@ def test_only_pictures_in_the_page_itself_have_a_source(found):
     assert all(attrs["alt"] for attrs in outline.all("img"))
 
 
+def without_bits(table):
+    return replace(table, points=[point for point in table.points if point.precision != "embedded"], resampled=None)
+
+
 def test_the_page_begins_with_what_the_evaluation_recommends(found):
     page, advice = page_of(found), found.recommendation
     assert page.summary.split("\n\n") == advice.lines(1797)
@@ -74,7 +78,9 @@ def test_the_share_that_the_evaluation_asked_for_gives_the_same_page(found):
 def test_another_share_is_recommended_from_the_saved_table(found):
     page, advice = page_of(found, keep=0.9), found.precisions.recommend(Limits(keep=0.9))
     assert page.summary.split("\n\n")[0] == advice.headline() != page_of(found).summary.split("\n\n")[0]
-    assert page.chosen_k == advice.chosen.point.k
+    assert not advice.chosen.point.is_prefix  # bits have no k to mark
+    assert page.chosen_k is None
+    assert page_of(replace(found, precisions=without_bits(found.precisions)), keep=0.9).chosen_k == 16
     assert page.sections[0].asked == ("90 % of raw", pytest.approx(0.9 * found.precisions.input_score))
 
 
@@ -107,7 +113,7 @@ def test_a_share_that_is_out_of_reach_is_not_said_to_be_kept(found):
     page = page_of(found, k=1, keep=0.99)
     assert page.title.startswith("digits.npz: at most ")
     assert page.title.endswith(" of the accuracy kept, where 99 % was asked for")
-    assert page.summary.startswith("No code of this model keeps 99 % of the raw vectors'")
+    assert page.summary.startswith("No code of this model with k = 1 keeps 99 % of the raw vectors'")
     assert (page.keep, page.commands) == (None, ())
     assert [small for _, small in page.figures] == [
         f"of the raw vectors' 1-NN accuracy at most: {point}, {point.bytes:,} bytes"

@@ -19,6 +19,8 @@ from firstk.data.bits.bit_string import packed, unpacked
 from firstk.data.bits.trees import DEPTH, Trees, wrong_trees
 from firstk.exceptions import InvalidInputError
 
+# What a record holds besides the name.
+FIELDS = ("d", "order", "offset", "centroids", "squares", "distortion")
 # Numbers of a block of codes while they are written or read.
 _BLOCK_NUMBERS = 4_000_000
 
@@ -38,6 +40,8 @@ class Embedded:
         Cells of each coordinate, once fitted.
     all_bits : ndarray of int, optional
         The coordinate of every bit that lowers the error, in the order of the bits, once fitted.
+    offset : ndarray of float32 of shape (d,) or (d + 1,), optional
+        What restoring adds to each coordinate; a number more is a further coordinate, the same for all codes.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Embedded:
     bytes: int | None = None
     trees: Trees | None = None
     all_bits: np.ndarray | None = None
+    offset: np.ndarray | None = None
     name: str = field(default="embedded", init=False)
 
     @classmethod
@@ -88,16 +93,18 @@ class Embedded:
         return 0
 
     def restore(self, stored: ArrayLike) -> np.ndarray:
-        """Return stored codes, whole or cut, as float32 of shape (n, d)."""
+        """Return stored codes, whole or cut, as float32 of shape (n, width)."""
         codes = self.checked(stored, "restore")
         cut, trees = self.at(codes.shape[1]), self._trees
-        Z = np.tile(trees.centroids[:, 0], (len(codes), 1))
+        Z = np.tile(np.pad(trees.centroids[:, 0], (0, self.width - trees.d)), (len(codes), 1))
         step = max(1, _BLOCK_NUMBERS // trees.d)
         for start in range(0, len(codes), step):
             rows = slice(start, start + step)
             cells = unpacked(codes[rows], cut.order, trees.d)
             for i in cut.used:
                 Z[rows, i] = trees.values(i, cut.bits[i])[cells[:, i]]
+        if self.offset is not None:
+            Z += self.offset
         return Z
 
     def record(self) -> dict[str, object]:
@@ -109,7 +116,8 @@ class Embedded:
             "distortion": [row[: b + 1].astype(np.float32) for row, b in zip(trees.distortion, bits, strict=True)],
         }
         arrays = {name: _as_text(np.concatenate(part)) for name, part in parts.items()}
-        return {"precision": self.name, "d": trees.d, "order": self.order.tolist()} | arrays
+        offset = None if self.offset is None else _as_text(self.offset)
+        return {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
 
     # -- bytes -----------------------------------------------------------------------------------------------
 
@@ -126,6 +134,11 @@ class Embedded:
         if not is_int(bytes) or not 1 <= bytes <= most:
             raise bad_parameter("bytes", "a quantizer", f"an int in [1, {most}] (the bytes that the code has)", bytes)
         return replace(self, bytes=int(bytes))
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a restored code."""
+        return self._trees.d if self.offset is None else len(self.offset)
 
     @property
     def n_bytes(self) -> int:
@@ -215,17 +228,31 @@ def _read(values: Mapping[str, object]) -> Embedded:
         for name in ("centroids", "squares")
     )
     error = [np.pad(row, (0, depth + 1 - len(row)), mode="edge") for row in _split(values["distortion"], bits + 1)]
-    return Embedded(len(order) // 8, Trees(centroids, squares, np.stack(error).astype(np.float64)), order)
+    trees = Trees(centroids, squares, np.stack(error).astype(np.float64))
+    return Embedded(len(order) // 8, trees, order, _read_offset(values["offset"], d))
+
+
+def _read_offset(text: object, d: int) -> np.ndarray | None:
+    if text is None:
+        return None
+    numbers = _numbers(text)
+    if len(numbers) not in (d, d + 1) or not np.isfinite(numbers).all():
+        raise ValueError(f"an offset of {len(numbers)} numbers for {d} coordinates")
+    return numbers
 
 
 def _as_text(numbers: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode("ascii")
 
 
-def _split(text: object, counts: np.ndarray) -> list[np.ndarray]:
+def _numbers(text: object) -> np.ndarray:
     if not isinstance(text, str):
         raise TypeError("numbers are stored as text")
-    numbers = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
+
+
+def _split(text: object, counts: np.ndarray) -> list[np.ndarray]:
+    numbers = _numbers(text)
     if len(numbers) != counts.sum():
         raise ValueError(f"{len(numbers)} numbers where {counts.sum()} were expected")
     return np.split(numbers, np.cumsum(counts)[:-1])

@@ -53,8 +53,8 @@ def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     path : path
         For error messages.
     kinds : mapping of str to str
-        Of each column: "vector" (lists of floats), "list" (lists of whole numbers, which may be tokens), "number" or
-        "other".
+        Of each column: "vector" (lists of floats), "list" (lists of whole numbers, which may be tokens), "bytes"
+        (strings of one length, which are taken only where they are named), "number" or "other".
     wanted : Wanted
     """
     if wanted.vectors is not None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike
 from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
 from firstk._base.json_records import strict_json
+from firstk.data.bits.embedded import Embedded
 from firstk.data.precision import Precision, read_precision
 from firstk.exceptions import FirstkError, InvalidInputError
 
@@ -28,7 +29,12 @@ _SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
 # The key of metadata under which firstk describes the codes of a file, as JSON.
 _KEY = "firstk"
 # How the precisions that must be restored are stored: their integers mean nothing without scales and means.
-_STORED = {"int8": np.dtype(np.int8), "int4": np.dtype(np.uint8), "binary": np.dtype(np.uint8)}
+_STORED = {
+    "int8": np.dtype(np.int8),
+    "int4": np.dtype(np.uint8),
+    "binary": np.dtype(np.uint8),
+    "embedded": np.dtype(np.uint8),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +82,8 @@ class Layout:
         Names of the other columns.
     metadata : mapping of str to str
         Facts that are stored in the file, where the format has a place for them.
+    binary : bool
+        Whether a row is a string of bytes, not a list of numbers, where the format knows the difference.
     """
 
     vectors: str
@@ -83,6 +91,7 @@ class Layout:
     dtype: np.dtype
     columns: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    binary: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,10 @@ class Wanted:
     vectors: str | None = None
     beside: tuple[str, ...] = ()
     text: frozenset[str] = frozenset()
+
+    def with_default(self, name: str | None, there: Container[str]) -> Wanted:
+        """Return this with the vectors named that a file itself names, unless the caller did."""
+        return self if self.vectors is not None or name is None or name not in there else replace(self, vectors=name)
 
 
 @dataclass(frozen=True)
@@ -231,9 +244,32 @@ class Format:
     survey: Callable[[Path, Sequence[str]], tuple[int, frozenset[str]]] | None = None
 
 
-def described(facts: Mapping[str, object], precision: Precision) -> dict[str, str]:
-    """Return the metadata of a file of codes."""
-    return {_KEY: json.dumps(dict(facts) | {"stored": precision.record()})}
+def code_layout(
+    name: str, precision: Precision, k: int, columns: tuple[str, ...], facts: Mapping[str, object] | None
+) -> Layout:
+    """Return the layout of a file of codes of k coordinates; `facts` are what it says about itself, None: nothing."""
+    if must_be_restored(precision):
+        width, dtype = precision.bytes_per_vector(k), _STORED[precision.name]
+    else:
+        width, dtype = k, np.dtype(precision.name)
+    metadata = {}
+    if facts is not None:
+        metadata[_KEY] = json.dumps(dict(facts) | {"vectors": name, "stored": precision.record()})
+    return Layout(name, width, dtype, columns, metadata, binary=is_bit_string(precision))
+
+
+def vectors_named(metadata: Mapping[str, str]) -> str | None:
+    """Return the column of codes that metadata name; None where they name none."""
+    try:
+        name = strict_json(metadata[_KEY])["vectors"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) else None
+
+
+def is_bit_string(precision: Precision) -> bool:
+    """Tell whether codes are strings of bits that can be cut at any byte, and stand for coordinates only as a whole."""
+    return isinstance(precision, Embedded)
 
 
 def must_be_restored(precision: Precision) -> bool:
@@ -252,11 +288,17 @@ class CodeRecord:
         Fitted, so that other codes can be stored alike.
     encoder : str
         By which one knows whether two files have codes of the same encoder.
+    metric : str, optional
+        What products of query codes with codes of embedded bits serve.
+    side : str
+        "document" or "query".
     """
 
     k: int
     precision: Precision
     encoder: str
+    metric: str | None = None
+    side: str = "document"
 
     @classmethod
     def read(cls, path: object, metadata: Mapping[str, str]) -> CodeRecord | None:
@@ -265,7 +307,9 @@ class CodeRecord:
             return None
         try:
             facts = strict_json(metadata[_KEY])
-            return cls(int(facts["k"]), read_precision(facts["stored"]), str(facts.get("encoder", "")))
+            precision, metric = read_precision(facts["stored"]), facts.get("metric")
+            side = str(facts.get("side", "document"))
+            return cls(int(facts["k"]), precision, str(facts.get("encoder", "")), metric and str(metric), side)
         except (ValueError, KeyError, TypeError):
             raise InvalidInputError(
                 f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."
@@ -280,7 +324,9 @@ class Restoring:
         record = CodeRecord.read(path, metadata)
         if record is not None and must_be_restored(record.precision):
             k, precision = record.k, record.precision
-            if precision.bytes_per_vector(k) != width:
+            if isinstance(precision, Embedded) and 1 <= width <= precision.n_bytes:
+                k = precision.width  # codes may have been cut since
+            elif precision.bytes_per_vector(k) != width:
                 raise InvalidInputError(
                     f"'{path}' holds {width} numbers a row; {precision.name} codes of {k} were expected."
                 )
@@ -290,7 +336,7 @@ class Restoring:
         """Return what the stored numbers mean."""
         if self._precision is None:
             return vectors
-        return self._precision.restore(vectors.astype(_STORED[self._precision.name]))
+        return self._precision.restore(vectors.astype(_STORED[self._precision.name], copy=False))
 
 
 def float_type(dtype: DTypeLike) -> np.dtype:

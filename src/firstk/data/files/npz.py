@@ -24,6 +24,7 @@ from firstk.data.files.contract import (
     no_room,
     reading,
     unreadable,
+    vectors_named,
 )
 from firstk.data.files.npy import BROKEN, Header, NpyWriter, check_vectors, read_header
 
@@ -37,7 +38,8 @@ class NpzReader:
         self.path = path
         with reading(path, "npz", _BROKEN):
             held = _members(path)
-        name = choose_matrix(path, held, wanted, "arrays")
+        metadata = _metadata(path, held)
+        name = choose_matrix(path, held, wanted.with_default(vectors_named(metadata), held), "arrays")
         self._vectors = held[name]
         check_vectors(path, f"array {name!r}", self._vectors.shape, self._vectors.dtype)
         if self._vectors.by_column:
@@ -45,7 +47,7 @@ class NpzReader:
         self._rows = self._vectors.shape[0]
         self._held = beside_matrix(path, held, name, wanted)
         width, dtype = self._vectors.shape[1], float_type(self._vectors.dtype)
-        self.facts = Facts(name, (name,), width, dtype, tuple(self._held), _metadata(path, held))
+        self.facts = Facts(name, (name,), width, dtype, tuple(self._held), metadata)
 
     def count(self) -> int:
         """Return the number of rows."""

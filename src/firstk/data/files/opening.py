@@ -137,6 +137,13 @@ class VectorTable:
             raise unreadable(path, f"column {self.vectors!r} holds no vectors")
         self._settle_text()
 
+    def as_stored(self) -> VectorTable:
+        """Return the same rows as the numbers or bytes that are stored, not what they stand for."""
+        part = copy.copy(self)
+        part.width, part.dtype = self.facts.width, self.facts.dtype
+        part._restored = Restoring(self.path, {}, part.width, part.dtype)
+        return part
+
     def _settle_text(self) -> None:
         """Find out which labels of an untyped format are text: all cells of all files decide, and not those of one."""
         first = self.shards[0]

@@ -13,7 +13,17 @@ import numpy as np
 
 from firstk._base.checks import check_no_nul, require
 from firstk.data.files.choosing import Choice, check_names, choose
-from firstk.data.files.contract import Carried, Facts, Layout, Wanted, exactly, float_type, ragged, unreadable
+from firstk.data.files.contract import (
+    Carried,
+    Facts,
+    Layout,
+    Wanted,
+    exactly,
+    float_type,
+    ragged,
+    unreadable,
+    vectors_named,
+)
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -70,15 +80,26 @@ class TableView:
     def __init__(self, path: object, schema: pyarrow.Schema, wanted: Wanted, peek: Peek):
         self.path = path
         check_names(path, schema.names)
+        held = schema.metadata or {}
+        metadata = {METADATA.decode(): held[METADATA].decode()} if METADATA in held else {}
+        wanted = wanted.with_default(vectors_named(metadata), schema.names)
         self.choice: Choice = choose(path, {field.name: kind_of(field.type) for field in schema}, wanted)
         types = [schema.field(name).type for name in self.choice.members]
+        self.binary = _is_binary(types[0])
         if self.choice.spread:
             self.width, self.dtype = len(types), np.result_type(*(numpy_type(one) for one in types))
+        elif self.binary:
+            if vectors_named(metadata) != self.choice.name:
+                raise unreadable(
+                    path,
+                    f"column {self.choice.name!r} holds {types[0].byte_width} bytes a row, and the file does not say "
+                    "what they are",
+                    "Decode them with the model that made them: quantizer.decode",
+                )
+            self.width, self.dtype = types[0].byte_width, np.dtype(np.float32)
         else:
             self.dtype = numpy_type(values_of(types[0]))
             self.width = fixed_width(types[0]) or self._measured(peek)
-        held = schema.metadata or {}
-        metadata = {METADATA.decode(): held[METADATA].decode()} if METADATA in held else {}
         columns = tuple(name for name in schema.names if name not in self.choice.members)
         self.facts = Facts(self.choice.name, self.choice.members, self.width, self.dtype, columns, metadata)
 
@@ -99,7 +120,20 @@ class TableView:
             for j, name in enumerate(self.choice.members):
                 out[:, j] = _numbers(batch.column(name), self.dtype)
             return out
+        if self.binary:
+            return self._bytes(batch.column(self.choice.members[0]))
         return self._rectangle(_plain_lists(batch.column(self.choice.members[0])), start)
+
+    def _bytes(self, strings: pyarrow.Array) -> np.ndarray:
+        """Return strings of bytes as uint8; as floats where one is missing, and NaN."""
+        present = strings.drop_null()
+        held = np.frombuffer(present.buffers()[1] or b"", np.uint8)[present.offset * self.width :]
+        codes = held[: len(present) * self.width].reshape(-1, self.width)
+        if not strings.null_count:
+            return codes
+        out = np.full((len(strings), self.width), np.nan, self.dtype)
+        out[~np.asarray(strings.is_null())] = codes
+        return out
 
     def _rectangle(self, lists: pyarrow.Array, start: int) -> np.ndarray:
         missing = np.asarray(lists.is_null()) if lists.null_count else np.zeros(len(lists), bool)
@@ -125,12 +159,19 @@ def kind_of(column: pyarrow.DataType) -> str:
     """Return what `choose` calls a column of this Arrow type."""
     pa = arrow("Reading tables")
     inner = values_of(column)
+    if _is_binary(column):
+        return "bytes"
     if inner is not None:
         if pa.types.is_floating(inner):
             return "vector"
         return "list" if pa.types.is_integer(inner) else "other"
     numeric = pa.types.is_floating(column) or pa.types.is_integer(column) or pa.types.is_decimal(column)
     return "number" if numeric else "other"
+
+
+def _is_binary(column: pyarrow.DataType) -> bool:
+    """Tell whether a column holds strings of bytes of one length."""
+    return bool(arrow("Reading tables").types.is_fixed_size_binary(column))
 
 
 def values_of(column: pyarrow.DataType) -> pyarrow.DataType | None:
@@ -200,6 +241,13 @@ def list_array(matrix: np.ndarray) -> pyarrow.Array:
     return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
 
 
+def binary_array(codes: np.ndarray) -> pyarrow.Array:
+    """Return the rows of a matrix of bytes as a fixed-size-binary array that shares its memory."""
+    pa = arrow("Writing tables")
+    held = pa.py_buffer(np.ascontiguousarray(codes))
+    return pa.Array.from_buffers(pa.binary(codes.shape[1]), len(codes), [None, held])
+
+
 def record_batch(
     layout: Layout, vectors: np.ndarray, columns: Mapping[str, np.ndarray], schema: pyarrow.Schema | None = None
 ) -> pyarrow.RecordBatch:
@@ -207,7 +255,8 @@ def record_batch(
     pa = arrow("Writing tables")
     held = columns.arrays if isinstance(columns, Columns) else None
     beside = [exactly(columns, name) if held is None else held[name] for name in layout.columns]
-    arrays = [list_array(vectors), *map(as_arrow, beside)]
+    codes = binary_array(vectors) if layout.binary else list_array(vectors)
+    arrays = [codes, *map(as_arrow, beside)]
     fields = [pa.field(name, one.type) for name, one in zip((layout.vectors, *layout.columns), arrays, strict=True)]
     metadata = {key.encode(): value.encode() for key, value in layout.metadata.items()}
     batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata or None))

@@ -25,6 +25,7 @@ from firstk.data.files.contract import (
     no_room,
     reading,
     unreadable,
+    vectors_named,
 )
 from firstk.data.files.file_array import FileArray
 from firstk.data.files.npy import BROKEN, check_vectors
@@ -71,7 +72,7 @@ class TensorReader:
         self.path = path
         with reading(path, "safetensors", _broken()):
             held, metadata, self._stamp = _header(path)
-        name = choose_matrix(path, held, wanted, "tensors")
+        name = choose_matrix(path, held, wanted.with_default(vectors_named(metadata), held), "tensors")
         self._vectors = held[name]
         if self._vectors.type == "unknown":
             raise unreadable(path, f"tensor {name!r} has a type that is not read here", "Convert it to floats")

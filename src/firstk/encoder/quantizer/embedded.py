@@ -156,20 +156,28 @@ class EmbeddedQuantizer:
         Coordinates without bits are their mean. Centred codes of orthonormal axes have their mean back where the
         metric is not l2 (see this module).
         """
-        Z = self.embedded.restore(self.embedded.checked(codes, "decode"))
-        Z += self._offset
-        return Z if self._rest is None else np.column_stack([Z, np.full(len(Z), self._rest[1], dtype=np.float32)])
+        return self.stored.restore(self.embedded.checked(codes, "decode"))
+
+    @cached_property
+    def stored(self) -> Embedded:
+        """Codes as bytes that are restored as `decode` does, without the encoder: what a file of codes is told."""
+        rest = [] if self._rest is None else [self._rest[1]]
+        offset = np.concatenate([self._offset, rest]).astype(np.float32)
+        return replace(self.embedded, offset=offset if self._of_vectors else None)
 
     def encode_query(self, Q: MatrixLike) -> np.ndarray:
         """Return codes of queries, float32 of shape (m, k), whose products with decoded codes are scores."""
-        owner = "EmbeddedQuantizer.encode_query"
-        if not self._of_vectors:
-            return self.encoder.encode(Q, side="query", owner=owner).astype(np.float32, copy=False)
-        vectors = self.encoder.vectors(Q, owner=owner)
-        codes = vectors @ self.encoder.components.T.astype(vectors.dtype)
-        if self._rest is not None:
-            codes = np.column_stack([codes, vectors @ self._rest[0].astype(vectors.dtype)])
+        codes = self.query_encoder.encode(Q, side="query", owner="EmbeddedQuantizer.encode_query")
         return np.asarray(codes, dtype=np.float32)
+
+    @cached_property
+    def query_encoder(self) -> FittedEncoder:
+        """The encoder of queries; of documents it gives the coordinates that `decode` approximates."""
+        if not self._of_vectors:
+            return self.encoder
+        axes = self.encoder.components if self._rest is None else np.vstack([self.encoder.components, self._rest[0]])
+        zero = np.zeros(self.encoder.p)
+        return type(self.encoder)(axes, np.zeros(len(axes)), zero, zero, config=self.encoder.config)
 
     @property
     def k(self) -> int:

@@ -45,7 +45,7 @@ def advice_of(
         raise bad_parameter("k", "report", allowed, k)
     if k is None and keep is None and bytes_per_vector is None and report.recommendation is not None:
         return report.recommendation
-    if table is None or (k is not None and all(point.k != k for point in table.own)):
+    if table is None or (k is not None and all(point.k != k for point in table.prefixes)):
         table = _table_of(report)
     limits = Limits(keep, bytes_per_vector=bytes_per_vector, k=k)
     if not limits.chooses:
@@ -87,6 +87,8 @@ def start_of(advice: Recommendation | None, curve: PrefixCurve) -> int | None:
     """Return the prefix length that a page opens with: that of the encoder's own choice, where there is one."""
     if advice is None or advice.chance is not None:
         return None
+    if advice.chosen is not None and not advice.chosen.point.is_prefix:
+        return None  # bits have no k
     for choice in (advice.chosen, advice.advised, advice.best):
         if choice is not None and _is_prefix(choice.point) and choice.point.k in curve.k:
             return choice.point.k
@@ -94,7 +96,7 @@ def start_of(advice: Recommendation | None, curve: PrefixCurve) -> int | None:
 
 
 def _is_prefix(point: OperatingPoint) -> bool:
-    return point.code != RAW and point.precision != PRODUCT_QUANTIZER
+    return point.code != RAW and point.is_prefix
 
 
 def title_of(report: HeldOutReport, advice: Recommendation | None) -> str:
@@ -128,7 +130,7 @@ def _by_what(point: OperatingPoint) -> str:
     if point.precision == PRODUCT_QUANTIZER:
         return " with a product quantizer"
     if point.code == RAW:
-        return f" by rounding to {point.precision}"
+        return f" by rounding to {point.precision}" if point.is_prefix else " as embedded bits of the raw vectors"
     return f" with {point.code}" if point.code else ""
 
 

@@ -127,7 +127,9 @@ def _precision_section(
 
 
 def _storage_section(report: HeldOutReport, rows: int, advice: Recommendation | None) -> StorageSection:
-    names = ("float32",) if report.precisions is None else report.precisions.precisions
+    table = report.precisions
+    names = () if table is None else tuple(dict.fromkeys(point.precision for point in table.prefixes))
+    names = names or ("float32",)
     own = None if advice is None else advice.chosen
     chosen = None if own is None or own.point.precision not in names else own.point.precision
     return StorageSection("What is saved?", STORAGE_TEXT, rows, report.columns, report.itemsize, names, chosen)

@@ -15,6 +15,7 @@ OURS = (
     ("#0b7059", "#62d2b1"),  # green
     ("#84309b", "#dcaaf5"),  # purple
     ("#b01f54", "#ff9ebd"),  # rose
+    ("#6b5b00", "#e0cc5a"),  # gold
 )
 # Greys with a tint: quiet next to ours, and still not one like the other.
 BASELINES = (
@@ -27,7 +28,7 @@ BASELINES = (
 RAW = ("#626a77", "#a3acb9")
 ASKED = ("#a02020", "#ff9d94")
 
-OUR_DASHES: tuple[tuple[float, ...], ...] = ((), (14, 3), (14, 3, 3, 3), (8, 2), (14, 3, 3, 3, 3, 3))
+OUR_DASHES: tuple[tuple[float, ...], ...] = ((), (14, 3), (14, 3, 3, 3), (8, 2), (14, 3, 3, 3, 3, 3), (20, 2))
 BASELINE_DASHES: tuple[tuple[float, ...], ...] = ((7, 4), (2, 2.5), (10, 3, 2, 3), (3, 6), (10, 3, 2, 3, 2, 3))
 
 
@@ -75,7 +76,7 @@ def assign(ours: Sequence[str], baselines: Sequence[str]) -> dict[tuple[bool, st
 def _look(
     kind: str, i: int, colors: Sequence[tuple[str, str]], dashes: Sequence[tuple[float, ...]], width: float
 ) -> Look:
-    # Patterns repeat after five.
+    # Patterns repeat after the last.
     return Look(f"{kind}-{i % len(colors)}", colors[i % len(colors)][0], dashes[i % len(dashes)], width)
 
 

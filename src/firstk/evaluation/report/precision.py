@@ -7,6 +7,7 @@ from html import escape
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.recommending import CONFIDENCE
+from firstk.evaluation.report.by_bytes import bytes_data, bytes_html
 from firstk.evaluation.report.page import Page
 from firstk.evaluation.report.reading import NOTHING, score_text
 from firstk.evaluation.report.terms import interval_term, known_terms, terms_html
@@ -29,20 +30,21 @@ def precision_html(page: Page, number: int) -> str:
     )
     return (
         f'<figure class="offers" data-section="{number}">{charts}{_legend(table)}</figure>\n'
-        f"{_table(table, current, number)}\n{terms_html(_terms(table))}\n{_others(table)}"
+        f"{bytes_html(table, section.chosen, number)}\n{_table(table, current, number)}\n"
+        f"{terms_html(_terms(table))}\n{_others(table)}"
     )
 
 
 def precision_data(page: Page, number: int) -> dict[str, object]:
     """Return the row of the table at each stop."""
     table = page.sections[number].table
-    return {"rows": [row_at(table, k) for k in page.stops]}
+    return {"rows": [row_at(table, k) for k in page.stops]} | bytes_data(table)
 
 
 def row_at(table: PrecisionTable, k: int) -> int:
-    """Return the longest prefix length of a table that fits into k; the shortest where none does."""
-    lengths = sorted({point.k for point in table.own})
-    return max((own for own in lengths if own <= k), default=lengths[0])
+    """Return the longest prefix length of a table that fits into k; the shortest where none does, 0 where none is."""
+    lengths = sorted({point.k for point in table.prefixes})
+    return max((own for own in lengths if own <= k), default=min(lengths, default=0))
 
 
 def _legend(table: PrecisionTable) -> str:
@@ -60,12 +62,14 @@ def _terms(table: PrecisionTable) -> list[tuple[str, str]]:
 
 
 def _columns(table: PrecisionTable) -> list[str]:
-    """Return the ways in which the encoder's own codes are stored and asked, finest first."""
-    return list(dict.fromkeys(point.stored_as for point in table.points if not point.code))
+    """Return the ways in which prefixes of the encoder's own codes are stored and asked, finest first."""
+    return list(dict.fromkeys(point.stored_as for point in table.points if not point.code and point.is_prefix))
 
 
 def _table(table: PrecisionTable, current: int, number: int) -> str:
-    points = {(point.k, point.stored_as): point for point in table.points if not point.code}
+    points = {(point.k, point.stored_as): point for point in table.points if not point.code and point.is_prefix}
+    if not points:
+        return ""
     columns = _columns(table)
     rows = []
     for k in sorted({k for k, _ in points}):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple
 
-from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW
+from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER, RAW
 
 
 class MetricTerm(NamedTuple):
@@ -120,6 +120,8 @@ PRECISION_TERMS = {
     "int4": "half a byte a number, which is one of 16 levels.",
     "binary": "1 bit a number: is it above or below the middle?",
     "binary, binary queries": "queries are rounded to bits as well, as in a binary index. Other queries stay float32.",
+    EMBEDDED: "bits for each coordinate as they are worth it, in the order of their worth: cut after any byte, what is "
+    "left is a code. Queries stay float32.",
     PRODUCT_QUANTIZER: "of faiss: a vector is cut into pieces, and a byte names the nearest of 256 patterns for each.",
 }
 

@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from firstk._base.checks import bad_parameter, require
-from firstk.encoder.recommendation import PRODUCT_QUANTIZER
+from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.report.layout import Frame, Octaves, Values, floor_of, shortened
 from firstk.evaluation.report.palette import ASKED_LOOK, RAW, RAW_LOOK, RAW_NAME, Look, assign
@@ -93,6 +93,7 @@ def draw_tradeoff(
         f'<desc id="{ids}-desc">{escape(describe(table))}</desc>',
         _axes(picture),
         # Others first: our own lie on top.
+        _band(picture, looks.get(EMBEDDED)),
         *(_line(picture, points, looks[name]) for name, points in reversed(lines_of(table).items())),
         _front(picture),
         _legend(picture) if frame.labelled else "",
@@ -104,9 +105,7 @@ def draw_tradeoff(
 
 def describe(table: PrecisionTable) -> str:
     """Say in words what the picture shows: the front, from the fewest bytes to the most."""
-    front = "; ".join(
-        f"{score_text(o.score)} in {o.bytes} bytes (k = {o.k}, {o.precision})" for o in table.pareto_front
-    )
+    front = "; ".join(f"{score_text(o.score)} in {o.bytes} bytes ({name_of_point(o)})" for o in table.pareto_front)
     raw = "" if table.input_score is None else f" {RAW_NAME.capitalize()}: {score_text(table.input_score)}."
     return f"Best score for its size: {front}.{raw}"
 
@@ -115,6 +114,8 @@ def name_of_point(point: OperatingPoint) -> str:
     """Return what a picture calls a point."""
     if point.code == RAW_NAME or point.precision == PRODUCT_QUANTIZER:
         return ", ".join(dict.fromkeys((name_of_code(point.code), point.stored_as)))
+    if not point.is_prefix:
+        return ", ".join(part for part in (point.code, "embedded bits") if part)
     return ", ".join(part for part in (point.code, f"k = {point.k}", point.stored_as) if part)
 
 
@@ -233,11 +234,32 @@ def _line(picture: _Picture, line: Sequence[OperatingPoint], look: Look) -> str:
 
 
 def _mark(one: OperatingPoint, x: float, y: float, look: Look) -> str:
-    """Draw a point: a dot that the slider finds by its k, or a small square for what is not the encoder's own."""
+    """Draw a point: a dot that a slider finds by its k or bytes, or a small square for what is not our own."""
     title = f"<title>{escape(name_of_point(one))}: {score_text(one.score)} in {one.bytes} bytes</title>"
     if look.ours:
-        return f'<circle data-offer="{one.k}" cx="{x:.1f}" cy="{y:.1f}" r="3">{title}</circle>'
+        place = f'data-offer="{one.k}"' if one.is_prefix else f'data-bytes="{one.bytes}"'
+        return f'<circle {place} cx="{x:.1f}" cy="{y:.1f}" r="3">{title}</circle>'
     return f'<rect x="{x - 2.5:.1f}" y="{y - 2.5:.1f}" width="5" height="5">{title}</rect>'
+
+
+def _band(picture: _Picture, look: Look | None) -> str:
+    """Draw the intervals of embedded bits as a band around their line: they can be cut at any byte."""
+    shown = [one for one in picture.table.embedded if picture.shows(one)]
+    ends = [ends for one in shown if (ends := picture.table.interval_of(one)) is not None]
+    if look is None or len(ends) < 2:
+        return ""
+    low, high = picture.up.ticks[0], picture.up.ticks[-1]
+    across = [picture.point(one)[0] for one in shown]
+    sides = (
+        [
+            (x, picture.frame.y(picture.up.share(min(max(pair[side], low), high))))
+            for x, pair in zip(across, ends, strict=True)
+        ]
+        for side in (0, 1)
+    )
+    below, above = sides
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*below, *reversed(above)])
+    return f'<polygon class="band" points="{corners}" style="fill:var(--{look.name})" fill-opacity="0.15"/>'
 
 
 def _front(picture: _Picture) -> str:

@@ -67,6 +67,24 @@
     followers.push((stop) => mark.classList.toggle("now", own === rows[stop]));
   }
 
+  // A slider of its own: bytes, where bits can be cut after any of them.
+  for (const part of document.querySelectorAll(".by-bytes")) {
+    const { bytes, cells } = data.sections[part.dataset.section].sizes;
+    const input = part.querySelector("input");
+    const values = part.querySelectorAll(".value");
+    const marks = document.querySelectorAll(`.offers[data-section="${part.dataset.section}"] [data-bytes]`);
+    const show = () => {
+      const stop = Number(input.value);
+      part.querySelector("caption .k").textContent = bytes[stop].toLocaleString("en");
+      input.setAttribute("aria-valuetext", `${bytes[stop]} bytes: ${cells[stop][0]}`);
+      values.forEach((value, column) => { value.textContent = cells[stop][column]; });
+      for (const mark of marks) mark.classList.toggle("now", Number(mark.dataset.bytes) === bytes[stop]);
+    };
+    part.querySelector(".bytes-control").hidden = bytes.length < 2;
+    input.addEventListener("input", show);
+    show();
+  }
+
   for (const group of document.querySelectorAll(".images")) followers.push(rebuilder(group));
 
   for (const table of document.querySelectorAll("table.at:not(.stored)")) {
