@@ -1,0 +1,249 @@
+"""Packing: the bits of an embedded code, moved so that every byte holds whole coordinates.
+
+A stored string has the bits of a coordinate far apart, in the order in which they were given. A search wants them
+together: a byte is then one look-up in a table of 256 entries, as in product quantization (Jégou, Douze and Schmid,
+2011), and a coordinate of at most four bits lies within one half of its byte, so that a half is one look-up in a table
+of sixteen. The order of the bits is all that changes: strings are packed when rows come in, and unpacked when they are
+saved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+# Bits of a byte and of its half, and the most bits that a coordinate can have.
+BYTE, HALF = 8, 4
+# Coordinates in one table, at most: one bit each in a half; five bits and three of one bit in a byte.
+_SLOTS = 4
+_ROWS_AT_ONCE = 8192
+
+
+class Part(NamedTuple):
+    """A coordinate within a byte: `depth` bits, the lowest of them at `shift`."""
+
+    coordinate: int
+    depth: int
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Coordinates of tables of one size: entry v of table t is about the cells ``value[t, :, v]`` of its coordinates.
+
+    Attributes
+    ----------
+    coordinate : ndarray of int, shape (tables, 4)
+        One past the last where a table has fewer than four; values are zero there.
+    value, square : ndarray of float64, shape (tables, 4, entries)
+        E[z | cell] and E[z^2 | cell].
+    """
+
+    coordinate: np.ndarray
+    value: np.ndarray
+    square: np.ndarray
+
+    def weighted(self, weights: np.ndarray, squares: float) -> np.ndarray:
+        """Return ``sum_c weights[c] value[c] - squares * sum_c square[c]`` of every entry, (m, tables, entries).
+
+        Elementwise and in one order, so that a query has the same tables in any company.
+        """
+        padded = np.zeros((len(weights), weights.shape[1] + 1))
+        padded[:, :-1] = weights
+        total = np.zeros((len(weights), *self.value.shape[::2]))
+        for slot in range(_SLOTS):
+            total += padded[:, self.coordinate[:, slot], None] * self.value[:, slot]
+        if squares:
+            total -= squares * self.square.sum(axis=1)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where the bits of a string go, and what the bytes then stand for.
+
+    Attributes
+    ----------
+    bytes : int
+        Length of a stored string.
+    source : ndarray of int, shape (8 * planes,)
+        Place in the string of each packed bit, highest bit of a byte first; 8 * bytes where a bit is not used.
+    table : ndarray of int, shape (planes,)
+        Of a byte with a coordinate of more than four bits, its place in `wholes`; else -1 minus the place of its lower
+        half in `halves`, which its upper half follows.
+    halves, wholes : Slots
+        Tables of sixteen and of 256 entries.
+    unused : ndarray of int
+        Coordinates without bits: they are their mean, whatever the row.
+    mean, mean_square : ndarray of float64, shape (d,)
+    """
+
+    bytes: int
+    source: np.ndarray
+    table: np.ndarray
+    halves: Slots
+    wholes: Slots
+    unused: np.ndarray
+    mean: np.ndarray
+    mean_square: np.ndarray
+
+    @property
+    def planes(self) -> int:
+        """Bytes of a packed row."""
+        return len(self.table)
+
+    @property
+    def d(self) -> int:
+        """Width of the codes."""
+        return len(self.mean)
+
+    def packed(self, codes: np.ndarray) -> np.ndarray:
+        """Return packed rows (n, planes) of stored strings (n, bytes)."""
+        return _moved(codes, self.source)
+
+    def unpacked(self, rows: np.ndarray) -> np.ndarray:
+        """Return the stored strings of packed rows."""
+        back = np.full(BYTE * self.bytes, BYTE * self.planes)
+        used = self.source < BYTE * self.bytes
+        back[self.source[used]] = np.flatnonzero(used)
+        return _moved(rows, back)
+
+    def squared_norms(self, rows: np.ndarray) -> np.ndarray:
+        """Return the squared norm of what each packed row decodes to."""
+        parts = [np.square(each.value).sum(axis=1)[None] for each in (self.halves, self.wholes)]
+        tables = self.joined(*parts)[0]
+        total = np.full(len(rows), np.square(self.mean[self.unused]).sum())
+        for j, entries in enumerate(tables):
+            total += entries[rows[:, j]]
+        return total
+
+    def joined(self, halves: np.ndarray, wholes: np.ndarray) -> np.ndarray:
+        """Return one table of 256 entries for each byte, (m, planes, 256), from tables of halves and of whole bytes."""
+        tables = np.empty((len(halves), self.planes, 256))
+        for j, at in enumerate(self.table):
+            if at >= 0:
+                tables[:, j] = wholes[:, at]
+            else:
+                low, high = halves[:, -1 - at], halves[:, -at]
+                tables[:, j] = (low[:, None, :] + high[:, :, None]).reshape(len(halves), 256)
+        return tables
+
+
+def pack(bit_order: np.ndarray, centroids: np.ndarray, squares: np.ndarray) -> Packing:
+    """Choose a packing.
+
+    Parameters
+    ----------
+    bit_order : ndarray of int, shape (8 * bytes,)
+        The coordinate that each bit belongs to; its depth there is how often the coordinate occurred before.
+    centroids, squares : ndarray of shape (d, 2^(depth + 1) - 1)
+        E[z | cell] and E[z^2 | cell] of each coordinate, in heap order: the root, then the cells of one bit, ...
+    """
+    d = len(centroids)
+    depths = np.bincount(bit_order, minlength=d)
+    spread = _spread(depths, centroids, squares)
+    bytes_ = _fold(_bytes(depths, spread), spread)
+    halves: list[list[Part]] = []
+    wholes: list[list[Part]] = []
+    table = np.empty(len(bytes_), np.int64)
+    for j, parts in enumerate(bytes_):
+        if any(part.depth > HALF for part in parts):
+            table[j] = len(wholes)
+            wholes.append(parts)
+        else:
+            table[j] = -1 - len(halves)
+            halves.append([part for part in parts if part.shift < HALF])
+            halves.append([part._replace(shift=part.shift - HALF) for part in parts if part.shift >= HALF])
+    return Packing(
+        len(bit_order) // BYTE,
+        _source(bytes_, bit_order),
+        table,
+        _slots(halves, HALF, centroids, squares),
+        _slots(wholes, BYTE, centroids, squares),
+        np.flatnonzero(depths == 0),
+        centroids[:, 0].astype(np.float64),
+        squares[:, 0].astype(np.float64),
+    )
+
+
+def _spread(depths: np.ndarray, centroids: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """How far apart a coordinate's table entries are for a typical query: its range times its root mean square."""
+    low = np.array([row[(1 << b) - 1 : (2 << b) - 1].min() for row, b in zip(centroids, depths, strict=True)])
+    high = np.array([row[(1 << b) - 1 : (2 << b) - 1].max() for row, b in zip(centroids, depths, strict=True)])
+    return (high - low) * np.sqrt(np.maximum(squares[:, 0], 0))
+
+
+def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[Part]]:
+    """Put coordinates into as few bytes as best-fit decreasing finds.
+
+    A coordinate of more than four bits takes the upper bits of a byte of its own; what is left of it is room for others
+    like that of any half.
+    """
+    wide = [[Part(c, int(depths[c]), BYTE - int(depths[c]))] for c in np.flatnonzero(depths > HALF)]
+    bins, room = [list(parts) for parts in wide], [parts[0].shift for parts in wide]
+    for c in np.argsort(-depths, kind="stable"):
+        depth = int(depths[c])
+        if not 0 < depth <= HALF:
+            continue
+        fits = [i for i, free in enumerate(room) if free >= depth]
+        best = min(fits, key=lambda i: room[i], default=len(bins))
+        if best == len(bins):
+            bins.append([])
+            room.append(HALF)
+        room[best] -= depth
+        bins[best].append(Part(int(c), depth, room[best]))
+    halves = _fold(bins[len(wide) :], spread)
+    halves += [[]] * (len(halves) % 2)
+    pairs = zip(halves[::2], halves[1::2], strict=True)
+    whole = [low + [part._replace(shift=part.shift + HALF) for part in high] for low, high in pairs]
+    return bins[: len(wide)] + whole
+
+
+def _fold(items: list[list[Part]], spread: np.ndarray) -> list[list[Part]]:
+    """Order items so that neighbors have about the same weight together: largest, smallest, second largest, ..."""
+    ranked = sorted(items, key=lambda parts: -sum(spread[part.coordinate] for part in parts))
+    folded = []
+    while ranked:
+        folded.append(ranked.pop(0))
+        if ranked:
+            folded.append(ranked.pop())
+    return folded
+
+
+def _source(bytes_: list[list[Part]], bit_order: np.ndarray) -> np.ndarray:
+    """Place in the stored string of each packed bit."""
+    source = np.full((len(bytes_), BYTE), len(bit_order))
+    places: dict[int, list[int]] = {}
+    for place, c in enumerate(bit_order.tolist()):
+        places.setdefault(c, []).append(place)
+    for j, parts in enumerate(bytes_):
+        for part in parts:
+            first = BYTE - part.shift - part.depth
+            source[j, first : first + part.depth] = places[part.coordinate]
+    return source.ravel()
+
+
+def _slots(tables: list[list[Part]], bits: int, centroids: np.ndarray, squares: np.ndarray) -> Slots:
+    d, entries = len(centroids), np.arange(1 << bits)
+    coordinate = np.full((len(tables), _SLOTS), d)
+    value, square = np.zeros((2, len(tables), _SLOTS, len(entries)))
+    for t, parts in enumerate(tables):
+        for slot, part in enumerate(parts):
+            # Bits that are not used are ignored here, so that no entry is one that cannot occur.
+            cell = (1 << part.depth) - 1 + ((entries >> part.shift) & ((1 << part.depth) - 1))
+            coordinate[t, slot] = part.coordinate
+            value[t, slot], square[t, slot] = centroids[part.coordinate, cell], squares[part.coordinate, cell]
+    return Slots(coordinate, value, square)
+
+
+def _moved(codes: np.ndarray, source: np.ndarray) -> np.ndarray:
+    """Return rows whose bit i is bit source[i] of the given ones, or zero past their end."""
+    moved = np.empty((len(codes), len(source) // BYTE), np.uint8)
+    for start in range(0, len(codes), _ROWS_AT_ONCE):
+        block = codes[start : start + _ROWS_AT_ONCE]
+        bits = np.zeros((len(block), BYTE * codes.shape[1] + 1), np.uint8)
+        bits[:, :-1] = np.unpackbits(block, axis=1)
+        moved[start : start + len(block)] = np.packbits(np.take(bits, source, axis=1), axis=1)
+    return moved
