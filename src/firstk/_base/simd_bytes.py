@@ -8,13 +8,15 @@ lanes of even and of odd places: `widen` and `even` have them.
 
 from __future__ import annotations
 
+from typing import Any
+
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.base import BaseContext
 from numba.core.datamodel import DataModelManager
 from numba.core.typing import Context, Signature
 from numba.extending import models, register_model
 from numba.np.arrayobj import make_array
-from llvmlite import ir
 
 from firstk._base.simd import LANES, Intrinsic, Values, Vector, intrinsic
 
@@ -94,7 +96,8 @@ def look_up(typing: Context, table: Bytes, places: Bytes) -> Intrinsic:
     """Return the entries of a table (see `load_table`) at places from 0 to 15."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
-        triple, _, features = context.codegen().magic_tuple()
+        machine: Any = context  # numba has the method on contexts of a target
+        triple, _, features = machine.codegen().magic_tuple()
         names = set(features.split(","))
         if triple.startswith("x86_64") and "+avx2" in names:
             return _call(builder, "llvm.x86.avx2.pshuf.b", _WHOLE, args)

@@ -26,64 +26,108 @@ _PLACES = np.arange(TILE).reshape(2, TILE // 2).T.ravel()
 _ROWS_OF_PLACES = np.argsort(_PLACES)
 # Numbers that the numpy search holds at once.
 _NUMBERS = 1 << 22
+# Rows that are packed or unpacked together: a multiple of the tile.
+_BLOCK = 1 << 16
 # Largest sums of four look-ups, and of all of them.
 _BYTE, _WORD = 255, 65_535
 
 
-@dataclass(frozen=True, eq=False)
 class PackedRows:
-    """Packed rows in tiles of 32: ``tiles[t, j]`` holds byte j of the rows of tile t.
+    """Packed rows in tiles of 32, growing in place and shrinking in order: ``tiles[t, j]`` holds byte j of a tile.
 
     Attributes
     ----------
     packing : Packing
-    tiles : ndarray of uint8, shape (T, planes, 32)
+    cosine : bool
+        Whether norms are kept.
     n : int
         Rows; the rest of the last tile is padding.
-    norms : ndarray of float32, shape (32 T,), or of no entries
-        Norms of what the rows decode to, one where that is zero: for cosines only.
     """
 
-    packing: Packing
-    tiles: np.ndarray
-    n: int
-    norms: np.ndarray
+    def __init__(self, packing: Packing, codes: np.ndarray, *, cosine: bool):
+        self.packing, self.cosine, self.n = packing, cosine, 0
+        self._tiles = np.zeros((0, packing.planes, TILE), np.uint8)
+        self._norms = np.zeros(0, np.float32)
+        self.append(codes)
 
-    @classmethod
-    def of(cls, packing: Packing, codes: np.ndarray, *, cosine: bool) -> PackedRows:
-        """Pack stored strings."""
-        return cls.of_packed(packing, packing.packed(codes), cosine=cosine)
-
-    @classmethod
-    def of_packed(cls, packing: Packing, rows: np.ndarray, *, cosine: bool) -> PackedRows:
-        """Arrange packed rows in tiles, and take their norms."""
-        n = len(rows)
-        padded = np.zeros((-(-n // TILE) * TILE, packing.planes), np.uint8)
-        padded[:n] = rows
-        tiles = padded.reshape(-1, TILE, packing.planes)[:, _PLACES].transpose(0, 2, 1)
-        norms = np.empty(0, np.float32)
-        if cosine:
-            norms = np.sqrt(packing.squared_norms(padded)).astype(np.float32)
-            norms[norms == 0] = 1
-        return cls(packing, np.ascontiguousarray(tiles), n, norms)
-
-    def rows(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Return packed rows from `start` to `stop`."""
-        stop = self.n if stop is None else min(stop, self.n)
-        first = start // TILE
-        some = self.tiles[first : -(-stop // TILE), :, _ROWS_OF_PLACES]
-        rows = some.transpose(0, 2, 1).reshape(-1, self.packing.planes)
-        return rows[start - first * TILE : stop - first * TILE]
+    def __len__(self) -> int:
+        return self.n
 
     @property
-    def codes(self) -> np.ndarray:
-        """The stored strings, (n, bytes)."""
-        return self.packing.unpacked(self.rows())
+    def tiles(self) -> np.ndarray:
+        """uint8 of shape (T, planes, 32)."""
+        return self._tiles[: -(-self.n // TILE)]
+
+    @property
+    def norms(self) -> np.ndarray:
+        """Norms of what the rows decode to, one where that is zero: float32 of shape (32 T,); empty but for cosines."""
+        return self._norms[: -(-self.n // TILE) * TILE]
 
     @property
     def nbytes(self) -> int:
         """Memory of tiles and norms."""
-        return self.tiles.nbytes + self.norms.nbytes
+        return self._tiles.nbytes + self._norms.nbytes
+
+    def append(self, codes: np.ndarray) -> None:
+        """Put stored strings at the end; capacity doubles, so that many small additions cost what a large one does."""
+        self._reserve(self.n + len(codes))
+        for start in range(0, len(codes), _BLOCK):
+            self._append(self.packing.packed(codes[start : start + _BLOCK]))
+
+    def drop(self, kept: np.ndarray) -> None:
+        """Keep the rows of a mask, in their order; they move towards the front, in place."""
+        n, self.n = self.n, 0
+        for start in range(0, n, _BLOCK):
+            stop = min(start + _BLOCK, n)
+            self._append(self._between(start, stop)[kept[start:stop]])
+        tiles = len(self.tiles)
+        if 2 * tiles < len(self._tiles):
+            self._tiles, self._norms = self.tiles.copy(), self.norms.copy()
+
+    def rows(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Return packed rows from `start` to `stop`, (n, planes)."""
+        return self._between(start, self.n if stop is None else min(stop, self.n))
+
+    def _between(self, start: int, stop: int) -> np.ndarray:
+        first = start // TILE
+        some = self._tiles[first : -(-stop // TILE)][:, :, _ROWS_OF_PLACES]
+        rows = some.transpose(0, 2, 1).reshape(-1, self.packing.planes)
+        return rows[start - first * TILE : stop - first * TILE]
+
+    def codes(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return the stored strings, (n, bytes), of all rows or of those with these numbers."""
+        if rows is not None:
+            tile, inside = np.divmod(rows, TILE)
+            return self.packing.unpacked(self._tiles[tile, :, _ROWS_OF_PLACES[inside]])
+        codes = np.empty((self.n, self.packing.bytes), np.uint8)
+        for start in range(0, self.n, _BLOCK):
+            codes[start : start + _BLOCK] = self.packing.unpacked(self.rows(start, start + _BLOCK))
+        return codes
+
+    def _reserve(self, rows: int) -> None:
+        needed, held = -(-rows // TILE), len(self._tiles)
+        if needed > held:
+            capacity = needed if held == 0 else max(needed, 2 * held)
+            tiles = np.zeros((capacity, *self._tiles.shape[1:]), np.uint8)
+            tiles[:held] = self._tiles
+            norms = np.ones(capacity * TILE if self.cosine else 0, np.float32)
+            norms[: len(self._norms)] = self._norms
+            self._tiles, self._norms = tiles, norms
+
+    def _append(self, packed: np.ndarray) -> None:
+        """Put packed rows at the end, where there is room: the last tile is filled first."""
+        begun = self.n // TILE * TILE
+        packed = np.vstack([self._between(begun, self.n), packed])
+        n = len(packed)
+        padded = np.zeros((-(-n // TILE) * TILE, self.packing.planes), np.uint8)
+        padded[:n] = packed
+        first = begun // TILE
+        tiles = padded.reshape(-1, TILE, self.packing.planes)[:, _PLACES]
+        self._tiles[first : first + len(tiles)] = tiles.transpose(0, 2, 1)
+        if self.cosine:
+            norms = np.sqrt(self.packing.squares(packed)).astype(np.float32)
+            self._norms[begun : begun + n] = np.where(norms > 0, norms, 1)
+        self.n = begun + n
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +150,15 @@ class Tables:
     @classmethod
     def of(cls, packing: Packing, Q: np.ndarray, metric: str) -> Tables:
         """Compute the tables of queries, of unit norm for cosines."""
-        weights, squares = (2.0 * Q, 1.0) if metric == "l2" else (Q, 0.0)
-        weights = weights.astype(np.float64)
-        unused = packing.unused
+        weights = Q.astype(np.float64) * (2.0 if metric == "l2" else 1.0)
+        squares = 1.0 if metric == "l2" else 0.0
         # Row by row: a product of matrices would round differently in other company.
-        constant = np.array([float(np.sum(row)) for row in weights[:, unused] * packing.mean[unused]])
-        constant = constant - squares * float(packing.mean_square[unused].sum())
+        constant = np.array([float(np.sum(row * packing.fixed)) for row in weights])
         return cls(
-            packing, constant, packing.halves.weighted(weights, squares), packing.wholes.weighted(weights, squares)
+            packing,
+            constant - squares * packing.fixed_square,
+            packing.halves.weighted(weights, squares),
+            packing.wholes.weighted(weights, squares),
         )
 
     def __len__(self) -> int:

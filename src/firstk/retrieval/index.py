@@ -5,12 +5,12 @@ It adds, removes, searches, saves and loads; the operations of a search are in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import _plain
 from firstk.retrieval._file import pack_encoder, read_index, unpack_encoder, write_index
-from firstk.retrieval.funnel import BlockResult, search_block
+from firstk.retrieval.funnel import search_block
 from firstk.retrieval.layout import Layout, build_layout
 from firstk.retrieval.planning import choose_schedule
 from firstk.retrieval.prefixes import FIRST_STAGES
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from firstk._base.array_types import MatrixLike
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
+Block = TypeVar("Block")
+Result = TypeVar("Result")
 ENGINES = ("auto", "compiled", "numpy")
 # Rows from which the compiled operations are worth loading.
 _LARGE = 10_000
@@ -263,7 +265,7 @@ class FunnelIndex:
         """
         owner = "FunnelIndex.search"
         n = check_request(n_neighbors, self.schedule, len(self), exact, owner)
-        threads = _threads(threads, owner)
+        threads = checked_threads(threads, owner)
         if exact and self.first_stage == "binary":
             raise InvalidInputError(
                 "An exact search needs a first stage that bounds distances, and signs do not. "
@@ -273,7 +275,7 @@ class FunnelIndex:
         layout, operations = self._prepared(), self._operations()
         size = min(operations.queries_at_once(len(self)), -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
-        found = _over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
+        found = over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
         rows, costs, spent = (
             np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
         )
@@ -291,13 +293,8 @@ class FunnelIndex:
         return self._layout
 
     def _operations(self) -> ModuleType:
-        wanted = self.engine
-        if wanted == "auto":
-            compiled = len(self) >= _LARGE and numba_may_compile()
-            wanted = "compiled" if compiled else "numpy"
-        if wanted == "numpy":
+        if not is_compiled(self.engine, len(self)):
             return _plain
-        require_compiled("search", "A compiled search", "engine='numpy'")
         from firstk.retrieval import _compiled
 
         return _compiled
@@ -360,7 +357,17 @@ def _encoded(X: MatrixLike, encoder: FittedEncoder | None, side: str, owner: str
     return X if encoder is None else encoder.encode(X, side=side, owner=owner)
 
 
-def _threads(threads: int | None, owner: str) -> int:
+def is_compiled(engine: str, rows: int) -> bool:
+    """Tell whether a search of so many rows is compiled; raise an error where it should be and cannot."""
+    if engine == "auto":
+        return rows >= _LARGE and numba_may_compile()
+    if engine == "compiled":
+        require_compiled("search", "A compiled search", "engine='numpy'")
+    return engine == "compiled"
+
+
+def checked_threads(threads: int | None, owner: str) -> int:
+    """Return the number of threads of a search: all cores, if it is not given."""
     if threads is None:
         return cores()
     if not is_int(threads) or threads < 1:
@@ -368,9 +375,8 @@ def _threads(threads: int | None, owner: str) -> int:
     return int(threads)
 
 
-def _over_blocks(
-    work: Callable[[np.ndarray], BlockResult], blocks: list[np.ndarray], threads: int
-) -> list[BlockResult]:
+def over_blocks(work: Callable[[Block], Result], blocks: Sequence[Block], threads: int) -> list[Result]:
+    """Return what `work` makes of each block, in their order."""
     if threads == 1 or len(blocks) == 1:
         return [work(block) for block in blocks]
     # BLAS must not start further threads.

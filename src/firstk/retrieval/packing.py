@@ -10,9 +10,12 @@ saved.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from firstk.encoder.quantizer import EmbeddedQuantizer
 
 # Bits of a byte and of its half, and the most bits that a coordinate can have.
 BYTE, HALF = 8, 4
@@ -38,7 +41,7 @@ class Slots:
     coordinate : ndarray of int, shape (tables, 4)
         One past the last where a table has fewer than four; values are zero there.
     value, square : ndarray of float64, shape (tables, 4, entries)
-        E[z | cell] and E[z^2 | cell].
+        What the quantizer decodes cells as, and what they add to squares (`EmbeddedQuantizer.cell_squares`).
     """
 
     coordinate: np.ndarray
@@ -50,7 +53,7 @@ class Slots:
 
         Elementwise and in one order, so that a query has the same tables in any company.
         """
-        padded = np.zeros((len(weights), weights.shape[1] + 1))
+        padded = np.zeros((len(weights), weights.shape[1] + 1))  # slots that are not used have weight zero
         padded[:, :-1] = weights
         total = np.zeros((len(weights), *self.value.shape[::2]))
         for slot in range(_SLOTS):
@@ -75,9 +78,10 @@ class Packing:
         half in `halves`, which its upper half follows.
     halves, wholes : Slots
         Tables of sixteen and of 256 entries.
-    unused : ndarray of int
-        Coordinates without bits: they are their mean, whatever the row.
-    mean, mean_square : ndarray of float64, shape (d,)
+    fixed : ndarray of float64, shape (k,)
+        What coordinates without bits are decoded as, whatever the row; zero for all others.
+    fixed_square : float
+        What they add to squares.
     """
 
     bytes: int
@@ -85,19 +89,13 @@ class Packing:
     table: np.ndarray
     halves: Slots
     wholes: Slots
-    unused: np.ndarray
-    mean: np.ndarray
-    mean_square: np.ndarray
+    fixed: np.ndarray
+    fixed_square: float
 
     @property
     def planes(self) -> int:
         """Bytes of a packed row."""
         return len(self.table)
-
-    @property
-    def d(self) -> int:
-        """Width of the codes."""
-        return len(self.mean)
 
     def packed(self, codes: np.ndarray) -> np.ndarray:
         """Return packed rows (n, planes) of stored strings (n, bytes)."""
@@ -110,12 +108,11 @@ class Packing:
         back[self.source[used]] = np.flatnonzero(used)
         return _moved(rows, back)
 
-    def squared_norms(self, rows: np.ndarray) -> np.ndarray:
-        """Return the squared norm of what each packed row decodes to."""
-        parts = [np.square(each.value).sum(axis=1)[None] for each in (self.halves, self.wholes)]
-        tables = self.joined(*parts)[0]
-        total = np.full(len(rows), np.square(self.mean[self.unused]).sum())
-        for j, entries in enumerate(tables):
+    def squares(self, rows: np.ndarray) -> np.ndarray:
+        """Return the sum of squares of each packed row: for cosines, the squared norm of what it decodes to."""
+        parts = [each.square.sum(axis=1)[None] for each in (self.halves, self.wholes)]
+        total = np.full(len(rows), self.fixed_square)
+        for j, entries in enumerate(self.joined(*parts)[0]):
             total += entries[rows[:, j]]
         return total
 
@@ -131,19 +128,15 @@ class Packing:
         return tables
 
 
-def pack(bit_order: np.ndarray, centroids: np.ndarray, squares: np.ndarray) -> Packing:
-    """Choose a packing.
-
-    Parameters
-    ----------
-    bit_order : ndarray of int, shape (8 * bytes,)
-        The coordinate that each bit belongs to; its depth there is how often the coordinate occurred before.
-    centroids, squares : ndarray of shape (d, 2^(depth + 1) - 1)
-        E[z | cell] and E[z^2 | cell] of each coordinate, in heap order: the root, then the cells of one bit, ...
-    """
-    d = len(centroids)
-    depths = np.bincount(bit_order, minlength=d)
-    spread = _spread(depths, centroids, squares)
+def packing_of(quantizer: EmbeddedQuantizer) -> Packing:
+    """Choose a packing for the strings of a quantizer."""
+    cells = [
+        (quantizer.cell_values(i).astype(np.float64), quantizer.cell_squares(i).astype(np.float64))
+        for i in range(quantizer.k)
+    ]
+    # How far apart the entries of a coordinate's table are for a typical query.
+    spread = np.array([np.ptp(values) * np.sqrt(np.square(values).mean()) for values, _ in cells])
+    depths = quantizer.bits
     bytes_ = _fold(_bytes(depths, spread), spread)
     halves: list[list[Part]] = []
     wholes: list[list[Part]] = []
@@ -157,22 +150,14 @@ def pack(bit_order: np.ndarray, centroids: np.ndarray, squares: np.ndarray) -> P
             halves.append([part for part in parts if part.shift < HALF])
             halves.append([part._replace(shift=part.shift - HALF) for part in parts if part.shift >= HALF])
     return Packing(
-        len(bit_order) // BYTE,
-        _source(bytes_, bit_order),
+        quantizer.bytes,
+        _source(bytes_, quantizer.bit_order),
         table,
-        _slots(halves, HALF, centroids, squares),
-        _slots(wholes, BYTE, centroids, squares),
-        np.flatnonzero(depths == 0),
-        centroids[:, 0].astype(np.float64),
-        squares[:, 0].astype(np.float64),
+        _slots(halves, HALF, cells),
+        _slots(wholes, BYTE, cells),
+        np.array([0.0 if depth else values[0] for depth, (values, _) in zip(depths, cells, strict=True)]),
+        float(sum(squares[0] for depth, (_, squares) in zip(depths, cells, strict=True) if not depth)),
     )
-
-
-def _spread(depths: np.ndarray, centroids: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """How far apart a coordinate's table entries are for a typical query: its range times its root mean square."""
-    low = np.array([row[(1 << b) - 1 : (2 << b) - 1].min() for row, b in zip(centroids, depths, strict=True)])
-    high = np.array([row[(1 << b) - 1 : (2 << b) - 1].max() for row, b in zip(centroids, depths, strict=True)])
-    return (high - low) * np.sqrt(np.maximum(squares[:, 0], 0))
 
 
 def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[Part]]:
@@ -181,7 +166,7 @@ def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[Part]]:
     A coordinate of more than four bits takes the upper bits of a byte of its own; what is left of it is room for others
     like that of any half.
     """
-    wide = [[Part(c, int(depths[c]), BYTE - int(depths[c]))] for c in np.flatnonzero(depths > HALF)]
+    wide = [[Part(c, int(depths[c]), BYTE - int(depths[c]))] for c in np.flatnonzero(depths > HALF).tolist()]
     bins, room = [list(parts) for parts in wide], [parts[0].shift for parts in wide]
     for c in np.argsort(-depths, kind="stable"):
         depth = int(depths[c])
@@ -225,16 +210,16 @@ def _source(bytes_: list[list[Part]], bit_order: np.ndarray) -> np.ndarray:
     return source.ravel()
 
 
-def _slots(tables: list[list[Part]], bits: int, centroids: np.ndarray, squares: np.ndarray) -> Slots:
-    d, entries = len(centroids), np.arange(1 << bits)
-    coordinate = np.full((len(tables), _SLOTS), d)
+def _slots(tables: list[list[Part]], bits: int, cells: list[tuple[np.ndarray, np.ndarray]]) -> Slots:
+    entries = np.arange(1 << bits)
+    coordinate = np.full((len(tables), _SLOTS), len(cells))
     value, square = np.zeros((2, len(tables), _SLOTS, len(entries)))
     for t, parts in enumerate(tables):
         for slot, part in enumerate(parts):
             # Bits that are not used are ignored here, so that no entry is one that cannot occur.
-            cell = (1 << part.depth) - 1 + ((entries >> part.shift) & ((1 << part.depth) - 1))
+            cell = (entries >> part.shift) & ((1 << part.depth) - 1)
             coordinate[t, slot] = part.coordinate
-            value[t, slot], square[t, slot] = centroids[part.coordinate, cell], squares[part.coordinate, cell]
+            value[t, slot], square[t, slot] = (each[cell] for each in cells[part.coordinate])
     return Slots(coordinate, value, square)
 
 
