@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from firstk import CodeIndex, FunnelIndex, PrefixEncoder, Similarity
+from firstk._base.checks import numba_may_compile
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.retrieval import FitWarning, _file
 
@@ -25,6 +26,7 @@ ENCODERS = {
     "neighbors": PrefixEncoder(objective="similarity").fit(X),
     "fisher": PrefixEncoder(objective="fisher").fit(X, LABELS),
 }
+ENGINES = ("numpy", "compiled") if numba_may_compile() else ("numpy",)
 METRICS = ("cosine", "inner_product", "l2")
 ENCODER = ENCODERS["reconstruction"]
 INDEX = CodeIndex.fit(X, encoder=ENCODER, bytes=8)
@@ -49,12 +51,10 @@ def brute_force(quantizer, codes, queries, n, ids=None):
     return ids[order], np.take_along_axis(scores, order, 1)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_search_finds_what_decoding_finds(name, metric, engine):
-    if engine == "compiled":
-        pytest.importorskip("numba")
     encoder = ENCODERS[name]
     bytes_ = min(7, encoder.quantizer(None).bytes)
     index = CodeIndex.fit(X, encoder=encoder, bytes=bytes_, metric=metric, engine=engine)
@@ -93,10 +93,8 @@ def test_equal_rows_come_in_the_order_of_their_ids():
         assert all(a < b for a, b, s, t in zip(ids_, ids_[1:], scores, scores[1:], strict=False) if s == t)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_answers_do_not_depend_on_batches_and_threads(engine, monkeypatch):
-    if engine == "compiled":
-        pytest.importorskip("numba")
     monkeypatch.setattr("firstk.retrieval.code_index._TILES", 2)
     index = CodeIndex.fit(X, encoder=ENCODER, bytes=8, engine=engine)
     whole = index.search(Q, 9, threads=1)

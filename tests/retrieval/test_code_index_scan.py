@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firstk._base.checks import numba_may_compile
 from firstk.retrieval.code_scan import TILE, PackedRows, Tables, best, nearest
 from firstk.retrieval.packing import HALF, packing_of
 
+COMPILED = pytest.mark.skipif(not numba_may_compile(), reason="needs numba, of the extra 'search'")
 METRICS = ("cosine", "inner_product", "l2")
 
 
@@ -152,10 +154,10 @@ def test_bounds_hold_and_fit_into_their_types(depths, metric, seed):
     assert (upper >= sums - 1e-9 * np.abs(sums).max()).all()
 
 
+@COMPILED
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("depths", [[8, 6, 5, 4, 3, 3, 2, 1, 1, 1], [4] * 6, [1] * 40, [8, 8, 8], [2, 0, 3, 0, 3]])
 def test_engines_agree_bit_for_bit(metric, depths):
-    pytest.importorskip("numba")
     from firstk.retrieval import _compiled_codes
 
     for n, m, size in ((1, 1, 1), (33, 2, 5), (700, 5, 12), (5000, 3, 300)):
@@ -170,9 +172,9 @@ def test_engines_agree_bit_for_bit(metric, depths):
             assert np.array_equal(found, found2)
 
 
+@COMPILED
 @pytest.mark.parametrize("metric", METRICS)
 def test_thresholds_from_a_sample_lose_nothing(metric, monkeypatch):
-    pytest.importorskip("numba")
     from firstk.retrieval import _compiled_codes
 
     quantizer, codes, _, queries = made([4, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1], 4000, 6, metric)
@@ -193,10 +195,10 @@ def test_thresholds_from_a_sample_lose_nothing(metric, monkeypatch):
             assert np.array_equal(found, found2)
 
 
+@COMPILED
 @pytest.mark.parametrize("scale", [0.0, 1e-150, 1e-30, 1e30, 1e150])
 @pytest.mark.parametrize("metric", METRICS)
 def test_queries_of_any_size(scale, metric):
-    pytest.importorskip("numba")
     from firstk.retrieval import _compiled_codes
 
     _, _, rows, queries = made([5, 4, 3, 2, 1, 1], 500, 3, metric)
@@ -230,8 +232,9 @@ def test_rows_that_come_in_pieces_and_go(counts, seed):
         whole, kept = PackedRows(rows.packing, codes, cosine=True), np.ones(len(codes), bool)
 
 
+@COMPILED
 def test_look_ups_spelled_out_are_those_of_the_instruction():
-    numba = pytest.importorskip("numba")
+    import numba
 
     from firstk._base import simd_bytes
     from firstk._base.simd import store

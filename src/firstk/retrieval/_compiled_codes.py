@@ -99,19 +99,43 @@ def _sums_of_two(
 
 
 @jit
-def _exact(tiles: np.ndarray, at: int, q: int, exact: Arrays) -> float:
-    """Sum the look-ups of one row in float64, byte by byte."""
-    table, constant, halves, wholes = exact
-    total = constant[q]
-    for j in range(len(table)):
-        value = tiles[at]
-        at += WIDTH
-        t = table[j]
-        if t >= 0:
-            total += wholes[q, t, value]
-        else:
-            total += halves[q, -1 - t, value & 15] + halves[q, -t, value >> 4]
-    return total
+def _exact(
+    tiles: np.ndarray,
+    norms: Absent,
+    some: Some,
+    reaching: np.ndarray,
+    n: int,
+    places: np.ndarray,
+    tables: np.ndarray,
+    constant: float,
+    rows: np.ndarray,
+    near: np.ndarray,
+) -> int:
+    """Sum the look-ups of the rows that passed in float64, byte by byte; return how many there are.
+
+    See `Packing.places` for what a byte adds.
+    """
+    planes, count = len(places), 0
+    for i, t in enumerate(range(some[0], some[1], some[2])):
+        bits = reaching[i]
+        while bits:
+            lane = lowest_bit(bits)
+            bits &= bits - np.uint32(1)
+            row = t * WIDTH + lane
+            if row < n:
+                at = t * planes * WIDTH + (2 * lane if lane < LANES else 2 * (lane - LANES) + 1)
+                total = constant
+                for j in range(planes):
+                    value = np.int64(tiles[at + j * WIDTH])
+                    low = np.uint64(places[j, 0] + (value & places[j, 1]))
+                    high = np.uint64(places[j, 2] + (value >> places[j, 3]))
+                    total += tables[low] + tables[high]
+                rows[count], near[count] = row, total
+                count += 1
+    if norms is not None:
+        for i in range(count):
+            near[i] /= np.float64(norms[rows[i]])
+    return count
 
 
 @jit
@@ -138,42 +162,23 @@ def _set_thresholds(bound: Arrays, largest_norm: float) -> None:
 
 @jit
 def _take(
-    bits: np.uint32,
-    first: int,
-    q: int,
-    rows: Rows,
-    norms: Absent,
-    exact: Arrays,
-    found: Arrays,
-    bound: Arrays,
-    size: int,
+    q: int, rows: np.ndarray, values: np.ndarray, ids: np.ndarray, found: Arrays, bound: Arrays, size: int, norm: float
 ) -> None:
-    """Sum exactly what passed; when a query's list is full, keep its nearest and raise its threshold."""
-    tiles, ids, n, largest_norm = rows
+    """Note rows that are near enough; when a query's list is full, keep its nearest and raise its threshold."""
     near, named, counts, worst = found
-    planes = len(exact[0])
-    while bits:
-        lane = lowest_bit(bits)
-        bits &= bits - np.uint32(1)
-        row = first + lane
-        if row >= n:
-            return
-        tile, inside = row // WIDTH, row % WIDTH
-        place = 2 * inside if inside < LANES else 2 * (inside - LANES) + 1
-        value = _exact(tiles, tile * planes * WIDTH + place, q, exact)
-        if norms is not None:
-            value /= np.float64(norms[row])
-        name = ids[row] if ids.size else row
-        if value > bound[0][q] or (value == bound[0][q] and name < worst[q]):
-            count = counts[q]
+    threshold, last, count = bound[0][q], worst[q], counts[q]
+    for i in range(len(rows)):
+        value, name = values[i], ids[rows[i]]
+        if value > threshold or (value == threshold and name < last):
             near[q, count], named[q, count] = value, name
             count += 1
             if count == near.shape[1]:
-                bound[0][q] = _keep_nearest(near[q], named[q], count, size)
-                worst[q] = named[q, size - 1]
-                _set_threshold(q, bound, largest_norm)
-                count = size
-            counts[q] = count
+                threshold = _keep_nearest(near[q], named[q], count, size)
+                last, count = named[q, size - 1], size
+    if threshold > bound[0][q] or last < worst[q]:
+        bound[0][q], worst[q] = threshold, last
+        _set_threshold(q, bound, norm)
+    counts[q] = count
 
 
 @inlined
@@ -244,11 +249,13 @@ def _scan(
     size: int,
 ) -> None:
     """Pass all queries, two by two, over tiles from start to stop in strides."""
-    tiles = rows[0]
-    planes = len(exact[0])
+    tiles, ids, n, largest_norm = rows
+    places, constant, sums = exact
+    planes = len(places)
     slope, offset = bound[3], bound[4]
     begin, end, stride = tiles_of
     reaching = np.zeros((2, _TILES), np.uint32)
+    numbers, values = np.empty(_TILES * WIDTH, np.int64), np.empty(_TILES * WIDTH)
     for start in range(begin, end, _TILES * stride):
         some = (start, min(start + _TILES * stride, end), stride)
         for q in range(0, queries, 2):
@@ -259,10 +266,11 @@ def _scan(
             else:
                 _bound_one(tiles, norms, some, planes, odd, tables, q, slope[q], offset[q], reaching)
             for k in range(together):
-                for i in range((some[1] - start + stride - 1) // stride):
-                    if reaching[k, i]:
-                        first = (start + i * stride) * WIDTH
-                        _take(reaching[k, i], first, q + k, rows, norms, exact, found, bound, size)
+                if reaching[k].any():
+                    p = q + k
+                    count = _exact(tiles, norms, some, reaching[k], n, places, sums[p], constant[p], numbers, values)
+                    _take(p, numbers[:count], values[:count], ids, found, bound, size, largest_norm)
+                    reaching[k] = 0
     for q in range(queries):
         if found[2][q] > size:
             _keep_nearest(found[0][q], found[1][q], found[2][q], size)
@@ -316,7 +324,7 @@ def _run(
     if thresholds is not None:
         bound[0][:] = thresholds
         _set_thresholds(bound, largest)
-    exact = (queries.packing.table, queries.constant, queries.halves, queries.wholes)
+    exact = (queries.packing.places, queries.constant, queries.flat)
     norms = rows.norms if rows.norms.size else None
     data = (rows.tiles.reshape(-1), ids, rows.n, largest)
     odd = np.empty(0) if rows.packing.planes % 2 else None

@@ -164,12 +164,18 @@ class Tables:
     def __len__(self) -> int:
         return len(self.constant)
 
+    @property
+    def flat(self) -> np.ndarray:
+        """All tables of a query in a row, and a zero: see `Packing.places`."""
+        m = len(self)
+        return np.hstack([self.halves.reshape(m, -1), self.wholes.reshape(m, -1), np.zeros((m, 1))])
+
     def only(self, some: np.ndarray) -> Tables:
         """Return the tables of some of the queries."""
         return Tables(self.packing, self.constant[some], self.halves[some], self.wholes[some])
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Round the tables up to bytes: an upper bound of a row's sum from look-ups of sixteen entries.
+        """Round the tables to bytes: an upper bound of a row's sum from look-ups of sixteen entries.
 
         Returns
         -------
@@ -183,7 +189,9 @@ class Tables:
         A byte with a coordinate of more than four bits is no sum over its halves. With T[h, l] its table, b[l] is the
         mean over h of T[h, l] less its mean over l, and a[h] = max_l T[h, l] - b[l], so that a[h] + b[l] >= T[h, l].
         Sums of the four look-ups of two neighboring bytes fit into a byte, and all of them into sixteen bits: the
-        largest sum decides the step.
+        largest sum decides the step. Entries are rounded to the nearest step, and what a table loses at most by that is
+        part of `base`: next to nothing for tables whose entries differ by less than a step, which most do where the
+        first coordinates have most of the variance.
         """
         m, planes, table = len(self), self.packing.planes, self.packing.table
         parts = np.empty((m, planes, 2, 16))
@@ -195,14 +203,16 @@ class Tables:
         parts[:, split, 0], parts[:, split, 1] = b, (T - b[:, :, None]).max(axis=3)
         least = parts.min(axis=3, keepdims=True)
         parts -= least
-        ranges = parts.max(axis=3).sum(axis=2)
-        pairs = np.add.reduceat(ranges, np.arange(0, planes, 2), axis=1)
-        # Each look-up is rounded up, by one at most.
-        room = min(_BYTE, _WORD // pairs.shape[1]) - 4
+        pairs = np.add.reduceat(parts.max(axis=3).sum(axis=2), np.arange(0, planes, 2), axis=1)
+        # Rounding adds half a step at most.
+        room = min(_BYTE, _WORD // pairs.shape[1]) - 2
         step = pairs.max(axis=1) / room
         step[~(step > 0)] = 1.0
-        rounded = np.ceil(parts / step[:, None, None, None]).astype(np.uint8)
-        return rounded, self.constant + least.sum(axis=(1, 2, 3)), step
+        parts /= step[:, None, None, None]
+        rounded = np.rint(parts)
+        lost = (parts - rounded).max(axis=3)
+        base = self.constant + least.sum(axis=(1, 2, 3)) + step * lost.sum(axis=(1, 2))
+        return rounded.astype(np.uint8), base, step
 
 
 def nearness(rows: PackedRows, tables: np.ndarray, constant: np.ndarray, start: int, stop: int) -> np.ndarray:

@@ -10,18 +10,42 @@ saved.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from firstk.encoder.quantizer import EmbeddedQuantizer
 
 # Bits of a byte and of its half, and the most bits that a coordinate can have.
 BYTE, HALF = 8, 4
 # Coordinates in one table, at most: one bit each in a half; five bits and three of one bit in a byte.
 _SLOTS = 4
 _ROWS_AT_ONCE = 8192
+
+
+class Cells(Protocol):
+    """What a packing asks: an `EmbeddedQuantizer` is one, see there."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a code."""
+
+    @property
+    def k(self) -> int:
+        """Coordinates."""
+
+    @property
+    def bits(self) -> np.ndarray:
+        """Bits of each coordinate."""
+
+    @property
+    def bit_order(self) -> np.ndarray:
+        """Coordinate of each bit."""
+
+    def cell_values(self, i: int) -> np.ndarray:
+        """Return what the cells of a coordinate are decoded as."""
+
+    def cell_squares(self, i: int) -> np.ndarray:
+        """Return what they add to squares."""
 
 
 class Part(NamedTuple):
@@ -97,6 +121,21 @@ class Packing:
         """Bytes of a packed row."""
         return len(self.table)
 
+    @cached_property
+    def places(self) -> np.ndarray:
+        """Where a byte finds what it adds in the tables of a query, one after the other: int64 of shape (planes, 4).
+
+        The tables of halves come first, then those of whole bytes, then a zero. Entry ``first + (byte & mask)`` and
+        entry ``second + (byte >> shift)`` are added; for a whole byte the second is the zero.
+        """
+        size = 16 * len(self.halves.coordinate)
+        zero = size + 256 * len(self.wholes.coordinate)
+        places = [
+            (size + 256 * at, 255, zero, BYTE) if at >= 0 else (16 * (-1 - at), 15, 16 * -at, HALF)
+            for at in self.table.tolist()
+        ]
+        return np.array(places, dtype=np.int64).reshape(-1, 4)
+
     def packed(self, codes: np.ndarray) -> np.ndarray:
         """Return packed rows (n, planes) of stored strings (n, bytes)."""
         return _moved(codes, self.source)
@@ -128,7 +167,7 @@ class Packing:
         return tables
 
 
-def packing_of(quantizer: EmbeddedQuantizer) -> Packing:
+def packing_of(quantizer: Cells) -> Packing:
     """Choose a packing for the strings of a quantizer."""
     cells = [
         (quantizer.cell_values(i).astype(np.float64), quantizer.cell_squares(i).astype(np.float64))
