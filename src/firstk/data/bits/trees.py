@@ -23,8 +23,8 @@ from firstk.exceptions import InvalidInputError
 DEPTH = 8
 # A cell of fewer rows is not split: its halves would be single rows, whose means say little about other rows.
 FEWEST_ROWS = 4
-# Numbers of a block of coordinates that are worked on together.
-_BLOCK_NUMBERS = 500_000
+# Numbers of a block of coordinates that are worked on together: they stay in the cache.
+_BLOCK_NUMBERS = 131_072
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,8 @@ class Trees:
     r"""A tree of cells for each of d coordinates, in heap order: root 0, children 2i + 1 (below) and 2i + 2 (above).
 
     A number z goes below where :math:`z \le t` and above where :math:`z > t`; t is halfway between the means of the two
-    halves, as nearest representatives demand. A cell that is not split is inherited by both children.
+    halves, as nearest representatives demand. A cell that is not split is inherited by both children, and all its
+    numbers go below.
 
     Attributes
     ----------
@@ -86,14 +87,22 @@ class Trees:
 
     @cached_property
     def thresholds(self) -> np.ndarray:
-        """Thresholds of the nodes that are no leaves, float32 of shape (d, 2**depth - 1), in heap order."""
-        below, above = self.centroids[:, 1::2], self.centroids[:, 2::2]
-        halfway = ((below.astype(np.float64) + above) / 2).astype(np.float32)
-        # From left to right thresholds ascend; where rounding has it otherwise by a last digit, this mends it.
-        left_to_right = np.argsort(_positions(self.depth), kind="stable")
-        ascending = np.maximum.accumulate(halfway[:, left_to_right], axis=1)
-        halfway[:, left_to_right] = ascending
-        return halfway
+        """Thresholds of the nodes that are no leaves, float32 of shape (d, 2**depth - 1), in heap order.
+
+        That of a cell which is not split is its upper end, infinity for the uppermost.
+        """
+        levels = []
+        lower, upper = np.full((self.d, 1), -np.inf, np.float32), np.full((self.d, 1), np.inf, np.float32)
+        for bits in range(1, self.depth + 1):
+            cells = self.centroids[:, 2**bits - 1 : 2 ** (bits + 1) - 1]
+            below, above = cells[:, ::2], cells[:, 1::2]
+            halfway = ((below.astype(np.float64) + above) / 2).astype(np.float32)
+            # Inside the cell, whatever rounding does. A cell that is not split lies below its threshold as a whole:
+            # with a threshold in its middle, a bit that means nothing would depend on the last digit of a number.
+            level = np.where(below < above, np.clip(halfway, lower, upper), upper)
+            levels.append(level)
+            lower, upper = (np.stack(walls, axis=2).reshape(self.d, -1) for walls in ((lower, level), (level, upper)))
+        return np.hstack(levels)
 
     def sorted_thresholds(self, coordinate: int, bits: int) -> np.ndarray:
         """Return the 2**bits - 1 thresholds between the cells of a coordinate that has so many bits, ascending."""
@@ -142,28 +151,26 @@ def wrong_trees(trees: Trees, d: int) -> str:
     return ""
 
 
-def _positions(depth: int) -> np.ndarray:
-    """Return where each node of a heap of `depth` levels stands from left to right, as a fraction."""
-    return np.concatenate([(np.arange(2**level) + 0.5) / 2**level for level in range(depth)])
-
-
 def _grown(columns: np.ndarray, weight: np.ndarray | None, depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Grow the trees of some coordinates, one a row: centroids, squares and distortion.
 
     Sums of sorted numbers from the first to any other make the error of every possible split a few subtractions:
     splitting a cell with weight W and sum S into (W_1, S_1) and (W_2, S_2) lowers its squared error by
-    S_1^2 / W_1 + S_2^2 / W_2 - S^2 / W. So a level costs one pass over the numbers, and a tree O(n log n) for sorting.
+    S_1^2 / W_1 + S_2^2 / W_2 - S^2 / W = (S_1 W - S W_1)^2 / (W_1 W_2 W). So a level costs one pass over the numbers,
+    and a tree O(n log n) for sorting.
     """
     c, n = columns.shape
-    order = np.argsort(columns, axis=1, kind="stable")
-    ordered = np.take_along_axis(columns, order, axis=1)
-    share = np.full((c, n), 1.0 / n) if weight is None else (weight / weight.sum())[order]
+    if weight is None:
+        ordered, share = np.sort(columns, axis=1), np.full((c, n), 1.0 / n)
+    else:
+        order = np.argsort(columns, axis=1, kind="stable")
+        ordered, share = np.take_along_axis(columns, order, axis=1), (weight / weight.sum())[order]
     # About the mean, so that an offset costs no digits.
     mean = (ordered * share).sum(axis=1, keepdims=True)
     centred = ordered - mean
     sums = _Sums(*(_summed(part) for part in (share, share * centred, share * centred**2)))
-    splittable = np.ones((c, n + 1), dtype=bool)  # whether a cell may end before a number: not between equal ones
-    splittable[:, 1:n] = ordered[:, 1:] > ordered[:, :-1]
+    splittable = np.zeros((c, n), dtype=bool)  # whether a cell may end before a number: not between equal ones
+    splittable[:, 1:] = ordered[:, 1:] > ordered[:, :-1]
     bounds = np.broadcast_to(np.array([0, n]), (c, 2))
     level = _Level(np.zeros((c, 1)), sums.between(bounds)[2] / sums.between(bounds)[0])
     levels, distortion = [level], [level.squares[:, 0]]
@@ -208,29 +215,31 @@ def _split(sums: _Sums, bounds: np.ndarray, splittable: np.ndarray) -> tuple[np.
 
     A cell that is not split ends up with an empty half above.
     """
-    c, cells = bounds.shape[0], bounds.shape[1] - 1
-    n = sums.weight.shape[1] - 1
-    counts = np.diff(bounds, axis=1)
-    # Of each possible place of a split: the cell it is in, and the sums up to the cell's beginning and end.
-    cell = np.repeat(np.tile(np.arange(cells), c), counts.ravel()).reshape(c, n)
+    c, n = splittable.shape
     start, end = bounds[:, :-1], bounds[:, 1:]
-    weight, first = sums.weight[:, :n], sums.first[:, :n]
-    below_weight = weight - np.take_along_axis(np.take_along_axis(sums.weight, start, 1), cell, 1)
-    below_first = first - np.take_along_axis(np.take_along_axis(sums.first, start, 1), cell, 1)
-    above_weight = np.take_along_axis(np.take_along_axis(sums.weight, end, 1), cell, 1) - weight
-    above_first = np.take_along_axis(np.take_along_axis(sums.first, end, 1), cell, 1) - first
-    allowed = splittable[:, :n] & (below_weight > 0) & (above_weight > 0)
-    allowed &= np.take_along_axis(counts >= FEWEST_ROWS, cell, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kept = below_first**2 / below_weight + above_first**2 / above_weight
-    kept[~allowed] = -1.0
-    place, best = _first_largest(kept, bounds)
-    whole_weight, whole_first, _ = sums.between(bounds)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.where(best >= 0, best - whole_first**2 / whole_weight, 0.0)
-    middle = np.where(gain > 0, place, end)
-    halves = np.stack([start, middle], axis=2).reshape(c, 2 * cells)
-    return np.concatenate([halves, bounds[:, -1:]], axis=1), np.maximum(gain, 0.0).sum(axis=1)
+    counts = (end - start).ravel()
+    before = [np.take_along_axis(part, start, axis=1) for part in (sums.weight, sums.first)]
+    whole = sums.between(bounds)[:2]
+
+    def spread(of_cells: np.ndarray) -> np.ndarray:
+        return np.repeat(of_cells.ravel(), counts).reshape(c, n)
+
+    # Of each place of a split, the weight and sum below it: what falls is (S_1 W - S W_1)^2 / (W_1 W_2 W).
+    weight, first = (part[:, :n] - spread(lower) for part, lower in zip((sums.weight, sums.first), before, strict=True))
+    all_weight = spread(whole[0])
+    fall = first * all_weight
+    fall -= spread(whole[1]) * weight
+    fall *= fall
+    all_weight -= weight
+    all_weight *= weight
+    allowed = splittable & (all_weight > 0)
+    fall = np.divide(fall, all_weight, out=np.full((c, n), -1.0), where=allowed)
+    place, best = _first_largest(fall, bounds)
+    splits = (best > 0) & (end - start >= FEWEST_ROWS)
+    gain = np.divide(best, whole[0], out=np.zeros(best.shape), where=splits)
+    middle = np.where(splits, place, end)
+    halves = np.stack([start, middle], axis=2).reshape(c, -1)
+    return np.concatenate([halves, bounds[:, -1:]], axis=1), gain.sum(axis=1)
 
 
 def _first_largest(numbers: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -243,11 +252,11 @@ def _first_largest(numbers: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray,
     largest = np.full(len(starts), -1.0)
     largest[filled] = np.maximum.reduceat(flat, starts[filled])
     places = np.flatnonzero(flat == np.repeat(largest, counts))
-    owner = np.repeat(np.arange(len(starts)), counts)[places]
+    owner = filled[np.searchsorted(starts[filled], places, side="right") - 1]
     place = np.zeros(len(starts), dtype=np.int64)
     place[owner[::-1]] = places[::-1]  # of several, the first is written last
     shape = (c, bounds.shape[1] - 1)
-    return (place.reshape(shape) - n * np.arange(c)[:, None]), largest.reshape(shape)
+    return place.reshape(shape) - n * np.arange(c)[:, None], largest.reshape(shape)
 
 
 def _represented(sums: _Sums, bounds: np.ndarray, above: _Level) -> _Level:
