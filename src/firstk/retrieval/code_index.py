@@ -226,6 +226,11 @@ class CodeIndex:
         return self._rows.codes()
 
     @property
+    def packed_rows(self) -> PackedRows:
+        """The rows as they are searched; for exports."""
+        return self._rows
+
+    @property
     def nbytes(self) -> int:
         """Memory of rows and ids."""
         return self._rows.nbytes + self._ids.nbytes
