@@ -34,8 +34,8 @@ from firstk.retrieval.code_scan import PackedRows, Tables
 _TILES = 16
 # Room for rows beyond those that are kept: the threshold rises whenever it is full.
 _ROOM = 64
-# From so many rows that are looked for, a sample of this many tiles suggests a threshold.
-_MANY, _SAMPLE = 128, 2048
+# A sample of tiles gives a threshold to start with: so many of them, and from so many rows that are looked for more.
+_FEW, _MANY, _SAMPLE = 64, 128, 2048
 # Share by which the float32 comparison of a bound with its threshold may be off, with much to spare.
 _ROUNDING = 2.0**-20
 # Bytes of the tables of one byte: two halves of sixteen.
@@ -281,11 +281,13 @@ def nearest(
     rows: PackedRows, queries: Tables, size: int, ids: np.ndarray, span: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ids and nearness of the nearest rows of some tiles: see `code_scan.nearest`."""
-    tables = queries.bounds()
-    step = max(1, (span[1] - span[0]) // _SAMPLE)
-    thresholds = None
-    if size >= _MANY and step > 1 and size < (span[1] - span[0]) * WIDTH // 8:
+    tables, thresholds = queries.bounds(), None
+    tiles = span[1] - span[0]
+    step = max(1, tiles // _SAMPLE) if size >= _MANY else max(1, tiles // _FEW)
+    if step > 1 and size < tiles * WIDTH // 8:
         thresholds = _suggested(rows, queries, tables, size, ids, (*span, step))
+        if not rows.cosine:
+            tables = queries.bounds(thresholds)
     named, near, counts = _run(rows, queries, tables, size, ids, (*span, 1), thresholds)
     short = np.flatnonzero(counts < size)
     if thresholds is not None and len(short):  # the sample's thresholds were too high
@@ -297,9 +299,12 @@ def nearest(
 def _suggested(
     rows: PackedRows, queries: Tables, tables: Arrays, size: int, ids: np.ndarray, tiles: Some
 ) -> np.ndarray:
-    """Return thresholds that about `size` rows reach, or some more to be on the safe side, from a sample of tiles."""
+    """Return thresholds that enough rows reach, from a sample of tiles: `size` of the sample, if they are few.
+
+    Of many rows about as many as are looked for reach it, or some more to be on the safe side.
+    """
     expected = size / tiles[2]
-    enough = int(expected + 3 * np.sqrt(expected)) + 1
+    enough = size if size < _MANY else int(expected + 3 * np.sqrt(expected)) + 1
     near = _run(rows, queries, tables, enough, ids, tiles, None)[1]
     # One step lower, so that a whole group of equal rows passes.
     return np.nextafter(near.min(axis=1), -np.inf)

@@ -174,8 +174,13 @@ class Tables:
         """Return the tables of some of the queries."""
         return Tables(self.packing, self.constant[some], self.halves[some], self.wholes[some])
 
-    def bounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def bounds(self, thresholds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Round the tables to bytes: an upper bound of a row's sum from look-ups of sixteen entries.
+
+        Parameters
+        ----------
+        thresholds : ndarray of float64, shape (m,), optional
+            Sums below which a row does not matter: bounds are then closer for rows that do.
 
         Returns
         -------
@@ -191,15 +196,24 @@ class Tables:
         Sums of the four look-ups of two neighboring bytes fit into a byte, and all of them into sixteen bits: the
         largest sum decides the step. Entries are rounded to the nearest step, and what a table loses at most by that is
         part of `base`: next to nothing for tables whose entries differ by less than a step, which most do where the
-        first coordinates have most of the variance.
+        first coordinates have most of the variance. A row reaches a threshold only if each of its entries is within
+        the largest sum there could be less the threshold of the largest of its table. Smaller entries are raised to
+        that, which narrows the range: squared distances, whose tables are parabolas, gain most.
         """
         m, planes, table = len(self), self.packing.planes, self.packing.table
         parts = np.empty((m, planes, 2, 16))
         split, halved = np.flatnonzero(table >= 0), np.flatnonzero(table < 0)
         low = -1 - table[halved]
-        parts[:, halved, 0], parts[:, halved, 1] = self.halves[:, low], self.halves[:, low + 1]
-        T = self.wholes[:, table[split]].reshape(m, len(split), 16, 16)
-        b = (T - T.mean(axis=3, keepdims=True)).mean(axis=2)
+        H, W = self.halves, self.wholes
+        if thresholds is not None:
+            most = self.constant + H.max(axis=2).sum(axis=1) + W.max(axis=2).sum(axis=1)
+            room = np.maximum(most - thresholds, 0)[:, None, None]
+            H, W = (np.maximum(each, each.max(axis=2, keepdims=True) - room) for each in (H, W))
+        parts[:, halved, 0], parts[:, halved, 1] = H[:, low], H[:, low + 1]
+        T = W[:, table[split]].reshape(m, len(split), 16, 16)
+        # Upper halves whose entries are all at the bottom need no help from the lower ones.
+        counted = (T.max(axis=3) > T.min(axis=(2, 3))[..., None]) + 1e-9
+        b = ((T - T.mean(axis=3, keepdims=True)) * counted[..., None]).sum(axis=2) / counted.sum(axis=2)[..., None]
         parts[:, split, 0], parts[:, split, 1] = b, (T - b[:, :, None]).max(axis=3)
         least = parts.min(axis=3, keepdims=True)
         parts -= least
