@@ -45,7 +45,7 @@ _HOMES = {
     ],
     "firstk.solvers": ["ClosedForm", "Gradient"],
     "firstk.encoder.network": ["MLP"],
-    "firstk.retrieval": ["FunnelIndex"],
+    "firstk.retrieval": ["CodeIndex", "FunnelIndex"],
     "firstk.integrations.sentence_transformers": ["fit_sentence_transformer"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -55,6 +55,7 @@ __all__ = [
     "MLP",
     "Classification",
     "ClosedForm",
+    "CodeIndex",
     "Denoising",
     "Fisher",
     "FittedEncoder",
@@ -124,7 +125,7 @@ if TYPE_CHECKING:
         Unordered,
         Variational,
     )
-    from firstk.retrieval import FunnelIndex
+    from firstk.retrieval import CodeIndex, FunnelIndex
     from firstk.solvers import ClosedForm, Gradient
 
 

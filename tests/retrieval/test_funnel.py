@@ -11,6 +11,7 @@ from firstk.data import load_digits, load_fashion_mnist, load_mnist
 from firstk.retrieval import OrderWarning, Schedule, Stage, _plain
 from firstk.retrieval.funnel import search_block
 from firstk.retrieval.layout import build_layout
+from firstk.retrieval.prefixes import FirstStage
 from retrieval.slow_search import brute_force, counted_funnel
 
 METRICS = ["l2", "inner_product", "cosine"]
@@ -113,7 +114,7 @@ def test_the_multiply_adds_are_those_of_a_slow_count(metric, seed):
     sizes = np.sort(rng.integers(3, n + 1, 2))[::-1]
     stages = tuple(Stage(int(k), int(size)) for k, size in zip(ks, sizes, strict=True))
     schedule = Schedule(stages, n, 3, exact_k=int(ks[0]), remainder_cosine=0.3)
-    layout = build_layout(Z, metric != "inner_product", schedule, "float32")
+    layout = build_layout(Z, metric != "inner_product", schedule, FirstStage("float32"))
     Q = ordered(4, d, seed + 1)
     found = search_block(layout, _plain, Q, 3, exact=False)
     for i, q in enumerate(Q):

@@ -96,18 +96,18 @@ def to_faiss(
     faiss = require("faiss", "search", "A faiss index")
     codes = Codes.of(encoder, metric, _OWNER)
     k = check_prefix(k, codes.encoder.d, _OWNER)
-    _check_linear(codes)
+    check_linear(codes)
     if documents is None:
         if ids is not None:
             raise InvalidInputError("The 'ids' of to_faiss belong to 'documents'. Got no documents: pass both.")
         chosen = _settled_side(codes, side)
-        return _transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
+        return transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
     if side is not None:
         raise InvalidInputError("With 'documents', to_faiss handles both sides itself. Omit 'side'.")
     rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
     numbers = _checked_ids(rows.column(ids) if isinstance(ids, str) else ids, rows)
     store = _store(faiss, k, index, codes.metric, with_ids=numbers is not None)
-    whole = _transformed(faiss, codes, k, store, "document")
+    whole = transformed(faiss, codes, k, store, "document")
     _fill(whole, rows, numbers, index, progress)
     return whole if _one_mean(codes) else as_side(whole, encoder, "query")
 
@@ -134,7 +134,7 @@ def as_side(index: PreTransform, encoder: EncoderLike, side: str) -> PreTransfor
             f"This index takes {index.d} columns and holds codes of {store.d}; it was not built from this encoder, "
             f"which maps {codes.encoder.p} columns to {codes.encoder.d}."
         )
-    view = _transformed(faiss, codes, store.d, store, side)
+    view = transformed(faiss, codes, store.d, store, side)
     vars(view)["referenced_objects"].append(index)  # it owns the store
     return view
 
@@ -222,7 +222,8 @@ def _check_checksum(file: Path) -> None:
         raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
 
 
-def _check_linear(codes: Codes) -> None:
+def check_linear(codes: Codes) -> None:
+    """Raise an error for an encoder that is a network."""
     if codes.encoder.network is not None:
         raise InvalidInputError(
             "faiss has no transform for a network, so only linear encoders fit into an index. Encode first: "
@@ -261,7 +262,7 @@ def _store(faiss: ModuleType, k: int, description: str, metric: str, *, with_ids
     return store if takes_ids or not with_ids else faiss.IndexIDMap2(store)
 
 
-def _transformed(faiss: ModuleType, codes: Codes, k: int, store: Index, side: str) -> PreTransform:
+def transformed(faiss: ModuleType, codes: Codes, k: int, store: Index, side: str) -> PreTransform:
     """Prepend the encoder to an index of codes: x to B_k (x - mean), then to unit norm if codes are normalized."""
     encoder = codes.encoder
     centre = faiss.CenteringTransform(encoder.p)

@@ -14,8 +14,9 @@ import numpy as np
 
 from firstk._base.simd import LANES, above, fma, load, load_wide, lowest_bit, prefetch, splat, store, sub, sum_lanes
 from firstk.retrieval import _plain
+from firstk.retrieval.byte_prefixes import BytePrefixes
 from firstk.retrieval.layout import REMAINDER_ROUNDING, Layout, Queries, Scan
-from firstk.retrieval.prefixes import GROUP, Bits
+from firstk.retrieval.prefixes import GROUP, Bits, Tiles
 
 # Queries that share a load of a row, and queries that share a tile.
 _TOGETHER, _QUERIES = 4, 64
@@ -214,17 +215,19 @@ def _lists(m: int, capacity: int, thresholds: np.ndarray | None) -> Arrays:
 def _run(scan: Scan, found: Arrays, size: int, span: tuple[int, int] | None = None) -> None:
     """Scan all tiles, or those of a span."""
     columns, m = scan.columns, len(scan.queries)
-    if isinstance(columns.prefixes, Bits):
-        _scan_bits(columns.prefixes.words, scan.queries, found, size)
+    prefixes = columns.prefixes
+    if isinstance(prefixes, Bits):
+        _scan_bits(prefixes.words, scan.queries, found, size)
         return
     queries = np.zeros((len(found[2]), scan.queries.shape[1]), np.float32)
     queries[:m] = scan.queries
     lift = np.zeros(0 if scan.lift is None else len(queries), np.float32)
     if scan.lift is not None:
         lift[:m] = scan.lift
-    whole = (0, len(columns.prefixes.tiles))
-    run = _scan_floats if columns.prefixes.tiles.dtype == np.float32 else _scan_bytes
-    run(columns.prefixes.tiles, span or whole, queries, (columns.bias, columns.remainder, lift), found, size)
+    assert isinstance(prefixes, Tiles)  # bytes have a scan of their own
+    whole = (0, len(prefixes.tiles))
+    run = _scan_floats if prefixes.tiles.dtype == np.float32 else _scan_bytes
+    run(prefixes.tiles, span or whole, queries, (columns.bias, columns.remainder, lift), found, size)
 
 
 def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -232,6 +235,10 @@ def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, 
     m, n = len(queries), len(layout.codes)
     if size == n:
         return _plain.every_row(m, n)
+    if isinstance(layout.first.prefixes, BytePrefixes):
+        from firstk.retrieval._compiled_codes import nearest  # which takes its own from here
+
+        return layout.first.prefixes.shortlist(queries.codes, size, nearest)
     scan = layout.estimate(queries)
     spent = np.full(m, scan.spent)
     thresholds = None

@@ -24,21 +24,24 @@ from firstk.exceptions import CorruptModelError
 if TYPE_CHECKING:
     import torch
 
-# Version 1 had a checksum over facts and arrays, and none over the header.
+# Version 1 had a checksum over facts and arrays, and none over the header; indexes of bytes began with version 2.
 FORMAT, FORMAT_VERSION, EARLIER = "firstk-funnel", "2", "1"
+BYTES_FORMAT = "firstk-bytes"
 _ENCODER = "encoder/"
 
 
-def write_index(path: str | Path, facts: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> Path:
+def write_index(
+    path: str | Path, facts: Mapping[str, object], arrays: Mapping[str, np.ndarray], kind: str = FORMAT
+) -> Path:
     """Write a file in one atomic step."""
     text = json.dumps(dict(facts), sort_keys=True, allow_nan=False)
-    header = {"format": FORMAT, "format_version": FORMAT_VERSION, "facts": text}
+    header = {"format": kind, "format_version": FORMAT_VERSION, "facts": text}
     with atomic_file(path, "An index", durable=True) as temporary, temporary.open("wb") as file:
         file.writelines(tensors.sealed(arrays, header))
     return Path(path).resolve()
 
 
-def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the facts and arrays of a file that `write_index` wrote, now or in version 1."""
     from safetensors import SafetensorError, safe_open
 
@@ -49,7 +52,7 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     try:
         with safe_open(file, framework="numpy") as content:
             header = content.metadata() or {}
-            _check_header(header, file)
+            _check_header(header, file, kind)
             arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, CorruptModelError):
@@ -68,9 +71,17 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     return facts, arrays
 
 
-def _check_header(header: Mapping[str, str], file: Path) -> None:
-    if header.get("format") != FORMAT:
-        raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{FORMAT}'.")
+_OWNERS = {FORMAT: "FunnelIndex", BYTES_FORMAT: "CodeIndex"}
+
+
+def _check_header(header: Mapping[str, str], file: Path, kind: str) -> None:
+    found = header.get("format")
+    if found != kind and found in _OWNERS:
+        raise CorruptModelError(
+            f"'{file}' is a {_OWNERS[found]}, and no {_OWNERS[kind]}. Read it with {_OWNERS[found]}.load."
+        )
+    if found != kind:
+        raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{kind}'.")
     if header.get("format_version") not in (EARLIER, FORMAT_VERSION):
         raise CorruptModelError(
             f"'{file}' has format version {header.get('format_version')!r}; this firstk reads versions {EARLIER} and "

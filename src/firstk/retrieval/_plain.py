@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from firstk.retrieval.byte_prefixes import BytePrefixes
+from firstk.retrieval.code_scan import nearest
 from firstk.retrieval.layout import REMAINDER_ROUNDING, Layout, Queries, Scan
 
 # Numbers held at once while coordinates are added.
@@ -38,6 +40,8 @@ def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, 
     m, n = len(queries), len(layout.codes)
     if size == n:
         return every_row(m, n)
+    if isinstance(layout.first.prefixes, BytePrefixes):
+        return layout.first.prefixes.shortlist(queries.codes, size, nearest)
     scan = layout.estimate(queries)
     N = nearness(scan)
     worst = np.partition(N, n - size, axis=1)[:, n - size, None]

@@ -5,12 +5,12 @@ It adds, removes, searches, saves and loads; the operations of a search are in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,11 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import _plain
 from firstk.retrieval._file import pack_encoder, read_index, unpack_encoder, write_index
-from firstk.retrieval.funnel import BlockResult, search_block
-from firstk.retrieval.layout import Layout, build_layout
+from firstk.retrieval.byte_prefixes import BytePrefixes, fit_cells
+from firstk.retrieval.funnel import search_block
+from firstk.retrieval.layout import Layout, build_layout, no_bounds
 from firstk.retrieval.planning import choose_schedule
-from firstk.retrieval.prefixes import FIRST_STAGES
+from firstk.retrieval.prefixes import FIRST_STAGES, FirstStage
 from firstk.retrieval.schedule import Schedule, check_request, check_schedule, given_schedule
 from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, known_ids, new_ids
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from firstk._base.array_types import MatrixLike
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
+Block = TypeVar("Block")
+Result = TypeVar("Result")
 ENGINES = ("auto", "compiled", "numpy")
 # Rows from which the compiled operations are worth loading.
 _LARGE = 10_000
@@ -93,7 +96,7 @@ class FunnelIndex:
     schedule : Schedule
         Prefixes and shortlist sizes, and the recall they were chosen for.
     metric : {"l2", "inner_product", "cosine"}
-    first_stage : {"float32", "int8", "binary"}
+    first_stage : {"float32", "int8", "binary", "embedded"}
     engine : {"auto", "compiled", "numpy"}
     encoder : FittedEncoder or None
         Where there is one, the index takes vectors; otherwise codes.
@@ -118,10 +121,12 @@ class FunnelIndex:
         engine: str = "auto",
         encoder: FittedEncoder | None = None,
         next_id: int = 0,
+        stored: BytePrefixes | None = None,
     ):
         self.schedule, self.metric, self.first_stage, self.engine = schedule, metric, first_stage, engine
         self.encoder = encoder
         self._store, self._next_id = store, next_id
+        self._stored = stored
         self._layout: Layout | None = None
 
     # -- building ------------------------------------------------------------------------------------------------
@@ -135,6 +140,7 @@ class FunnelIndex:
         n_neighbors: int = 10,
         metric: str = "l2",
         first_stage: str = "float32",
+        bytes: int | None = None,
         schedule: Iterable[tuple[int, int]] | None = None,
         ids: ArrayLike | None = None,
         encoder: PrefixEncoder | FittedEncoder | None = None,
@@ -155,8 +161,11 @@ class FunnelIndex:
             The largest number of neighbors that will be asked for.
         metric : {"l2", "inner_product", "cosine"}
             Cosines are those of the whole codes: rows and queries are scaled to unit norm.
-        first_stage : {"float32", "int8", "binary"}
-            How the first scan keeps its prefixes: four bytes, one byte or one bit a coordinate.
+        first_stage : {"float32", "int8", "binary", "embedded"}
+            How the first scan keeps its prefixes: four bytes, one byte or one bit a coordinate; or, with "embedded",
+            bits given to coordinates by what they are worth.
+        bytes : int, optional
+            Of "embedded", for each row; 32 if not given, or all that lower the error of the codes.
         schedule : iterable of (k, size), optional
             Stages by hand; no recall is then measured.
         ids : array-like of int, optional
@@ -173,20 +182,28 @@ class FunnelIndex:
         check_choice(first_stage, FIRST_STAGES, "first_stage", owner)
         check_choice(engine, ENGINES, "engine", owner)
         recall = check_fraction(recall, "recall", owner, open_left=True)
+        if bytes is not None and first_stage != "embedded":
+            raise InvalidInputError(
+                f"{owner} takes 'bytes' with first_stage='embedded' only. Got bytes={bytes!r} with first_stage="
+                f"{first_stage!r}: leave one of them out."
+            )
         fitted = _fitted_encoder(encoder)
         codes = as_codes(_encoded(Z, fitted, "document", owner), metric, owner, "Z")
         n, d = codes.shape
         if not is_int(n_neighbors) or not 1 <= n_neighbors <= n:
             raise bad_parameter("n_neighbors", owner, f"an int in [1, {n}] (the rows)", n_neighbors)
         numbers = new_ids(ids, n, 0, np.empty(0, np.int64), owner)
+        form = FirstStage(first_stage, fit_cells(codes, bytes, random_state) if first_stage == "embedded" else None)
+        euclidean = metric != "inner_product"
         if schedule is not None:
             chosen = given_schedule(schedule, d, n, n_neighbors)
         else:
-            chosen = choose_schedule(codes, metric != "inner_product", first_stage, recall, n_neighbors, random_state)
+            chosen = choose_schedule(codes, euclidean, form, recall, n_neighbors, random_state)
+        stored = None if form.cells is None else BytePrefixes.of(form.cells, euclidean, codes)
         # A copy: the index must not change when the caller's array does.
         store = Store(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
         facts = {"metric": metric, "first_stage": first_stage, "engine": engine}
-        return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1)
+        return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1, stored=stored)
 
     def replan(self, *, recall: float | None = None, n_neighbors: int | None = None, random_state: int = 0) -> Schedule:
         """Choose the schedule again from the rows in the index, and return it.
@@ -202,7 +219,7 @@ class FunnelIndex:
         if not is_int(n) or not 1 <= n <= len(self):
             raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(self)}] (the rows)", n)
         rows, euclidean = self._store.rows, self.metric != "inner_product"
-        self.schedule = choose_schedule(rows, euclidean, self.first_stage, recall, int(n), random_state)
+        self.schedule = choose_schedule(rows, euclidean, self._form, recall, int(n), random_state)
         self._layout = None
         return self.schedule
 
@@ -212,13 +229,18 @@ class FunnelIndex:
         codes = as_codes(_encoded(Z, self.encoder, "document", owner), self.metric, owner, "Z", self.d)
         numbers = new_ids(ids, len(codes), self._next_id, self._store.ids, owner)
         self._store.append(codes, numbers)
+        if self._stored is not None:
+            self._stored.append(codes)
         self._next_id = max(self._next_id, int(numbers.max()) + 1)
         self._layout = None
         return numbers
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove rows by id: all of them, or none if one is unknown."""
-        self._store.drop(known_ids(ids, self._store.ids, "FunnelIndex.remove"))
+        gone = known_ids(ids, self._store.ids, "FunnelIndex.remove")
+        if self._stored is not None:
+            self._stored.rows.drop(~np.isin(self._store.ids, gone))
+        self._store.drop(gone)
         self._layout = None
 
     # -- use -----------------------------------------------------------------------------------------------------
@@ -238,6 +260,15 @@ class FunnelIndex:
     def ids(self) -> np.ndarray:
         """Ids of the rows, in the order in which they were added."""
         return self._store.ids.copy()
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of a row in the first stage, where it is "embedded"."""
+        return None if self._stored is None else self._stored.embedded.n_bytes
+
+    @property
+    def _form(self) -> FirstStage:
+        return FirstStage(self.first_stage, None if self._stored is None else self._stored.embedded)
 
     @property
     def nbytes(self) -> int:
@@ -263,17 +294,14 @@ class FunnelIndex:
         """
         owner = "FunnelIndex.search"
         n = check_request(n_neighbors, self.schedule, len(self), exact, owner)
-        threads = _threads(threads, owner)
-        if exact and self.first_stage == "binary":
-            raise InvalidInputError(
-                "An exact search needs a first stage that bounds distances, and signs do not. "
-                "Build the index with first_stage='float32' or 'int8'."
-            )
+        threads = checked_threads(threads, owner)
+        if exact and not self._form.bounds_distances:
+            raise no_bounds()
         codes = as_codes(_encoded(Q, self.encoder, "query", owner), self.metric, owner, "Q", self.d)
         layout, operations = self._prepared(), self._operations()
         size = min(operations.queries_at_once(len(self)), -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
-        found = _over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
+        found = over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
         rows, costs, spent = (
             np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
         )
@@ -287,17 +315,12 @@ class FunnelIndex:
     def _prepared(self) -> Layout:
         if self._layout is None:
             euclidean = self.metric != "inner_product"
-            self._layout = build_layout(self._store.rows, euclidean, self.schedule, self.first_stage)
+            self._layout = build_layout(self._store.rows, euclidean, self.schedule, self._form, self._stored)
         return self._layout
 
     def _operations(self) -> ModuleType:
-        wanted = self.engine
-        if wanted == "auto":
-            compiled = len(self) >= _LARGE and numba_may_compile()
-            wanted = "compiled" if compiled else "numpy"
-        if wanted == "numpy":
+        if not is_compiled(self.engine, len(self)):
             return _plain
-        require_compiled("search", "A compiled search", "engine='numpy'")
         from firstk.retrieval import _compiled
 
         return _compiled
@@ -315,6 +338,9 @@ class FunnelIndex:
             "schedule": self.schedule.to_dict(),
         }
         arrays = {"codes": self._store.rows, "ids": self._store.ids}
+        if self._stored is not None:
+            facts["cells"] = self._stored.embedded.record()
+            arrays["bytes"] = self._stored.rows.codes()
         if self.encoder is not None:
             arrays |= pack_encoder(self.encoder)
         return write_index(path, facts, arrays)
@@ -331,6 +357,10 @@ class FunnelIndex:
             check_stored(store.rows, store.ids, facts["d"], facts["next_id"], metric, f"'{path}'")
             schedule = Schedule.from_dict(facts["schedule"])
             check_schedule(schedule, store.d)
+            first_stage = check_choice(facts["first_stage"], FIRST_STAGES, "first_stage", "FunnelIndex")
+            stored = None
+            if first_stage == "embedded":
+                stored = BytePrefixes.read(facts["cells"], arrays["bytes"], store.rows, metric != "inner_product")
             encoder = unpack_encoder(arrays, f"{path}/encoder", module)
             if encoder is not None and encoder.d != store.d:
                 raise InvalidInputError(f"its encoder gives codes of width {encoder.d}, and its own are of {store.d}")
@@ -338,10 +368,11 @@ class FunnelIndex:
                 store,
                 schedule,
                 metric=metric,
-                first_stage=check_choice(facts["first_stage"], FIRST_STAGES, "first_stage", "FunnelIndex"),
+                first_stage=first_stage,
                 engine=check_choice(facts["engine"], ENGINES, "engine", "FunnelIndex"),
                 encoder=encoder,
                 next_id=facts["next_id"],
+                stored=stored,
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, FirstkError) and not isinstance(error, InvalidInputError):
@@ -360,7 +391,17 @@ def _encoded(X: MatrixLike, encoder: FittedEncoder | None, side: str, owner: str
     return X if encoder is None else encoder.encode(X, side=side, owner=owner)
 
 
-def _threads(threads: int | None, owner: str) -> int:
+def is_compiled(engine: str, rows: int) -> bool:
+    """Tell whether a search of so many rows is compiled; raise an error where it should be and cannot."""
+    if engine == "auto":
+        return rows >= _LARGE and numba_may_compile()
+    if engine == "compiled":
+        require_compiled("search", "A compiled search", "engine='numpy'")
+    return engine == "compiled"
+
+
+def checked_threads(threads: int | None, owner: str) -> int:
+    """Return the number of threads of a search: all cores, if it is not given."""
     if threads is None:
         return cores()
     if not is_int(threads) or threads < 1:
@@ -368,9 +409,8 @@ def _threads(threads: int | None, owner: str) -> int:
     return int(threads)
 
 
-def _over_blocks(
-    work: Callable[[np.ndarray], BlockResult], blocks: list[np.ndarray], threads: int
-) -> list[BlockResult]:
+def over_blocks(work: Callable[[Block], Result], blocks: Sequence[Block], threads: int) -> list[Result]:
+    """Return what `work` makes of each block, in their order."""
     if threads == 1 or len(blocks) == 1:
         return [work(block) for block in blocks]
     # BLAS must not start further threads.

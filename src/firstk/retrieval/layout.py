@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.retrieval.prefixes import FIRST_STAGES, Bits, Prefixes
+from firstk.retrieval.byte_prefixes import BytePrefixes
+from firstk.retrieval.prefixes import FirstStage, Prefixes, Tiles
 from firstk.retrieval.schedule import Schedule
 
 _ROWS_AT_ONCE = 8192
@@ -110,7 +111,7 @@ class Layout:
         Norm of the centred coordinates past each edge.
     first, sample, exact : Columns
         For the first shortlist; the same of a few rows drawn at random (None for small stores); for the bound of an
-        exact search (None for bits, which bound nothing).
+        exact search (None for bits and bytes, which bound nothing).
     schedule : Schedule
     """
 
@@ -135,7 +136,7 @@ class Layout:
         """Return the scan that chooses the first shortlist: partial costs at the first stage's k."""
         columns = self.sample if sampled and self.sample is not None else self.first
         form = columns.prefixes.queries(queries.centred, columns.k)
-        if self.euclidean or isinstance(columns.prefixes, Bits):
+        if self.euclidean or not columns.prefixes.bounds_distances:
             return Scan(columns, form)
         lift = self.schedule.remainder_cosine * queries.remainders[:, self.edges.index(columns.k)]
         return Scan(columns, form, lift.astype(np.float32))
@@ -148,11 +149,8 @@ class Layout:
         hides is at most |y_q| times its error.
         """
         columns = self.exact
-        if columns is None or isinstance(columns.prefixes, Bits):
-            raise InvalidInputError(
-                "An exact search needs a first stage that bounds distances, and signs do not. "
-                "Build the index with first_stage='float32' or 'int8'."
-            )
+        if columns is None or not isinstance(columns.prefixes, Tiles):
+            raise no_bounds()
         k, y = columns.k, queries.norms
         exactly = 0.5 * (y**2 - costs) if self.euclidean else -costs
         rounding = (k + 32) * 2.0**-23 * 0.5 * (y + float(self.norms.max())) ** 2
@@ -172,16 +170,33 @@ class Layout:
         return sum(part.nbytes for part in parts)
 
 
-def build_layout(codes: np.ndarray, euclidean: bool, schedule: Schedule, first_stage: str) -> Layout:
-    """Compute a layout in one pass over the codes."""
+def no_bounds() -> InvalidInputError:
+    """Return the error of an exact search whose first stage cannot exclude rows."""
+    return InvalidInputError(
+        "An exact search needs a first stage that bounds distances, and signs and bytes do not. "
+        "Build the index with first_stage='float32' or 'int8'."
+    )
+
+
+def build_layout(
+    codes: np.ndarray,
+    euclidean: bool,
+    schedule: Schedule,
+    first_stage: FirstStage,
+    stored: BytePrefixes | None = None,
+) -> Layout:
+    """Compute a layout in one pass over the codes; `stored` are the bytes of its rows, where they are kept."""
     n, d = codes.shape
     edges = _edges(schedule, d)
     centre = codes.mean(axis=0, dtype=np.float64).astype(np.float32) if euclidean else np.zeros(d, np.float32)
     norms, remainders = norms_past(codes, centre, edges)
     k, exact_k = schedule.stages[0].k, schedule.exact_k
+    if stored is not None:
+        none = np.empty(0, np.float32)
+        first = Columns(stored, k, none, none)
+        return Layout(codes, euclidean, edges, centre, norms, remainders, first, None, None, schedule)
     Y = codes[:, : max(k, exact_k)] - centre[: max(k, exact_k)]
-    make = FIRST_STAGES[first_stage]
-    prefixes = make(Y, max(k, exact_k))
+    prefixes = first_stage.prefixes(Y, centre, max(k, exact_k), euclidean)
 
     def left(k: int) -> np.ndarray:
         return remainders[:, edges.index(k)]
@@ -189,9 +204,9 @@ def build_layout(codes: np.ndarray, euclidean: bool, schedule: Schedule, first_s
     sample = None
     if n >= SAMPLE_LEAST:
         rows = np.sort(np.random.default_rng(0).choice(n, n // SAMPLE_SHARE, replace=False))
-        sample = _estimating(make(Y[rows], k), k, left(k)[rows], euclidean)
+        sample = _estimating(first_stage.prefixes(Y[rows], centre, k, euclidean), k, left(k)[rows], euclidean)
     exact = None
-    if not isinstance(prefixes, Bits):
+    if prefixes.bounds_distances:
         half = 0.5 * norms**2 if euclidean else np.zeros(n)
         exact = _columns(prefixes, exact_k, -half, left(exact_k))
     first = _estimating(prefixes, k, left(k), euclidean)

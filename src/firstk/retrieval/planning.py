@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from firstk.retrieval.layout import norms_past
-from firstk.retrieval.prefixes import FIRST_STAGES, Prefixes
+from firstk.retrieval.prefixes import FirstStage, Prefixes
 from firstk.retrieval.schedule import OrderWarning, Schedule, Stage, full_scan
 
 # Rows that serve as queries, at most; and rows they are ranked among: time stays bounded whatever the store.
@@ -22,7 +22,6 @@ _QUERIES, _ROWS = 512, 1 << 17
 # Queries and rows whose nearness is held at once: a few passes over the store, and blocks that fit a cache.
 _BLOCK, _CHUNK = 128, 8192
 _GRID = (2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-_WORDS = (64, 128, 256, 512, 1024)
 # One-sided 99 % margin of a mean over the sampled queries, in standard errors.
 _MARGIN = 2.326
 # A row that is looked up alone costs as much as this many multiply-adds of a scan, once the store outgrows the caches
@@ -65,23 +64,24 @@ class CalibrationSample:
 
 
 def choose_schedule(
-    codes: np.ndarray, euclidean: bool, first_stage: str, recall: float, n_neighbors: int, seed: int
+    codes: np.ndarray, euclidean: bool, first_stage: FirstStage, recall: float, n_neighbors: int, seed: int
 ) -> Schedule:
     """Return the cheapest schedule that reaches `recall` on sampled rows; warn where the order does not help."""
     n, d = codes.shape
-    everything = full_scan(d, n, n_neighbors, first_stage, recall=recall, measured_recall=1.0)
+    everything = full_scan(d, n, n_neighbors, first_stage.name, recall=recall, measured_recall=1.0)
     if n < 8 * (n_neighbors + 1) or d == 1:
         return everything
     rng = np.random.default_rng(seed)
     rows = codes if n <= _ROWS else codes[np.sort(rng.choice(n, _ROWS, replace=False))]
     calibration = calibration_sample(rows, euclidean, first_stage, n_neighbors, rng)
-    schedule = _cheapest(calibration, len(rows), d, recall, n_neighbors)
+    schedule = _cheapest(calibration, first_stage, len(rows), d, recall, n_neighbors)
     share = 1.0 if schedule is None else _multiply_adds(schedule, d, first_stage) / (len(rows) * d)
     trouble = _check_order(calibration, recall, n_neighbors, schedule, min(share, 1.0))
     if schedule is None or share > _WORTH:
         trouble = trouble or (
-            f"No schedule with {first_stage} prefixes reaches recall {recall:g} for less than {_WORTH:.0%} of brute "
-            "force: short prefixes of these codes say too little. The index looks at every coordinate of every row."
+            f"No schedule with {first_stage.name} prefixes reaches recall {recall:g} for less than {_WORTH:.0%} of "
+            "brute force: short prefixes of these codes say too little. The index looks at every coordinate of every "
+            "row."
         )
         schedule = None
     if trouble and n >= _NOTICEABLE:
@@ -97,7 +97,7 @@ def choose_schedule(
 
 
 def calibration_sample(
-    codes: np.ndarray, euclidean: bool, first_stage: str, n_neighbors: int, rng: np.random.Generator
+    codes: np.ndarray, euclidean: bool, first_stage: FirstStage, n_neighbors: int, rng: np.random.Generator
 ) -> CalibrationSample:
     """Rank the true neighbors of sampled rows by every prefix of a grid."""
     n, d = codes.shape
@@ -107,7 +107,10 @@ def calibration_sample(
     ks = tuple(k for k in _GRID if d <= 128 * k and 2 * k <= d) or (1,)
     asked = np.sort(rng.choice(n, min(_QUERIES, n // 2), replace=False))
     sample = _Sample(Y, asked, _true_neighbors(Y, asked, euclidean, n_neighbors), ks, euclidean)
-    prefixes, first_ks = _first_stage(Y, ks, first_stage)
+    first_ks = first_stage.lengths(ks, d)
+    prefixes = None
+    if first_stage.name != "float32":
+        prefixes = first_stage.prefixes(Y, centre, first_ks[-1], euclidean)
     ranks, kept = sample.ranks_and_kept()
     return CalibrationSample(
         ks,
@@ -222,15 +225,6 @@ def _count_nearer(N: np.ndarray, limits: np.ndarray) -> np.ndarray:
     return np.stack(counts, axis=1)
 
 
-def _first_stage(Y: np.ndarray, ks: tuple[int, ...], form: str) -> tuple[Prefixes | None, tuple[int, ...]]:
-    """Prefixes in the form of the first stage and the lengths to try; None where they are plain float32."""
-    if form == "float32":
-        return None, ks
-    d = Y.shape[1]
-    ks = ks if form == "int8" else (*(k for k in _WORDS if k < d), d)
-    return FIRST_STAGES[form](Y[:, : ks[-1]], ks[-1]), ks
-
-
 def _form_ranks(prefixes: Prefixes, sample: _Sample, ks: tuple[int, ...]) -> np.ndarray:
     """Ranks by the first stage's own form; ties, common among signs, count as nearer: few make the shortlist."""
     ranks = np.zeros((len(ks), *sample.truth.shape), np.int64)
@@ -250,13 +244,14 @@ def _form_ranks(prefixes: Prefixes, sample: _Sample, ks: tuple[int, ...]) -> np.
 # -- the choice ----------------------------------------------------------------------------------------------------
 
 
-def _cheapest(calibration: CalibrationSample, n: int, d: int, recall: float, n_neighbors: int) -> Schedule | None:
+def _cheapest(
+    calibration: CalibrationSample, first_stage: FirstStage, n: int, d: int, recall: float, n_neighbors: int
+) -> Schedule | None:
     """Search schedules of one and two shortlists."""
     look_up = _LOOK_UP if 4 * n * d > _CACHE_BYTES else d
-    binary = calibration.first_ks != calibration.ks
     best: tuple[float, list[tuple[int, int]], np.ndarray, int] | None = None
     for i, k in enumerate(calibration.first_ks):
-        scan = n * (-(-k // 64) if binary else k)
+        scan = n * first_stage.cost(k)
         if best is not None and scan >= best[0]:
             break
         for stages, held in _candidates(calibration, i, recall, n_neighbors):
@@ -272,7 +267,7 @@ def _cheapest(calibration: CalibrationSample, n: int, d: int, recall: float, n_n
         n,
         n_neighbors,
         exact_k=calibration.ks[int(np.argmin(prices))],
-        remainder_cosine=0.0 if binary else float(calibration.cosines[best[3]]),
+        remainder_cosine=float(calibration.cosines[best[3]]) if first_stage.bounds_distances else 0.0,
         recall=recall,
         measured_recall=float(best[2].mean()),
     )
@@ -319,10 +314,10 @@ def _reaches(kept: np.ndarray, recall: float) -> bool:
     return per_query.mean() - _MARGIN * per_query.std() / np.sqrt(len(per_query)) >= recall
 
 
-def _multiply_adds(schedule: Schedule, d: int, first_stage: str) -> float:
+def _multiply_adds(schedule: Schedule, d: int, first_stage: FirstStage) -> float:
     """Multiply-adds of a query at most: without early abandoning."""
     stages = schedule.stages
-    total = schedule.rows * (-(-stages[0].k // 64) if first_stage == "binary" else stages[0].k)
+    total = schedule.rows * first_stage.cost(stages[0].k)
     size, grown = stages[0].size, 0
     for stage in (*stages, Stage(d, 0)):
         total += size * (stage.k - grown)

@@ -1,4 +1,4 @@
-"""Prefixes as the first stage scans them: by coordinate, in tiles that fit a cache, as float32, int8 or bits.
+"""Prefixes as the first stage scans them: by coordinate, in tiles that fit a cache, as float32, int8, bits or bytes.
 
 A tile holds `TILE` rows, coordinate by coordinate, so that one instruction takes sixteen rows and a tile serves a
 whole block of queries. A copy is only ever used to choose rows: what is returned is computed from the codes.
@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+
+from firstk.data.bits.embedded import Embedded
+from firstk.retrieval.byte_prefixes import BytePrefixes
 
 # Rows of a tile: with 32 coordinates of float32 a tile takes 128 KiB, which a second-level cache keeps.
 TILE = 1024
@@ -31,6 +35,7 @@ class Tiles:
         The largest distance between a prefix and what is stored of it.
     """
 
+    bounds_distances: ClassVar[bool] = True
     tiles: np.ndarray
     n: int
     scale: float = 1.0
@@ -85,6 +90,7 @@ class Bits:
     n : int
     """
 
+    bounds_distances: ClassVar[bool] = False
     words: np.ndarray
     n: int
 
@@ -139,12 +145,53 @@ def bit_prefixes(Y: np.ndarray, k: int) -> Bits:
     return Bits(np.ascontiguousarray(_packed(Y[:, :k]).T), len(Y))
 
 
-Prefixes = Tiles | Bits
-FIRST_STAGES: dict[str, Callable[[np.ndarray, int], Prefixes]] = {
+Prefixes = Tiles | Bits | BytePrefixes
+_MADE: dict[str, Callable[[np.ndarray, int], Tiles | Bits]] = {
     "float32": float_prefixes,
     "int8": int8_prefixes,
     "binary": bit_prefixes,
 }
+FIRST_STAGES = (*_MADE, "embedded")
+# Numbers of signs that are tried: whole words.
+_WORDS = (64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStage:
+    """How the first scan keeps its prefixes.
+
+    Attributes
+    ----------
+    name : {"float32", "int8", "binary", "embedded"}
+    cells : Embedded or None
+        Of "embedded", fitted.
+    """
+
+    name: str
+    cells: Embedded | None = None
+
+    def prefixes(self, Y: np.ndarray, centre: np.ndarray, k: int, euclidean: bool) -> Prefixes:
+        """Return the prefixes of centred rows."""
+        if self.cells is None:
+            return _MADE[self.name](Y, k)
+        return BytePrefixes.of(self.cells, euclidean, Y + centre[: Y.shape[1]], centre)
+
+    def lengths(self, ks: tuple[int, ...], d: int) -> tuple[int, ...]:
+        """Return the prefix lengths to try, of those that coordinates are tried at; bytes reach as far as they do."""
+        if self.cells is not None:
+            return (1 + int(self.cells.used.max()),)
+        return (*(k for k in _WORDS if k < d), d) if self.name == "binary" else ks
+
+    def cost(self, k: int) -> int:
+        """Multiply-adds that one row takes at prefix k: a word of signs and a byte count as one each."""
+        if self.cells is not None:
+            return self.cells.n_bytes
+        return -(-k // 64) if self.name == "binary" else k
+
+    @property
+    def bounds_distances(self) -> bool:
+        """Whether an exact search can exclude rows by it."""
+        return self.name in ("float32", "int8")
 
 
 def _tiled(Y: np.ndarray) -> np.ndarray:

@@ -1,0 +1,337 @@
+"""Search on packed bytes, compiled: bounds from look-ups in registers, exact sums for the few rows that pass.
+
+Tables rounded up to bytes give an upper bound of a row's sum with one instruction for 32 look-ups, as in the fast scan
+of faiss (André, Kermarrec and Le Scouarnec, 2015). Unlike there, rows whose bound reaches the threshold are summed
+again in float64, so the result is that of the reference in `code_scan`, bit for bit. Two queries share every load.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numba
+import numpy as np
+
+from firstk._base.simd import LANES, above, fma, load, lowest_bit, splat
+from firstk._base.simd_bytes import (
+    WIDTH,
+    add_bytes,
+    add_odd,
+    add_pairs,
+    as_floats,
+    even,
+    high_half,
+    load_bytes,
+    load_table,
+    look_up,
+    low_half,
+    no_words,
+)
+from firstk.retrieval._compiled import Arrays, Lanes, _keep_nearest, jit
+from firstk.retrieval.code_scan import PackedRows, Tables
+
+# Tiles that stay in the first-level cache while all queries pass over them.
+_TILES = 16
+# Room for rows beyond those that are kept: the threshold rises whenever it is full.
+_ROOM = 64
+# A sample of tiles gives a threshold to start with: so many of them, and from so many rows that are looked for more.
+_FEW, _MANY, _SAMPLE = 64, 128, 2048
+# Share by which the float32 comparison of a bound with its threshold may be off, with much to spare.
+_ROUNDING = 2.0**-20
+# Bytes of the tables of one byte: two halves of sixteen.
+_TABLES = 32
+Sums: TypeAlias = tuple[Lanes, Lanes]
+Some: TypeAlias = tuple[int, int, int]  # tiles: start, stop, stride
+Rows: TypeAlias = tuple[np.ndarray, np.ndarray, int, float]  # tiles, ids, number, largest norm
+Absent: TypeAlias = np.ndarray | None  # None is a type of its own, for which other code is compiled
+# Vectors stay in registers only where a function is part of its caller.
+inlined = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+
+
+@inlined
+def _four(v: Lanes, w: Lanes, x: Lanes, y: Lanes, tables: np.ndarray, at: int) -> Lanes:
+    """Sum the look-ups of two bytes, given as halves."""
+    low = add_bytes(look_up(load_table(tables, at), v), look_up(load_table(tables, at + 16), w))
+    high = add_bytes(look_up(load_table(tables, at + 32), x), look_up(load_table(tables, at + 48), y))
+    return add_bytes(low, high)
+
+
+@inlined
+def _two(v: Lanes, w: Lanes, tables: np.ndarray, at: int) -> Lanes:
+    """Sum the look-ups of one byte, given as halves."""
+    return add_bytes(look_up(load_table(tables, at), v), look_up(load_table(tables, at + 16), w))
+
+
+@inlined
+def _sums(tiles: np.ndarray, at: int, planes: int, tables: np.ndarray, p: int, odd: Absent) -> Sums:
+    """Sum the look-ups of a tile by the tables of one query: of its first and of its last sixteen rows."""
+    a, b = no_words(), no_words()
+    for _ in range(planes // 2):
+        one, two = load_bytes(tiles, at), load_bytes(tiles, at + WIDTH)
+        s = _four(low_half(one), high_half(one), low_half(two), high_half(two), tables, p)
+        a, b = add_pairs(a, s), add_odd(b, s)
+        at, p = at + 2 * WIDTH, p + 2 * _TABLES
+    if odd is not None:
+        one = load_bytes(tiles, at)
+        s = _two(low_half(one), high_half(one), tables, p)
+        a, b = add_pairs(a, s), add_odd(b, s)
+    return as_floats(even(a, b)), as_floats(b)
+
+
+@inlined
+def _sums_of_two(
+    tiles: np.ndarray, at: int, planes: int, tables: np.ndarray, p: int, q: int, odd: Absent
+) -> tuple[Sums, Sums]:
+    """Do what `_sums` does for two queries, which share the loads of the rows."""
+    a, b, c, d = no_words(), no_words(), no_words(), no_words()
+    for _ in range(planes // 2):
+        one, two = load_bytes(tiles, at), load_bytes(tiles, at + WIDTH)
+        v, w, x, y = low_half(one), high_half(one), low_half(two), high_half(two)
+        s, t = _four(v, w, x, y, tables, p), _four(v, w, x, y, tables, q)
+        a, b, c, d = add_pairs(a, s), add_odd(b, s), add_pairs(c, t), add_odd(d, t)
+        at, p, q = at + 2 * WIDTH, p + 2 * _TABLES, q + 2 * _TABLES
+    if odd is not None:
+        one = load_bytes(tiles, at)
+        v, w = low_half(one), high_half(one)
+        s, t = _two(v, w, tables, p), _two(v, w, tables, q)
+        a, b, c, d = add_pairs(a, s), add_odd(b, s), add_pairs(c, t), add_odd(d, t)
+    return (as_floats(even(a, b)), as_floats(b)), (as_floats(even(c, d)), as_floats(d))
+
+
+@jit
+def _exact(
+    tiles: np.ndarray,
+    norms: Absent,
+    some: Some,
+    reaching: np.ndarray,
+    n: int,
+    places: np.ndarray,
+    tables: np.ndarray,
+    constant: float,
+    rows: np.ndarray,
+    near: np.ndarray,
+) -> int:
+    """Sum the look-ups of the rows that passed in float64, byte by byte; return how many there are.
+
+    See `Packing.places` for what a byte adds.
+    """
+    planes, count = len(places), 0
+    for i, t in enumerate(range(some[0], some[1], some[2])):
+        bits = reaching[i]
+        while bits:
+            lane = lowest_bit(bits)
+            bits &= bits - np.uint32(1)
+            row = t * WIDTH + lane
+            if row < n:
+                at = t * planes * WIDTH + (2 * lane if lane < LANES else 2 * (lane - LANES) + 1)
+                total = constant
+                for j in range(planes):
+                    value = np.int64(tiles[at + j * WIDTH])
+                    low = np.uint64(places[j, 0] + (value & places[j, 1]))
+                    high = np.uint64(places[j, 2] + (value >> places[j, 3]))
+                    total += tables[low] + tables[high]
+                rows[count], near[count] = row, total
+                count += 1
+    if norms is not None:
+        for i in range(count):
+            near[i] /= np.float64(norms[rows[i]])
+    return count
+
+
+@jit
+def _set_threshold(q: int, bound: Arrays, largest_norm: float) -> None:
+    """Express the threshold in steps: a row may belong to the nearest if its look-ups exceed slope * norm + offset."""
+    threshold, base, step, slope, offset = bound
+    by_norm = threshold[q] / step[q]
+    by_base = base[q] / step[q]
+    if largest_norm:
+        slack = _ROUNDING * (abs(by_norm) * largest_norm + abs(by_base) + 65536)
+        slope[q], offset[q] = by_norm, -by_base - slack
+    else:
+        slack = _ROUNDING * (abs(by_norm) + abs(by_base) + 65536)
+        slope[q], offset[q] = 0, by_norm - by_base - slack
+    if not (np.isfinite(slope[q]) and np.isfinite(offset[q])):
+        slope[q], offset[q] = 0, -1  # every row passes
+
+
+@jit
+def _set_thresholds(bound: Arrays, largest_norm: float) -> None:
+    for q in range(len(bound[0])):
+        _set_threshold(q, bound, largest_norm)
+
+
+@jit
+def _take(
+    q: int, rows: np.ndarray, values: np.ndarray, ids: np.ndarray, found: Arrays, bound: Arrays, size: int, norm: float
+) -> None:
+    """Note rows that are near enough; when a query's list is full, keep its nearest and raise its threshold."""
+    near, named, counts, worst = found
+    threshold, last, count = bound[0][q], worst[q], counts[q]
+    for i in range(len(rows)):
+        value, name = values[i], ids[rows[i]]
+        if value > threshold or (value == threshold and name < last):
+            near[q, count], named[q, count] = value, name
+            count += 1
+            if count == near.shape[1]:
+                threshold = _keep_nearest(near[q], named[q], count, size)
+                last, count = named[q, size - 1], size
+    if threshold > bound[0][q] or last < worst[q]:
+        bound[0][q], worst[q] = threshold, last
+        _set_threshold(q, bound, norm)
+    counts[q] = count
+
+
+@inlined
+def _reaching(sums: Sums, first: int, norms: Absent, slope: np.float32, offset: np.float32) -> np.uint32:
+    """Return which rows of a tile reach the threshold, as bits."""
+    low = high = splat(offset)
+    if norms is not None:
+        steep = splat(slope)
+        low, high = fma(steep, load(norms, first), low), fma(steep, load(norms, first + LANES), high)
+    return above(sums[0], low) | (above(sums[1], high) << np.uint32(LANES))
+
+
+@jit
+def _bound_one(
+    tiles: np.ndarray,
+    norms: Absent,
+    some: Some,
+    planes: int,
+    odd: Absent,
+    tables: np.ndarray,
+    q: int,
+    slope: np.float32,
+    offset: np.float32,
+    reaching: np.ndarray,
+) -> None:
+    """Note which rows of some tiles may belong to the nearest of one query."""
+    for i, t in enumerate(range(some[0], some[1], some[2])):
+        sums = _sums(tiles, t * planes * WIDTH, planes, tables, q * planes * _TABLES, odd)
+        reaching[0, i] = _reaching(sums, t * WIDTH, norms, slope, offset)
+
+
+@jit
+def _bound_two(
+    tiles: np.ndarray,
+    norms: Absent,
+    some: Some,
+    planes: int,
+    odd: Absent,
+    tables: np.ndarray,
+    q: int,
+    slopes: tuple[np.float32, np.float32],
+    offsets: tuple[np.float32, np.float32],
+    reaching: np.ndarray,
+) -> None:
+    """Do the same for queries q and q + 1.
+
+    Nothing in these loops may touch the reference count of an array, which would cost more than the look-ups: arrays
+    are used in no branch, and what is None is known when the loop is compiled.
+    """
+    own = planes * _TABLES
+    for i, t in enumerate(range(some[0], some[1], some[2])):
+        ours, theirs = _sums_of_two(tiles, t * planes * WIDTH, planes, tables, q * own, q * own + own, odd)
+        reaching[0, i] = _reaching(ours, t * WIDTH, norms, slopes[0], offsets[0])
+        reaching[1, i] = _reaching(theirs, t * WIDTH, norms, slopes[1], offsets[1])
+
+
+@jit
+def _scan(
+    rows: Rows,
+    norms: Absent,
+    tiles_of: Some,
+    odd: Absent,
+    queries: int,
+    tables: np.ndarray,
+    exact: Arrays,
+    found: Arrays,
+    bound: Arrays,
+    size: int,
+) -> None:
+    """Pass all queries, two by two, over tiles from start to stop in strides."""
+    tiles, ids, n, largest_norm = rows
+    places, constant, sums = exact
+    planes = len(places)
+    slope, offset = bound[3], bound[4]
+    begin, end, stride = tiles_of
+    reaching = np.zeros((2, _TILES), np.uint32)
+    numbers, values = np.empty(_TILES * WIDTH, np.int64), np.empty(_TILES * WIDTH)
+    for start in range(begin, end, _TILES * stride):
+        some = (start, min(start + _TILES * stride, end), stride)
+        for q in range(0, queries, 2):
+            together = min(2, queries - q)
+            if together == 2:
+                slopes, offsets = (slope[q], slope[q + 1]), (offset[q], offset[q + 1])
+                _bound_two(tiles, norms, some, planes, odd, tables, q, slopes, offsets, reaching)
+            else:
+                _bound_one(tiles, norms, some, planes, odd, tables, q, slope[q], offset[q], reaching)
+            for k in range(together):
+                if reaching[k].any():
+                    p = q + k
+                    count = _exact(tiles, norms, some, reaching[k], n, places, sums[p], constant[p], numbers, values)
+                    _take(p, numbers[:count], values[:count], ids, found, bound, size, largest_norm)
+                    reaching[k] = 0
+    for q in range(queries):
+        if found[2][q] > size:
+            _keep_nearest(found[0][q], found[1][q], found[2][q], size)
+            found[2][q] = size
+
+
+def nearest(
+    rows: PackedRows, queries: Tables, size: int, ids: np.ndarray, span: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ids and nearness of the nearest rows of some tiles: see `code_scan.nearest`."""
+    tables, thresholds = queries.bounds(), None
+    tiles = span[1] - span[0]
+    step = max(1, tiles // _SAMPLE) if size >= _MANY else max(1, tiles // _FEW)
+    if step > 1 and size < tiles * WIDTH // 8:
+        thresholds = _suggested(rows, queries, tables, size, ids, (*span, step))
+        if not rows.cosine:
+            tables = queries.bounds(thresholds)
+    named, near, counts = _run(rows, queries, tables, size, ids, (*span, 1), thresholds)
+    short = np.flatnonzero(counts < size)
+    if thresholds is not None and len(short):  # the sample's thresholds were too high
+        again = _run(rows, queries.only(short), tuple(part[short] for part in tables), size, ids, (*span, 1), None)
+        named[short], near[short] = again[:2]
+    return named, near
+
+
+def _suggested(
+    rows: PackedRows, queries: Tables, tables: Arrays, size: int, ids: np.ndarray, tiles: Some
+) -> np.ndarray:
+    """Return thresholds that enough rows reach, from a sample of tiles: `size` of the sample, if they are few.
+
+    Of many rows about as many as are looked for reach it, or some more to be on the safe side.
+    """
+    expected = size / tiles[2]
+    enough = size if size < _MANY else int(expected + 3 * np.sqrt(expected)) + 1
+    near = _run(rows, queries, tables, enough, ids, tiles, None)[1]
+    # One step lower, so that a whole group of equal rows passes.
+    return np.nextafter(near.min(axis=1), -np.inf)
+
+
+def _run(
+    rows: PackedRows,
+    queries: Tables,
+    tables: Arrays,
+    size: int,
+    ids: np.ndarray,
+    tiles: Some,
+    thresholds: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scan tiles (start, stop, stride) and return ids, nearness and the number of rows found, at most `size`."""
+    m, (rounded, base, step) = len(queries), tables
+    near = np.full((m, max(2 * size, size + _ROOM)), -np.inf)
+    found = (near, np.zeros(near.shape, np.int64), np.zeros(m, np.int64), np.full(m, np.iinfo(np.int64).max))
+    # A threshold that nothing has reached yet lets every row pass.
+    bound = (np.full(m, -np.inf), base, step, np.zeros(m, np.float32), np.full(m, -1, np.float32))
+    largest = float(rows.norms.max(initial=0))
+    if thresholds is not None:
+        bound[0][:] = thresholds
+        _set_thresholds(bound, largest)
+    exact = (queries.packing.places, queries.constant, queries.flat)
+    norms = rows.norms if rows.norms.size else None
+    data = (rows.tiles.reshape(-1), ids, rows.n, largest)
+    odd = np.empty(0) if rows.packing.planes % 2 else None
+    _scan(data, norms, tiles, odd, m, rounded.reshape(-1), exact, found, bound, size)
+    return found[1][:, :size], near[:, :size], found[2]

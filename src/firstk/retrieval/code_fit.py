@@ -1,0 +1,88 @@
+"""Whether new rows still fit the cells of a quantizer: their error, against that of the rows it was fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from firstk._base.json_records import from_plain, to_plain
+
+if TYPE_CHECKING:
+    from firstk._base.array_types import MatrixLike
+    from firstk.encoder.quantizer import EmbeddedQuantizer
+
+# Errors of new rows may be so many times those of the fit.
+RATIO = 1.5
+# One-sided 99 % margin of a mean, in standard errors, and the fewest rows whose mean says something.
+_MARGIN, _FEWEST = 2.326, 16
+# Rows of one addition that are decoded, at most.
+_ROWS = 8192
+
+
+class FitWarning(UserWarning):
+    """Rows were added that no longer fit the cells of the quantizer: their bytes say less about them."""
+
+
+@dataclass
+class Fit:
+    r"""The errors of added rows, summed: :math:`e = |z - \hat z|^2` of a code and what its bytes are decoded to.
+
+    Attributes
+    ----------
+    rows : int
+    total, squares : float
+        Sums of e and of e^2.
+    """
+
+    rows: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def noting(self, quantizer: EmbeddedQuantizer, X: MatrixLike, codes: np.ndarray) -> str:
+        """Take in rows that are added, and return a warning if rows do not fit any more, or an empty text.
+
+        They do not if their mean error is more than 1.5 times that of the fit, which is known from the trees, by
+        2.3 standard errors. Of many rows every so manieth is looked at.
+        """
+        if not len(codes):
+            return ""
+        step = -(-len(codes) // _ROWS)
+        rows: Any = X if hasattr(X, "shape") else np.asarray(X)
+        Z = quantizer.encoder.encode(rows[::step])
+        errors = np.square(Z - quantizer.embedded.restore(codes[::step])).sum(axis=1, dtype=np.float64)
+        self.rows += len(errors)
+        self.total += float(errors.sum())
+        self.squares += float(np.square(errors).sum())
+        return self._trouble(expected_error(quantizer))
+
+    def _trouble(self, expected: float) -> str:
+        if self.rows < _FEWEST:
+            return ""
+        mean = self.total / self.rows
+        margin = _MARGIN * np.sqrt(max(self.squares / self.rows - mean**2, 0) / self.rows)
+        if not mean - margin > RATIO * expected:
+            return ""
+        times = f"{mean / expected:.2g} times" if expected > 0 else "more than"
+        return (
+            f"The rows added to this index do not fit its cells: their mean squared error is {mean:.3g}, {times} that "
+            f"of the rows the encoder was fitted on ({expected:.3g}). Scores of these rows are less exact. Fit an "
+            "encoder on rows like those of today, and build the index again."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return to_plain(self)
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, object]) -> Fit:
+        """Rebuild from `to_dict`."""
+        return from_plain(cls, facts)
+
+
+def expected_error(quantizer: EmbeddedQuantizer) -> float:
+    """Return the mean squared error of a code on the rows that the trees were fitted on."""
+    distortion = quantizer.trees.distortion
+    return float(distortion[np.arange(len(distortion)), quantizer.embedded.bits].sum())

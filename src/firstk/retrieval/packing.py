@@ -1,0 +1,273 @@
+"""Packing: the bits of an embedded code, moved so that every byte holds whole coordinates.
+
+A stored string has the bits of a coordinate far apart, in the order in which they were given. A search wants them
+together: a byte is then one look-up in a table of 256 entries, as in product quantization (Jégou, Douze and Schmid,
+2011), and a coordinate of at most four bits lies within one half of its byte, so that a half is one look-up in a table
+of sixteen. The order of the bits is all that changes: strings are packed when rows come in, and unpacked when they are
+saved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+# Bits of a byte and of its half, and the most bits that a coordinate can have.
+BYTE, HALF = 8, 4
+# Coordinates in one table, at most: one bit each in a half; five bits and three of one bit in a byte.
+_SLOTS = 4
+_ROWS_AT_ONCE = 8192
+
+
+class Cells(Protocol):
+    """What a packing asks: an `EmbeddedQuantizer` is one, see there."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a code."""
+
+    @property
+    def k(self) -> int:
+        """Coordinates."""
+
+    @property
+    def bits(self) -> np.ndarray:
+        """Bits of each coordinate."""
+
+    @property
+    def bit_order(self) -> np.ndarray:
+        """Coordinate of each bit."""
+
+    def cell_values(self, i: int) -> np.ndarray:
+        """Return what the cells of a coordinate are decoded as."""
+
+    def cell_squares(self, i: int) -> np.ndarray:
+        """Return what they add to squares."""
+
+
+class Part(NamedTuple):
+    """A coordinate within a byte: `depth` bits, the lowest of them at `shift`."""
+
+    coordinate: int
+    depth: int
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Coordinates of tables of one size: entry v of table t is about the cells ``value[t, :, v]`` of its coordinates.
+
+    Attributes
+    ----------
+    coordinate : ndarray of int, shape (tables, 4)
+        One past the last where a table has fewer than four; values are zero there.
+    value, square : ndarray of float64, shape (tables, 4, entries)
+        What the quantizer decodes cells as, and what they add to squares (`EmbeddedQuantizer.cell_squares`).
+    """
+
+    coordinate: np.ndarray
+    value: np.ndarray
+    square: np.ndarray
+
+    def weighted(self, weights: np.ndarray, squares: float) -> np.ndarray:
+        """Return ``sum_c weights[c] value[c] - squares * sum_c square[c]`` of every entry, (m, tables, entries).
+
+        Elementwise and in one order, so that a query has the same tables in any company.
+        """
+        padded = np.zeros((len(weights), weights.shape[1] + 1))  # slots that are not used have weight zero
+        padded[:, :-1] = weights
+        total = np.zeros((len(weights), *self.value.shape[::2]))
+        for slot in range(_SLOTS):
+            total += padded[:, self.coordinate[:, slot], None] * self.value[:, slot]
+        if squares:
+            total -= squares * self.square.sum(axis=1)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where the bits of a string go, and what the bytes then stand for.
+
+    Attributes
+    ----------
+    bytes : int
+        Length of a stored string.
+    source : ndarray of int, shape (8 * planes,)
+        Place in the string of each packed bit, highest bit of a byte first; 8 * bytes where a bit is not used.
+    table : ndarray of int, shape (planes,)
+        Of a byte with a coordinate of more than four bits, its place in `wholes`; else -1 minus the place of its lower
+        half in `halves`, which its upper half follows.
+    halves, wholes : Slots
+        Tables of sixteen and of 256 entries.
+    fixed : ndarray of float64, shape (k,)
+        What coordinates without bits are decoded as, whatever the row; zero for all others.
+    fixed_square : float
+        What they add to squares.
+    """
+
+    bytes: int
+    source: np.ndarray
+    table: np.ndarray
+    halves: Slots
+    wholes: Slots
+    fixed: np.ndarray
+    fixed_square: float
+
+    @property
+    def planes(self) -> int:
+        """Bytes of a packed row."""
+        return len(self.table)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """Where a byte finds what it adds in the tables of a query, one after the other: int64 of shape (planes, 4).
+
+        The tables of halves come first, then those of whole bytes, then a zero. Entry ``first + (byte & mask)`` and
+        entry ``second + (byte >> shift)`` are added; for a whole byte the second is the zero.
+        """
+        size = 16 * len(self.halves.coordinate)
+        zero = size + 256 * len(self.wholes.coordinate)
+        places = [
+            (size + 256 * at, 255, zero, BYTE) if at >= 0 else (16 * (-1 - at), 15, 16 * -at, HALF)
+            for at in self.table.tolist()
+        ]
+        return np.array(places, dtype=np.int64).reshape(-1, 4)
+
+    def packed(self, codes: np.ndarray) -> np.ndarray:
+        """Return packed rows (n, planes) of stored strings (n, bytes)."""
+        return _moved(codes, self.source)
+
+    def unpacked(self, rows: np.ndarray) -> np.ndarray:
+        """Return the stored strings of packed rows."""
+        back = np.full(BYTE * self.bytes, BYTE * self.planes)
+        used = self.source < BYTE * self.bytes
+        back[self.source[used]] = np.flatnonzero(used)
+        return _moved(rows, back)
+
+    def squares(self, rows: np.ndarray) -> np.ndarray:
+        """Return the sum of squares of each packed row: for cosines, the squared norm of what it decodes to."""
+        parts = [each.square.sum(axis=1)[None] for each in (self.halves, self.wholes)]
+        total = np.full(len(rows), self.fixed_square)
+        for j, entries in enumerate(self.joined(*parts)[0]):
+            total += entries[rows[:, j]]
+        return total
+
+    def joined(self, halves: np.ndarray, wholes: np.ndarray) -> np.ndarray:
+        """Return one table of 256 entries for each byte, (m, planes, 256), from tables of halves and of whole bytes."""
+        tables = np.empty((len(halves), self.planes, 256))
+        for j, at in enumerate(self.table):
+            if at >= 0:
+                tables[:, j] = wholes[:, at]
+            else:
+                low, high = halves[:, -1 - at], halves[:, -at]
+                tables[:, j] = (low[:, None, :] + high[:, :, None]).reshape(len(halves), 256)
+        return tables
+
+
+def packing_of(quantizer: Cells) -> Packing:
+    """Choose a packing for the strings of a quantizer."""
+    cells = [
+        (quantizer.cell_values(i).astype(np.float64), quantizer.cell_squares(i).astype(np.float64))
+        for i in range(quantizer.k)
+    ]
+    # How far apart the entries of a coordinate's table are for a typical query.
+    spread = np.array([np.ptp(values) * np.sqrt(np.square(values).mean()) for values, _ in cells])
+    depths = quantizer.bits
+    bytes_ = _fold(_bytes(depths, spread), spread)
+    halves: list[list[Part]] = []
+    wholes: list[list[Part]] = []
+    table = np.empty(len(bytes_), np.int64)
+    for j, parts in enumerate(bytes_):
+        if any(part.depth > HALF for part in parts):
+            table[j] = len(wholes)
+            wholes.append(parts)
+        else:
+            table[j] = -1 - len(halves)
+            halves.append([part for part in parts if part.shift < HALF])
+            halves.append([part._replace(shift=part.shift - HALF) for part in parts if part.shift >= HALF])
+    return Packing(
+        quantizer.bytes,
+        _source(bytes_, quantizer.bit_order),
+        table,
+        _slots(halves, HALF, cells),
+        _slots(wholes, BYTE, cells),
+        np.array([0.0 if depth else values[0] for depth, (values, _) in zip(depths, cells, strict=True)]),
+        float(sum(squares[0] for depth, (_, squares) in zip(depths, cells, strict=True) if not depth)),
+    )
+
+
+def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[Part]]:
+    """Put coordinates into as few bytes as best-fit decreasing finds.
+
+    A coordinate of more than four bits takes the upper bits of a byte of its own; what is left of it is room for others
+    like that of any half.
+    """
+    wide = [[Part(c, int(depths[c]), BYTE - int(depths[c]))] for c in np.flatnonzero(depths > HALF).tolist()]
+    bins, room = [list(parts) for parts in wide], [parts[0].shift for parts in wide]
+    for c in np.argsort(-depths, kind="stable"):
+        depth = int(depths[c])
+        if not 0 < depth <= HALF:
+            continue
+        fits = [i for i, free in enumerate(room) if free >= depth]
+        best = min(fits, key=lambda i: room[i], default=len(bins))
+        if best == len(bins):
+            bins.append([])
+            room.append(HALF)
+        room[best] -= depth
+        bins[best].append(Part(int(c), depth, room[best]))
+    halves = _fold(bins[len(wide) :], spread)
+    halves += [[]] * (len(halves) % 2)
+    pairs = zip(halves[::2], halves[1::2], strict=True)
+    whole = [low + [part._replace(shift=part.shift + HALF) for part in high] for low, high in pairs]
+    return bins[: len(wide)] + whole
+
+
+def _fold(items: list[list[Part]], spread: np.ndarray) -> list[list[Part]]:
+    """Order items so that neighbors have about the same weight together: largest, smallest, second largest, ..."""
+    ranked = sorted(items, key=lambda parts: -sum(spread[part.coordinate] for part in parts))
+    folded = []
+    while ranked:
+        folded.append(ranked.pop(0))
+        if ranked:
+            folded.append(ranked.pop())
+    return folded
+
+
+def _source(bytes_: list[list[Part]], bit_order: np.ndarray) -> np.ndarray:
+    """Place in the stored string of each packed bit."""
+    source = np.full((len(bytes_), BYTE), len(bit_order))
+    places: dict[int, list[int]] = {}
+    for place, c in enumerate(bit_order.tolist()):
+        places.setdefault(c, []).append(place)
+    for j, parts in enumerate(bytes_):
+        for part in parts:
+            first = BYTE - part.shift - part.depth
+            source[j, first : first + part.depth] = places[part.coordinate]
+    return source.ravel()
+
+
+def _slots(tables: list[list[Part]], bits: int, cells: list[tuple[np.ndarray, np.ndarray]]) -> Slots:
+    entries = np.arange(1 << bits)
+    coordinate = np.full((len(tables), _SLOTS), len(cells))
+    value, square = np.zeros((2, len(tables), _SLOTS, len(entries)))
+    for t, parts in enumerate(tables):
+        for slot, part in enumerate(parts):
+            # Bits that are not used are ignored here, so that no entry is one that cannot occur.
+            cell = (entries >> part.shift) & ((1 << part.depth) - 1)
+            coordinate[t, slot] = part.coordinate
+            value[t, slot], square[t, slot] = (each[cell] for each in cells[part.coordinate])
+    return Slots(coordinate, value, square)
+
+
+def _moved(codes: np.ndarray, source: np.ndarray) -> np.ndarray:
+    """Return rows whose bit i is bit source[i] of the given ones, or zero past their end."""
+    moved = np.empty((len(codes), len(source) // BYTE), np.uint8)
+    for start in range(0, len(codes), _ROWS_AT_ONCE):
+        block = codes[start : start + _ROWS_AT_ONCE]
+        bits = np.zeros((len(block), BYTE * codes.shape[1] + 1), np.uint8)
+        bits[:, :-1] = np.unpackbits(block, axis=1)
+        moved[start : start + len(block)] = np.packbits(np.take(bits, source, axis=1), axis=1)
+    return moved
