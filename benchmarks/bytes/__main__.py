@@ -1,0 +1,103 @@
+"""Quality against bytes per vector: ``python -m benchmarks.bytes``.
+
+Recall@10 of the exact cosine neighbors of the raw vectors, and nDCG@10 or 1-NN accuracy where judgements or labels
+exist, at 8 to 96 bytes a vector. Bytes count every number that is stored for a vector; codebooks are reported apart.
+
+- All contenders are fitted on the stored rows. Queries are other rows, and stay float32.
+- A contender with settings (bits, dimensions, normalized or not) has them chosen for each half of the queries on the
+  other half, among all that need no more bytes. Ours has nothing to choose: one fit, one string, cut.
+- Intervals are of differences, by the bootstrap over queries.
+- ``--speed`` measures training, encoding and search on 1,000,000 x 768 synthetic rows instead; run it alone.
+
+Scores of earlier runs are read from ``--cache``. The exit code is 1 where a promise is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and faiss: every contender gets one thread
+
+from benchmarks.bytes import faiss_peers, other_peers, ours, tables
+from benchmarks.bytes.cases import DATA, MODELS, Case, cases
+from benchmarks.bytes.claims import checked
+from benchmarks.bytes.results import default_cache, scored, table
+
+QUICK = (8, 16, 32)
+
+
+def settings_of(case: Case, given: argparse.Namespace):
+    """Return the settings to run on a case."""
+    for module in (ours, faiss_peers, other_peers):
+        for setting in module.settings(case):
+            asked = given.only is None or any(name in setting.family for name in given.only)
+            if asked and not (given.quick and (setting.slow or setting.bytes not in QUICK)):
+                yield setting
+
+
+def measured(given: argparse.Namespace) -> bool:
+    """Run the cases asked for, print and keep the tables, and return whether no promise was missed."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    for name in other_peers.missing():
+        print(f"{name} is not installed: left out (pip install {name.replace('_', '-')})", file=sys.stderr)
+    recall, other, records, raw = {}, {}, {}, {}
+    for name, load in cases(given.data, given.models):
+        case = load()
+        results = [scored(case, setting, given.cache) for setting in settings_of(case, given)]
+        recall[name] = table(case, results)
+        records[f"{name} recall@10"] = tables.record(case, "recall@10", recall[name])
+        print(f"\n{tables.printed(f'{name}, recall@10', recall[name])}", flush=True)
+        if case.other_measure:
+            other[name] = table(case, results, "other")
+            records[f"{name} {case.other_measure}"] = tables.record(case, case.other_measure, other[name])
+            print(f"\n{tables.printed(f'{name}, {case.other_measure}', other[name])}", flush=True)
+        raw[name] = tables.raw_record(case)
+    print(f"\n{tables.others_ahead(records.values())}\n")
+    claims = list(checked(recall, other))
+    for one in claims:
+        if one.held is not None:
+            print(f"{'held' if one.held else 'MISSED'}: {one.claim}: {one.found}")
+    if given.record:
+        tables.write(given.record, {**records, "raw vectors": raw, "claims": [one.record() for one in claims]})
+    return all(one.held is not False for one in claims)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for; 1 where a promise is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="Banking77 in MiniLM, 8, 16 and 32 bytes, no slow ones")
+    parser.add_argument("--data", type=_names(DATA), default=DATA, help=f"of {', '.join(DATA)}")
+    parser.add_argument("--models", type=_names(MODELS), default=MODELS, help=f"of {', '.join(MODELS)}")
+    parser.add_argument("--only", type=lambda text: text.split(","), help="contenders whose names hold one of these")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="folder of scores of earlier runs")
+    parser.add_argument("--record", type=Path, help=f"JSON file to add the tables to, such as {tables.RECORD.name}")
+    parser.add_argument("--speed", action="store_true", help="time and memory on 1,000,000 x 768 instead")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of --speed")
+    given = parser.parse_args(arguments)
+    if given.quick:
+        given.data, given.models = ("banking77",), ("minilm",)
+    if given.speed:
+        from benchmarks.bytes import speed
+
+        return 0 if speed.measured(given.rows, given.record) else 1
+    return 0 if measured(given) else 1
+
+
+def _names(allowed: tuple[str, ...]):
+    def read(text: str) -> tuple[str, ...]:
+        names = tuple(text.split(","))
+        if unknown := [name for name in names if name not in allowed]:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}. Known: {', '.join(allowed)}")
+        return names
+
+    return read
+
+
+if __name__ == "__main__":
+    sys.exit(main())
