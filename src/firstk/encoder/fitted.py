@@ -5,8 +5,10 @@ It needs numpy and nothing that was used to fit it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +16,19 @@ import numpy as np
 from scipy import sparse
 
 from firstk._base.array_types import MatrixLike, SparseMatrix
-from firstk._base.checks import bad_parameter, check_finite, check_matrix, check_prefix
+from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
-from firstk._base.rows import as_dense, is_sparse, unit_rows
+from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
+from firstk.data.bits.embedded import Embedded
+from firstk.data.bits.trees import Trees, wrong_trees
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
+from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.card import model_card, saved_curve, saved_recommendation
 from firstk.encoder.storage.folder import check_facts, model_files, parse_model, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+from firstk.moments.statistics import lowest_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -35,6 +41,8 @@ _SPARSE_SHARE = 0.1
 _ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder", "origin")
 _HEAD_ARRAYS = ("weight", "offset", "quadratic")
 _OWN_HEADS = ("own_weight", "own_offset")
+_TREES = ("centroids", "squares", "distortion")
+_BIT_WEIGHTS = "trees.weights"
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,12 @@ class FittedEncoder:
         the network's output).
     origin : ndarray of shape (p,) or None
         What decoding adds; None adds the mean.
+    trees : Trees or None
+        Cells of each coordinate, for `quantizer`; None where they have not been fitted, or were not saved.
+    bit_weights : ndarray of shape (d,) or None
+        What a unit of squared error of each coordinate costs, when bits are given to coordinates; None: the same.
+    sample : mapping or None
+        Rows of the fit ("X", maybe "weight"), from which `quantizer` fits trees when it is first asked for; not saved.
     """
 
     components: np.ndarray
@@ -138,6 +152,9 @@ class FittedEncoder:
     config: Mapping[str, Any] = field(default_factory=dict)
     network: Network | None = None
     origin: np.ndarray | None = None
+    trees: Trees | None = None
+    bit_weights: np.ndarray | None = None
+    sample: Mapping[str, Rows] | None = field(default=None, repr=False)
 
     @property
     def d(self) -> int:
@@ -230,6 +247,9 @@ class FittedEncoder:
             decoder=None if self.decoder is None else self.decoder[:, :k],
             head=None if self.head is None else self.head.cut(k),
             pinned=min(self.pinned, k),
+            # A cut code that is brought to unit norm is another code, with cells of its own.
+            trees=None if self.trees is None or self.normalized else self.trees.cut(k),
+            bit_weights=None if self.bit_weights is None else self.bit_weights[:k],
         )
 
     def _checked(self, X: MatrixLike, owner: str) -> np.ndarray | SparseMatrix:
@@ -257,7 +277,66 @@ class FittedEncoder:
             query_mean=basis @ self.query_mean,
             decoder=None if self.decoder is None else basis @ self.decoder * flip,
             head=None if self.head is None else self.head.scaled(flip),
+            sample=None if self.sample is None else {**self.sample, **projected({"X": self.sample["X"]}, basis.T)},
         )
+
+    # -- bytes -----------------------------------------------------------------------------------------------
+
+    def quantizer(
+        self, bytes: int | None = None, metric: str = "cosine", *, rows: MatrixLike | None = None
+    ) -> EmbeddedQuantizer:
+        """Return a quantizer of vectors as bytes that can be cut anywhere; see `EmbeddedQuantizer`.
+
+        Parameters
+        ----------
+        bytes : int, optional
+            Of a stored code; None: all that lower its error, one for each coordinate at most.
+        metric : {"cosine", "inner_product", "l2"}
+            What searches compute from the bytes; the bytes themselves are the same for all.
+        rows : array-like of shape (n, p), optional
+            Vectors to fit the cells on, of which at most 8,192 are used, in place of those that the encoder has from
+            its fit.
+        """
+        check_choice(metric, METRICS, "metric", "quantizer")
+        made = self.with_trees(rows)
+        assert made.trees is not None
+        return EmbeddedQuantizer(made, Embedded.of(made.trees, made.bit_weights).at(bytes), metric)
+
+    def with_trees(self, rows: MatrixLike | None = None) -> FittedEncoder:
+        """Return the encoder with trees: those it has, or those of its sample, or of `rows`."""
+        if rows is not None:
+            chosen = lowest_rows({"X": self._checked(rows, "quantizer")})
+            return replace(self, trees=self._trees_of(chosen), sample=None)
+        trees = self.trees if self.trees is not None else self._sampled_trees
+        if trees is None:
+            raise InvalidInputError(
+                f"This encoder of {self.d} coordinates has no cells to put bits into: it was saved by an earlier "
+                "firstk, or it was cut and brings codes to unit norm. Give vectors like those of its fit, some "
+                "thousand of them: quantizer(bytes, rows=X)."
+            )
+        return replace(self, trees=trees, sample=None)
+
+    @cached_property
+    def _sampled_trees(self) -> Trees | None:
+        return None if self.sample is None else self._trees_of(self.sample)
+
+    def _trees_of(self, sample: Mapping[str, Rows]) -> Trees:
+        """Return trees of the codes of some rows, summed in float64: on any processor they are nearly the same."""
+        X = sample["X"]
+        X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+        weight = sample.get("weight")
+        return Trees.fit(self.encode(X, owner="quantizer"), None if weight is None else np.asarray(weight))
+
+    def fingerprint(self, k: int | None = None) -> str:
+        """Return a checksum of all that turns a vector into its first k coordinates."""
+        arrays = {"components": self.components[:k], "mean": self.mean, "query_mean": self.query_mean}
+        if self.network is not None:
+            arrays |= self.network.arrays()
+        digest = hashlib.sha256(str(self.normalized).encode())
+        for name, array in sorted(arrays.items()):
+            digest.update(f"{name} {array.shape} {array.dtype}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     # -- storage ---------------------------------------------------------------------------------------------
 
@@ -311,7 +390,19 @@ class FittedEncoder:
         if self.network is not None:
             arrays |= self.network.arrays()
             config |= self.network.config()
+        trees = self.trees if self.trees is not None else self._storable_trees
+        if trees is not None:
+            arrays |= {f"trees.{name}": part for name, part in trees.arrays().items()}
+            arrays |= {} if self.bit_weights is None else {_BIT_WEIGHTS: self.bit_weights}
         return config, arrays
+
+    @property
+    def _storable_trees(self) -> Trees | None:
+        """The trees of the sample; None where its numbers are too large for them, which is no reason not to save."""
+        try:
+            return self._sampled_trees
+        except InvalidInputError:
+            return None
 
     @classmethod
     def load(cls, path: str | Path, module: nn.Module | None = None) -> FittedEncoder:
@@ -331,6 +422,7 @@ class FittedEncoder:
             check_facts(config, path)
             network = _restored_network(config, arrays, module, path)
             d, p = config.pop("d"), config.pop("p")
+            trees, bit_weights = _restored_trees(arrays, d, path)
             pinned, normalized = config.pop("pinned"), config.pop("normalised")
             _check_arrays(arrays, d, p, path, network)
             return cls(
@@ -340,6 +432,8 @@ class FittedEncoder:
                 pinned=pinned,
                 config=config,
                 network=network,
+                trees=trees,
+                bit_weights=bit_weights,
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
@@ -395,6 +489,24 @@ def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], pat
         own_weight=arrays.get("head.own_weight"),
         own_offset=arrays.get("head.own_offset"),
     )
+
+
+def _restored_trees(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> tuple[Trees | None, np.ndarray | None]:
+    """Take trees and the weights of their errors out of `arrays`; None of models that were saved without."""
+    own = {name.removeprefix("trees."): arrays.pop(name) for name in list(arrays) if name.startswith("trees.")}
+    if not own:
+        return None, None
+    weights = own.pop("weights", None)
+    if set(own) != set(_TREES):
+        raise CorruptModelError(f"'{path}' holds arrays {sorted(own)} of trees; trees have {sorted(_TREES)}.")
+    trees = Trees(**own)
+    if wrong := wrong_trees(trees, d):
+        raise CorruptModelError(f"'{path}': its trees are damaged: {wrong}.")
+    if weights is not None and (
+        weights.shape != (d,) or weights.dtype != np.float64 or not np.isfinite(weights).all() or (weights < 0).any()
+    ):
+        raise CorruptModelError(f"'{path}': array '{_BIT_WEIGHTS}' is no {d} finite numbers of at least 0.")
+    return trees, weights
 
 
 def _restored_network(

@@ -5,7 +5,6 @@ Documents and queries that are to be compared must be rounded alike, so an encod
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,7 +104,7 @@ def _of_encoder(encoder: FittedEncoder, table: VectorTable, k: int | None, side:
     _check_width(table, encoder)
     return Encoding(
         lambda X: encoder.encode(X, length, side=side, owner=_OWNER),
-        fingerprint(encoder, length),
+        encoder.fingerprint(length),
         length,
         side,
         precision,
@@ -155,15 +154,3 @@ def _check_width(table: VectorTable, encoder: FittedEncoder) -> None:
         f"The vectors of '{table.path}' have {table.width} numbers{made}, and the encoder takes {encoder.p}. Give the "
         "vectors that it was fitted on, or name their column with vectors= (--vectors)."
     )
-
-
-def fingerprint(encoder: FittedEncoder, k: int) -> str:
-    """Return a checksum of all that turns a vector into its first k coordinates."""
-    arrays = {"components": encoder.components[:k], "mean": encoder.mean, "query_mean": encoder.query_mean}
-    if encoder.network is not None:
-        arrays |= encoder.network.arrays()
-    digest = hashlib.sha256(str(encoder.normalized).encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.shape} {array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

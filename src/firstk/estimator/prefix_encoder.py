@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from firstk.data.files import VectorTable
+    from firstk.encoder.quantizer import EmbeddedQuantizer
 
 
 def _has_partial_fit(self: PrefixEncoder) -> bool:
@@ -548,6 +549,37 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         self._encoder, self.n_features_in_ = encoder, p
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def quantizer(
+        self, bytes: int | None = None, metric: str = "cosine", *, rows: MatrixLike | None = None
+    ) -> EmbeddedQuantizer:
+        """Return a quantizer of vectors as bytes that can be cut anywhere.
+
+        Parameters
+        ----------
+        bytes : int, optional
+            Of a stored code; None: all that lower its error, one for each coordinate at most.
+        metric : {"cosine", "inner_product", "l2"}
+            What searches compute from the bytes; the bytes themselves are the same for all.
+        rows : array-like of shape (n, p), optional
+            Vectors to fit the cells on, in place of the sample that the encoder has from its fit.
+
+        Returns
+        -------
+        EmbeddedQuantizer
+            With `encode`, `cut`, `decode`, `encode_query` and `scores`.
+
+        Examples
+        --------
+        >>> from firstk import PrefixEncoder
+        >>> from firstk.data import load_digits
+        >>> X = load_digits().X_train
+        >>> enc = PrefixEncoder().fit(X)
+        >>> codes = enc.quantizer(bytes=16).encode(X)
+        >>> bool((codes[:, :8] == enc.quantizer(bytes=8).encode(X)).all())
+        True
+        """
+        return self.encoder_.quantizer(bytes, metric, rows=None if rows is None else self._checked_input(rows))
 
     # -- readouts --------------------------------------------------------------------------------------------
 

@@ -26,10 +26,10 @@ from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
-from firstk.moments.fingerprint import Fingerprint
+from firstk.moments.fingerprint import Fingerprint, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
-from firstk.moments.statistics import VECTORS, RowSample, Statistics
+from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
 from firstk.moments.stream import checked
 from firstk.solvers._principal_axes import CenteredRows, principal_axes
 
@@ -70,7 +70,7 @@ class Problem:
         """Return statistics of no data yet, for vectors of width `n_features`."""
         pairs = self.objective.supervision == "pairs"
         moments = PairMoments(self.solver.precision) if pairs else Moments(self.solver.precision, owner="fit")
-        return Statistics(moments, RowSample(self.objective.sample_size), n_features)
+        return Statistics(moments, RowSample(self.objective.sample_size or sample_capacity(n_features)), n_features)
 
     def check_streamable(self, what: str) -> None:
         """Raise an error where `what` keeps statistics alone and the solver needs the rows."""
@@ -86,7 +86,7 @@ class Problem:
         vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
         statistics = self.empty(n_features or vectors.shape[1])
         self._update(statistics, rows)
-        statistics.sample.update(_weighty(rows))
+        self._sample(statistics.sample, rows)
         statistics.fingerprint = Fingerprint.of(rows)
         return statistics
 
@@ -97,6 +97,11 @@ class Problem:
             moments.update(rows["left"], rows["right"], rows.get("scores"))
         else:
             moments.update(rows["X"], **self._supervision(rows))
+
+    def _sample(self, sample: RowSample, rows: Rows) -> RowSample:
+        """Take rows into a sample: for the objective, or else for quantizers, by a hash that costs next to nothing."""
+        kept = _weighty(rows)
+        return sample.update(kept, None if self.objective.sample_size else row_priorities(kept))
 
     def _supervision(self, rows: Rows) -> dict[str, np.ndarray | None]:
         """Return labels or targets, and weights, under the names that moments have for them."""
@@ -131,7 +136,8 @@ class Problem:
         inside = {**rows} | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         statistics.fingerprint = Fingerprint.of(rows)
-        statistics.sample = RowSample(self.objective.sample_size).update(_weighty(rows)).in_basis(basis)
+        sample = RowSample(self.objective.sample_size or sample_capacity(len(basis)))
+        statistics.sample = self._sample(sample, rows).in_basis(basis)
         statistics.basis = basis
         return self.solve(statistics, inside).from_basis(basis), statistics
 
@@ -173,7 +179,8 @@ class Problem:
             pinned=found.pinned,
         )
         config = self._config(objective, X.shape[0], Fingerprint.of(rows), None, encoder.d)
-        return replace(encoder, config={**config, **encoder.config})
+        sample = lowest_rows(_weighty({"X": X} if weight is None else {"X": X, "weight": weight}))
+        return replace(encoder, config={**config, **encoder.config}, sample=sample)
 
     def _row_basis(self, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
         """Return a basis of the row space and the mean of the rows; None where the columns are used as they are."""
@@ -208,6 +215,7 @@ class Problem:
             )
             objective = choice.objective
         encoder = self._solved_by(self.solver, objective, statistics, rows, choice)
+        encoder = replace(encoder, sample=_documents(statistics.sample))
         if moments.rows < FEWEST_ROWS:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder
@@ -378,6 +386,14 @@ def _weighty(rows: Rows) -> Rows:
         return rows
     kept = np.flatnonzero(weight)
     return {name: part if part is None else part[kept] for name, part in rows.items()}
+
+
+def _documents(sample: RowSample) -> dict[str, np.ndarray] | None:
+    """Return the sampled rows, the right sides of pairs, as quantizers take them; None where none are kept."""
+    if not len(sample):
+        return None
+    vectors = {"X": sample["X"] if "X" in sample else sample["right"]}
+    return vectors | ({"weight": sample["weight"]} if "weight" in sample else {})
 
 
 def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:

@@ -22,6 +22,8 @@ _WHOLE = 2**64
 # Each column has multipliers of its own, so that a label is not mistaken for a number of the vector.
 _COLUMNS = ("X", "y", "weight", "left", "right", "scores")
 _BLOCK_ROWS = 4096
+# Few enough that a copy of them stays in the cache.
+_PRIORITY_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,33 @@ def row_hashes(block: Mapping[str, Rows]) -> np.ndarray:
     parts = sorted((as_dense(part) for part in block.values()), key=lambda part: part.dtype.kind not in "fiub")
     words = np.ascontiguousarray(np.hstack([_numbers(part) for part in parts]) + 0.0).view(np.uint64)
     return _mixed(_sums(words ^ (words >> np.uint64(32)), _odd_numbers(-1, words.shape[1])))
+
+
+def row_priorities(columns: Mapping[str, Rows | None]) -> np.ndarray:
+    """Hash each row by its numbers as float32: in one pass, for samples of streams whose objective needs no rows.
+
+    As in `row_hashes`, numbers of any type are equal where their values are, zeros of both signs are equal, and so are
+    sparse and dense rows. Numbers that differ beyond float32 only are taken for equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.5, 0.0], [2.0, 1.0]])
+    >>> rows = sparse.csr_matrix(X.astype(np.float32))
+    >>> bool((row_priorities({"X": X}) == row_priorities({"X": rows})).all())
+    True
+    """
+    parts = {name: _table(part) for name, part in columns.items() if part is not None}
+    n = next(iter(parts.values())).shape[0]
+    hashes = np.empty(n, dtype=np.uint64)
+    for start in range(0, n, _PRIORITY_ROWS):
+        rows = slice(start, start + _PRIORITY_ROWS)
+        sums = np.ones(min(_PRIORITY_ROWS, n - start), dtype=np.uint64)
+        for name, part in parts.items():
+            with np.errstate(over="ignore"):
+                sums += _word_sums(part[rows].astype(np.float32) + np.float32(0), _COLUMNS.index(name))
+        hashes[rows] = _mixed(sums)
+    return hashes
 
 
 def joined_hashes(first: np.ndarray, second: np.ndarray) -> np.ndarray:

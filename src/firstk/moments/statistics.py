@@ -16,11 +16,13 @@ import numpy as np
 from firstk._base.arrays import under, within
 from firstk._base.rows import Rows, as_dense, projected, sliceable
 from firstk.exceptions import CorruptModelError
-from firstk.moments.fingerprint import Fingerprint, row_hashes
+from firstk.moments.fingerprint import Fingerprint, row_hashes, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 
 _FIRST_PASS = 4096
+# Rows sampled for quantizers where the objective needs none, and numbers in them at most.
+_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 8192, 256, 2**25
 # Columns that hold vectors; others hold what belongs to them.
 VECTORS = ("X", "left", "right")
 
@@ -66,17 +68,24 @@ class RowSample:
         if not self.capacity:
             return self
         n = next(iter(present.values())).shape[0]
-        for start in range(0, n, _FIRST_PASS):
-            rows = slice(start, start + _FIRST_PASS)
-            block = {name: part[rows] for name, part in present.items()}
-            hashes = row_hashes(block) if priority is None else priority[rows]
-            self._keep_lowest(hashes, {name: as_dense(part) for name, part in block.items()})
+        if priority is None:
+            blocks = (slice(start, start + _FIRST_PASS) for start in range(0, n, _FIRST_PASS))
+            hashes = [row_hashes({name: part[rows] for name, part in present.items()}) for rows in blocks]
+            priority = np.concatenate(hashes) if hashes else np.zeros(0, np.uint64)
+        rows = self._winners(priority)
+        if len(rows):
+            self._keep_lowest(priority[rows], {name: as_dense(part[rows]) for name, part in present.items()})
         return self
 
     def merge(self, other: RowSample) -> RowSample:
-        """Take in another sample."""
-        if len(other) and self.capacity:
-            self._keep_lowest(other.priority, other.columns)
+        """Take in another sample; the smaller capacity of the two is the one whose rows are known."""
+        if other.capacity < self.capacity:
+            self.capacity = other.capacity
+            self.priority = self.priority[: self.capacity]
+            self.columns = {name: part[: self.capacity] for name, part in self.columns.items()}
+        rows = self._winners(other.priority) if self.capacity else np.zeros(0, np.int64)
+        if len(rows):
+            self._keep_lowest(other.priority[rows], other.take(rows))
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -112,27 +121,52 @@ class RowSample:
         turned.columns = self.columns | projected(vectors, basis)
         return turned
 
+    def _winners(self, priority: np.ndarray) -> np.ndarray:
+        """Return which rows can be among those kept, in the order of their priorities; most of a long stream cannot."""
+        rows = np.arange(len(priority))
+        if len(self) >= self.capacity:
+            rows = np.flatnonzero(priority < self.priority[-1])
+        return rows[np.argsort(priority[rows], kind="stable")[: self.capacity]]
+
     def _keep_lowest(self, priority: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
-        if len(self) >= self.capacity:  # most rows of a long stream lose at once
-            winners = priority < self.priority[-1]
-            if not winners.any():
-                return
-            priority, columns = priority[winners], {name: part[winners] for name, part in columns.items()}
-        before, own = len(self), self.columns if len(self) else {}
+        """Take in rows in the order of their priorities, of which there are no more than the capacity."""
+        if not len(self):
+            self.priority, self.columns = priority, dict(columns)
+            return
+        counts = (len(self), len(priority))
         joined = np.concatenate([self.priority, priority])
         order = np.argsort(joined, kind="stable")[: self.capacity]
         self.priority = joined[order]
-        self.columns = {name: _stacked(own, columns, name, before, len(priority))[order] for name in {**own, **columns}}
+        made = {}
+        for name in {**self.columns, **columns}:  # only weights come and go, and without one a row counts once
+            first, second = (
+                part.get(name, np.ones(n)) for part, n in zip((self.columns, columns), counts, strict=True)
+            )
+            made[name] = _in_order(first, second, order)
+        self.columns = made
 
 
-def _stacked(
-    first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray], name: str, n_first: int, n_second: int
-) -> np.ndarray:
-    """Put two parts of a column together; only weights come and go, and without one a row counts once."""
-    if not n_first:
-        return np.array(second[name])
-    parts = (columns.get(name, np.ones(n)) for columns, n in ((first, n_first), (second, n_second)))
-    return np.concatenate(list(parts))
+def _in_order(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return rows of two parts of a column, numbered one after the other, in an order."""
+    made = np.empty((len(order), *first.shape[1:]), dtype=np.result_type(first, second))
+    new = order >= len(first)
+    made[~new], made[new] = first[order[~new]], second[order[new] - len(first)]
+    return made
+
+
+def sample_capacity(n_features: int) -> int:
+    """Return how many rows are sampled of a stream whose objective needs none: 8,192, fewer of very wide ones."""
+    return min(_SAMPLE_ROWS, max(_FEWEST_SAMPLED, _SAMPLE_NUMBERS // n_features))
+
+
+def lowest_rows(columns: Mapping[str, Rows | None]) -> dict[str, Rows]:
+    """Return the rows of lowest `row_priorities`, in their order: what a `RowSample` keeps, where all are at hand.
+
+    Sparse rows stay sparse.
+    """
+    present = {name: sliceable(part) for name, part in columns.items() if part is not None}
+    rows = np.argsort(row_priorities(present), kind="stable")[: sample_capacity(present["X"].shape[1])]
+    return {name: part[rows] for name, part in present.items()}
 
 
 # -- moments and sample ----------------------------------------------------------------------------------------------

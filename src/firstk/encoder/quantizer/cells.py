@@ -1,0 +1,116 @@
+r"""From vectors to cells, the same for any batches: near a threshold, the product decides that does not depend on them.
+
+A product of matrices rounds differently in batches of different size and on different processors. So it only decides
+where its rounding cannot matter. A coordinate :math:`z = v^T (x - m)` of p products, summed in any order with unit
+roundoff u, is off by more than :math:`8 \sqrt{p}\, u\, |v| |x - m|` with probability below :math:`10^{-13}` (Higham and
+Mary 2019). Entries that are as near as that to a threshold, some in ten thousand, are summed again in float64, each on
+its own and in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from firstk._base.array_types import MatrixLike, SparseMatrix
+from firstk._base.rows import as_dense, unit_rows
+from firstk.data.bits.embedded import Embedded
+
+if TYPE_CHECKING:
+    from firstk.encoder.fitted import FittedEncoder
+
+# Entries of a block of vectors that are encoded together.
+_BLOCK_ENTRIES = 4_000_000
+# Standard errors of a rounded sum that are allowed for.
+_LAMBDA = 8.0
+# Relative error of codes of a network: of firstk's own in float64, and of a user's module in float32.
+_NETWORK_ERROR, _MODULE_ERROR = 1e-12, 1e-5
+# Entries that are summed again together.
+_AGAIN = 4096
+
+
+def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str) -> np.ndarray:
+    """Return vectors as bytes, uint8 of shape (n, bytes)."""
+    rows = encoder._checked(X, owner)
+    stored = np.empty((rows.shape[0], bits.n_bytes), dtype=np.uint8)
+    for block, part in _blocks(rows, encoder.p):
+        stored[block] = bits.packed_cells(_cells(encoder, bits, part))
+    return stored
+
+
+def _blocks(rows: np.ndarray | SparseMatrix, p: int) -> Iterator[tuple[slice, np.ndarray]]:
+    step = max(1, _BLOCK_ENTRIES // p)
+    for start in range(0, rows.shape[0], step):
+        block = slice(start, start + step)
+        yield block, as_dense(rows[block])
+
+
+def _cells(encoder: FittedEncoder, bits: Embedded, X: np.ndarray) -> np.ndarray:
+    """Return the cell of each used coordinate of each row, uint8 of shape (u, n)."""
+    source = _Coordinates(encoder, bits.used, X)
+    Z, doubt = source.approximate()
+    cells = np.empty(Z.shape, dtype=np.uint8)
+    near: list[tuple[int, np.ndarray]] = []
+    for i, thresholds in enumerate(bits.sorted_thresholds):
+        cells[i] = np.searchsorted(thresholds, Z[i])
+        walls = np.concatenate([[-np.inf], thresholds, [np.inf]]).astype(Z.dtype)
+        margin = doubt * source.lengths[i]
+        close = (Z[i] - walls[cells[i]] <= margin) | (walls[1:][cells[i]] - Z[i] <= margin)
+        if close.any():
+            near.append((i, np.flatnonzero(close)))
+    for i, rows in near:
+        for start in range(0, len(rows), _AGAIN):
+            some = rows[start : start + _AGAIN]
+            cells[i, some] = np.searchsorted(bits.sorted_thresholds[i].astype(np.float64), source.exact(some, i))
+    return cells
+
+
+class _Coordinates:
+    """The coordinates of a block of vectors, quickly, or one by one in float64.
+
+    Attributes
+    ----------
+    lengths : ndarray of shape (u,)
+        What the doubt about a row is multiplied by for each coordinate: the norm of its axis.
+    """
+
+    def __init__(self, encoder: FittedEncoder, used: np.ndarray, X: np.ndarray):
+        self.encoder, self.used, self.X = encoder, used, X
+        self.linear = encoder.network is None and not encoder.normalized
+        self.axes = encoder.components[used]
+        self.lengths = np.linalg.norm(self.axes, axis=1) if self.linear else np.ones(len(used))
+
+    def approximate(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coordinates, (u, n), and for each row how far they may be off on an axis of unit length."""
+        if not self.linear:
+            Z = self._whole(self.X)
+            return np.ascontiguousarray(Z[:, self.used].T), self._error * np.maximum(np.linalg.norm(Z, axis=1), 1.0)
+        mean = self.encoder.mean
+        dtype = np.float32 if self.X.dtype == np.float32 else np.float64
+        centred = self.X - mean.astype(dtype)
+        Z = self.axes.astype(dtype) @ centred.T
+        roundoff = float(np.finfo(dtype).eps) / 2
+        size = np.sqrt(np.einsum("ij,ij->i", centred, centred, dtype=np.float64))
+        # Rounding of the mean, of the difference and of the axes: a few roundoffs of everything.
+        once = 4 * (size + np.linalg.norm(mean))
+        return Z, roundoff * (_LAMBDA * np.sqrt(self.encoder.p) * size + once)
+
+    def exact(self, rows: np.ndarray, i: int) -> np.ndarray:
+        """Return coordinate `i` of some rows in float64, whatever rows are beside them."""
+        if self.linear:
+            centred = self.X[rows].astype(np.float64) - self.encoder.mean
+            axis = np.broadcast_to(self.axes[i], centred.shape)
+            return np.asarray(np.einsum("ij,ij->i", centred, np.ascontiguousarray(axis)))
+        return np.array([self._whole(self.X[row : row + 1])[0, self.used[i]] for row in rows])
+
+    @property
+    def _error(self) -> float:
+        network = self.encoder.network
+        return _NETWORK_ERROR if network is None or network.width is not None else _MODULE_ERROR
+
+    def _whole(self, X: np.ndarray) -> np.ndarray:
+        """Return whole codes in float64."""
+        Z = self.encoder.coordinates(X.astype(np.float64), exact=True)
+        return unit_rows(Z, out=Z) if self.encoder.normalized else Z

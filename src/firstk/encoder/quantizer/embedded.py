@@ -1,0 +1,247 @@
+r"""EmbeddedQuantizer: vectors as strings of bytes of which every prefix is the code for that many bytes.
+
+The bytes do not depend on the metric; what a search computes from them does. Let :math:`\hat z` be the decoded code of
+a document and q the code of a query, which stays in floating point. Scores, the higher the better, are
+
+.. math::
+   \text{cosine: } \frac{q \cdot \hat z}{|\hat z|}, \qquad
+   \text{inner product: } q \cdot \hat z, \qquad
+   \text{l2: } 2\, q \cdot \hat z - \sum_i E[z_i^2 \mid \text{cell}],
+
+the last being :math:`|q|^2` minus the expected squared distance. Means of cells are shorter than what they stand for,
+so a cosine without the division would prefer documents that happen to lie in outer cells.
+
+**Centred codes.** Where the axes V of an encoder are orthonormal (objectives "reconstruction" and
+``Similarity(keep="dot_products")``), cosine and inner product mean those of the *vectors*. Codes that are centred get
+their mean m back: :math:`\hat x = m + V^T \hat z` has the coordinates :math:`\hat z + V m` on the axes and the length
+of :math:`r = m - V^T V m` off them, and a query has the coordinates :math:`V q` and :math:`q \cdot r / |r|`. So
+`decode` adds V m, and one more coordinate, constant, where m is not in the span of the axes; `encode_query` does not
+centre. Distances need no mean. Other encoders have a metric of their own (classes, pairs, a network): their codes are
+compared as they are, centred, as curves do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from firstk._base.array_types import MatrixLike
+from firstk._base.checks import check_choice, check_matrix
+from firstk.data.bits.embedded import Embedded
+from firstk.data.bits.trees import Trees
+from firstk.encoder.quantizer.cells import encoded
+from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from firstk.encoder.fitted import FittedEncoder
+
+METRICS = ("cosine", "inner_product", "l2")
+# Axes are orthonormal, and a mean lies in their span, up to this.
+_ORTHONORMAL = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedQuantizer:
+    """Vectors as bytes, and bytes as codes.
+
+    ``encoder.quantizer(bytes, metric)`` makes one.
+
+    Attributes
+    ----------
+    encoder : FittedEncoder
+        With the trees; saved, it gives the same quantizer when it is loaded.
+    embedded : Embedded
+        Codes as bytes, without vectors and metric: a :class:`firstk.data.precision.Precision`.
+    metric : {"cosine", "inner_product", "l2"}
+        What `decode`, `encode_query` and `scores` serve; the bytes are the same for all.
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> quantizer = PrefixEncoder().fit(digits.X_train).quantizer(bytes=16)
+    >>> codes = quantizer.encode(digits.X_test)
+    >>> codes.shape, quantizer.cut(codes, 4).shape, quantizer.decode(quantizer.cut(codes, 4)).shape
+    ((360, 16), (360, 4), (360, 61))
+    """
+
+    encoder: FittedEncoder
+    embedded: Embedded
+    metric: str = "cosine"
+
+    def __post_init__(self) -> None:
+        check_choice(self.metric, METRICS, "metric", "quantizer")
+
+    # -- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a code."""
+        return self.embedded.n_bytes
+
+    @property
+    def trees(self) -> Trees:
+        """The cells of each coordinate of the encoder's code."""
+        return self.embedded._trees
+
+    @property
+    def bit_order(self) -> np.ndarray:
+        """The coordinate of each bit, (8 * bytes,); the first bit is the highest of byte 0.
+
+        How often a coordinate occurred before says which of its bits it is.
+        """
+        return self.embedded.order
+
+    @cached_property
+    def bits(self) -> np.ndarray:
+        """How many bits each coordinate of a decoded code has, (k,)."""
+        return np.pad(self.embedded.bits, (0, self.k - self.trees.d))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of all that turns a vector into bits: codes of equal fingerprint can be compared, however cut."""
+        digest = hashlib.sha256(self.encoder.fingerprint().encode())
+        for name, part in (*sorted(self.trees.arrays().items()), ("order", self.embedded._all_bits.astype("<i8"))):
+            digest.update(f"{name} {part.shape} {part.dtype}".encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+    def check_codes(self, fingerprint: str) -> None:
+        """Raise an error for codes that another quantizer made, by the fingerprint that came with them."""
+        if fingerprint != self.fingerprint:
+            raise InvalidInputError(
+                "These codes were made by another model, or by this one with bits in another order: their fingerprint "
+                f"is {fingerprint[:12]}, that of this quantizer {self.fingerprint[:12]}. Use the one they are from."
+            )
+
+    # -- vectors to bytes --------------------------------------------------------------------------------------
+
+    def encode(self, X: MatrixLike) -> np.ndarray:
+        """Return vectors as bytes, uint8 of shape (n, bytes); the same for any batches."""
+        return encoded(self.encoder, self.embedded, X, "EmbeddedQuantizer.encode")
+
+    def encode_codes(self, Z: ArrayLike) -> np.ndarray:
+        """Return whole codes of the encoder, (n, d), as bytes.
+
+        Codes in float32 are rounded already: about one bit in a million differs from what `encode` gives.
+        """
+        Z = check_matrix(Z, "EmbeddedQuantizer.encode_codes", "Z", width=self.trees.d)
+        return self.embedded.quantise(Z)
+
+    def cut(self, codes: ArrayLike, bytes: int) -> np.ndarray:
+        """Return the first bytes of codes: what the quantizer of so many bytes would have made of the vectors."""
+        codes = self.embedded.checked(codes, "cut")
+        most = codes.shape[1]
+        shorter = self.at(bytes).bytes
+        if shorter > most:
+            raise InvalidInputError(f"These codes have {most} bytes, and cannot be cut at {shorter}. Encode again.")
+        return codes[:, :shorter]
+
+    def at(self, bytes: int | None) -> EmbeddedQuantizer:
+        """Return the quantizer of another number of bytes; None: all that the code has."""
+        return replace(self, embedded=self.embedded.at(bytes))
+
+    # -- bytes to codes ----------------------------------------------------------------------------------------
+
+    def decode(self, codes: ArrayLike) -> np.ndarray:
+        """Return codes as float32 of shape (n, k); their width says how many bytes they have.
+
+        Coordinates without bits are their mean. Centred codes of orthonormal axes have their mean back where the
+        metric is not l2 (see this module).
+        """
+        Z = self.embedded.restore(self.embedded.checked(codes, "decode"))
+        Z += self._offset
+        return Z if self._rest is None else np.column_stack([Z, np.full(len(Z), self._rest[1], dtype=np.float32)])
+
+    def encode_query(self, Q: MatrixLike) -> np.ndarray:
+        """Return codes of queries, float32 of shape (m, k), whose products with decoded codes are scores."""
+        owner = "EmbeddedQuantizer.encode_query"
+        if not self._of_vectors:
+            return self.encoder.encode(Q, side="query", owner=owner).astype(np.float32, copy=False)
+        vectors = self.encoder.vectors(Q, owner=owner)
+        codes = vectors @ self.encoder.components.T.astype(vectors.dtype)
+        if self._rest is not None:
+            codes = np.column_stack([codes, vectors @ self._rest[0].astype(vectors.dtype)])
+        return np.asarray(codes, dtype=np.float32)
+
+    @property
+    def k(self) -> int:
+        """Width of a decoded code: that of the encoder's, and one where the mean is not in the span of its axes."""
+        return self.trees.d + (self._rest is not None)
+
+    def cell_values(self, i: int) -> np.ndarray:
+        """Return what each cell of coordinate i is decoded as, float32 of shape (2**bits[i],)."""
+        if i >= self.trees.d:
+            assert self._rest is not None
+            return np.array([self._rest[1]], dtype=np.float32)
+        return np.asarray(self.trees.values(i, self.bits[i]) + self._offset[i])
+
+    def cell_squares(self, i: int) -> np.ndarray:
+        """Return what each cell of coordinate i adds to the divisor or to the distance, float32 of the same shape.
+
+        The squared norm (cosine) or E[z^2 | cell] (l2); for inner products nothing.
+        """
+        if self.metric == "l2":
+            return self.trees.square_values(i, self.bits[i])
+        values = self.cell_values(i)
+        return np.square(values) if self.metric == "cosine" else np.zeros_like(values)
+
+    def scores(self, queries: ArrayLike, codes: ArrayLike) -> np.ndarray:
+        """Return the score of each code for each query, (m, n), the higher the better: a reference for searches.
+
+        Parameters
+        ----------
+        queries : array of shape (m, k)
+            From `encode_query`.
+        codes : uint8 array of shape (n, bytes)
+            Whole or cut.
+        """
+        stored = self.embedded.checked(codes, "score")
+        queries = check_matrix(queries, "EmbeddedQuantizer.scores", "queries", width=self.k)
+        Z, cut = self.decode(stored), self.at(stored.shape[1])
+        products: np.ndarray = queries @ Z.T
+        if self.metric == "inner_product":
+            return products
+        squares = np.zeros(len(stored))
+        cells = cut.embedded.cells(stored)
+        for i in range(self.k):
+            table = cut.cell_squares(i)
+            squares += table[cells[:, i]] if len(table) > 1 else table[0]
+        if self.metric == "l2":
+            return np.asarray(2 * products - squares)
+        return np.asarray(products / np.where(squares > 0, np.sqrt(squares), 1.0))
+
+    # -- centred codes -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _of_vectors(self) -> bool:
+        """Whether scores are those of the vectors, whose mean belongs to them."""
+        encoder = self.encoder
+        if self.metric == "l2" or encoder.network is not None or encoder.normalized:
+            return False
+        B = encoder.components
+        return bool(np.abs(B @ B.T - np.eye(len(B))).max() <= _ORTHONORMAL)
+
+    @cached_property
+    def _offset(self) -> np.ndarray:
+        """What decoding adds: the coordinates of the mean."""
+        if not self._of_vectors:
+            return np.zeros(self.trees.d, dtype=np.float32)
+        return np.asarray(self.encoder.components @ self.encoder.mean, dtype=np.float32)
+
+    @cached_property
+    def _rest(self) -> tuple[np.ndarray, float] | None:
+        """The direction of the mean off the axes, and its length there; None where there is none."""
+        if not self._of_vectors:
+            return None
+        mean, B = self.encoder.mean, self.encoder.components
+        rest = mean - B.T @ (B @ mean)
+        length = float(np.linalg.norm(rest))
+        return None if length <= _ORTHONORMAL * np.linalg.norm(mean) else (rest / length, length)
