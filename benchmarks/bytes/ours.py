@@ -7,27 +7,66 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.bytes.cases import Axes, Case
-from benchmarks.bytes.settings import BYTES, Encoded, Rebuilt, Setting
+from benchmarks.bytes.cases import Axes, Case, nearest
+from benchmarks.bytes.settings import BYTES, Encoded, Rebuilt, Searched, Setting
 from firstk import PrefixEncoder
 from firstk.data.precision import PRECISIONS
-from firstk.objectives import Similarity
+from firstk.encoder.quantizer import EmbeddedQuantizer
+from firstk.objectives import Fisher, Similarity
 
 OURS = "firstk embedded"
 # The objective whose line is compared with the others; the rest are reported beside it.
 HEADLINE = f"{OURS}, reconstruction"
 SUPERVISED = f"{OURS}, fisher"
+OBJECTIVES = {
+    "reconstruction": "reconstruction",
+    "dot products": Similarity(keep="dot_products"),
+    "fisher": Fisher(shrinkage="auto"),
+}
 
 
 def settings(case: Case) -> Iterator[Setting]:
     """Return what firstk stores in so many bytes."""
     d = case.store.shape[1]
+    for objective in OBJECTIVES:
+        if objective != "fisher" or case.labels is not None:
+            for size in BYTES:
+                yield Setting(
+                    f"{OURS}, {objective}", f"{size} bytes", size, lambda c, o=objective, b=size: embedded(c, o, b),
+                    cached=False,
+                )  # fmt: skip
     for size in BYTES:
         for name, width in (("int8", size), ("int4", 2 * size), ("binary", 8 * size)):
             if width <= d:
                 yield Setting(
                     f"firstk {name}", f"SVD{width},{name}", size, lambda c, w=width, p=name: equal_bits(c, w, p)
                 )
+
+
+_strings: dict[tuple[str, str], tuple[EmbeddedQuantizer, np.ndarray, dict[str, float]]] = {}
+
+
+def embedded(case: Case, objective: str, size: int) -> Encoded:
+    """The first bytes of the string that one fit and one encoding made of the store."""
+    key = (case.name, objective)
+    if key not in _strings:
+        _strings.clear()
+        start = time.perf_counter()
+        encoder = PrefixEncoder(objective=OBJECTIVES[objective])
+        encoder.fit(case.store, case.labels[0]) if objective == "fisher" else encoder.fit(case.store)
+        quantizer = encoder.quantizer(metric="cosine")
+        quantizer = quantizer.at(min(max(BYTES), quantizer.bytes))
+        trained = time.perf_counter()
+        codes = quantizer.encode(case.store)
+        seconds = {"train": trained - start, "encode": time.perf_counter() - trained}
+        _strings[key] = quantizer, codes, seconds
+    quantizer, codes, seconds = _strings[key]
+    cut = quantizer.cut(codes, min(size, quantizer.bytes))
+    Z = quantizer.decode(cut)
+    Z /= np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
+    bits = quantizer.at(cut.shape[1]).bits
+    book = 4 * (np.count_nonzero(bits) * case.store.shape[1] + int((2.0 ** bits[bits > 0]).sum()))
+    return Encoded((Searched({"cosine": lambda Q: nearest(quantizer.encode_query(Q), Z)}),), book, seconds)
 
 
 def equal_bits(case: Case, width: int, precision: str) -> Encoded:

@@ -40,10 +40,10 @@ class Scores:
 def scored(case: Case, setting: Setting, cache: Path) -> Scores:
     """Return the scores of a setting, from disk where an earlier run has left them."""
     path = cache / f"{case.name}-{case.fingerprint}" / f"{setting.family},{setting.name}.npz".replace(" ", "_")
-    if path.exists():
+    if setting.cached and path.exists():
         with np.load(path) as held:
             about = json.loads(str(held["about"]))
-            other = held["other"] if "other" in held else None
+            other = held["other"] if "other" in held.files else None
             return Scores(setting, tuple(about["ways"]), held["recall"], other, about["codebook"], about["seconds"])
     start = time.perf_counter()
     encoded = setting.encode(case)
@@ -55,9 +55,10 @@ def scored(case: Case, setting: Setting, cache: Path) -> Scores:
     result = Scores(setting, tuple(found), recall, other, encoded.codebook_bytes, dict(encoded.seconds))
     about = {"ways": result.ways, "codebook": int(result.codebook_bytes), "seconds": result.seconds}
     arrays = {"recall": recall, "about": np.array(json.dumps(about))} | ({} if other is None else {"other": other})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path, "A result") as draft, draft.open("wb") as file:
-        np.savez(file, **arrays)
+    if setting.cached:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path, "A result") as draft, draft.open("wb") as file:
+            np.savez(file, **arrays)
     print(
         f"{case.name}: {setting.family}, {setting.name}: {recall.mean(axis=0).max():.3f} in {setting.bytes} bytes "
         f"({time.perf_counter() - start:.1f} s)",

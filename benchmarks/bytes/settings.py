@@ -70,5 +70,7 @@ class Setting:
     name: str
     bytes: int
     encode: Callable[[Case], Encoded] = field(compare=False)
-    # What the choice of another setting would need is another run: slow ones are left out of a quick run.
+    # Takes minutes to train: left out of a quick run.
     slow: bool = False
+    # Whether scores of an earlier run may be used: not those of code that is being worked on.
+    cached: bool = True

@@ -23,7 +23,9 @@ def printed(title: str, lines: Mapping[str, Mapping[int, Line]]) -> str:
     best = {b: max((f[b].mean for f in lines.values() if b in f), default=0.0) for b in BYTES}
     rows = [f"{title:<36}" + "".join(f"{b:>8}" for b in BYTES)]
     for family, found in lines.items():
-        cells = (f"{found[b].mean:.3f}{'*' if found[b].mean >= best[b] else ' '}" if b in found else "- " for b in BYTES)
+        cells = (
+            f"{found[b].mean:.3f}{'*' if found[b].mean >= best[b] else ' '}" if b in found else "- " for b in BYTES
+        )
         rows.append(f"{family:<36}" + "".join(f"{cell:>8}" for cell in cells))
     return "\n".join(rows)
 
