@@ -47,7 +47,7 @@ _strings: dict[tuple[str, str], tuple[EmbeddedQuantizer, np.ndarray, dict[str, f
 
 
 def embedded(case: Case, objective: str, size: int) -> Encoded:
-    """The first bytes of the string that one fit and one encoding made of the store."""
+    """Return the first bytes of the string that one fit and one encoding made of the store."""
     key = (case.name, objective)
     if key not in _strings:
         _strings.clear()
@@ -70,7 +70,7 @@ def embedded(case: Case, objective: str, size: int) -> Encoded:
 
 
 def equal_bits(case: Case, width: int, precision: str) -> Encoded:
-    """The first coordinates of the objective that keeps dot products, in one precision."""
+    """Store the first coordinates of the objective that keeps dot products, in one precision."""
     start = time.perf_counter()
     encoder = PrefixEncoder(width, objective=Similarity(keep="dot_products")).fit(case.store).encoder_
     Z = encoder.encode(case.store)
