@@ -58,6 +58,8 @@ def measured(given: argparse.Namespace) -> bool:
             records[f"{name} {case.other_measure}"] = tables.record(case, case.other_measure, other[name])
             print(f"\n{tables.printed(f'{name}, {case.other_measure}', other[name])}", flush=True)
         raw[name] = tables.raw_record(case)
+        if given.record:
+            records[f"{name} recall@10"]["every_length"] = ours.every_length(case)
     print(f"\n{tables.others_ahead(records.values())}\n")
     claims = list(checked(recall, other))
     for one in claims:

@@ -50,6 +50,8 @@ def rotated(case, cut_family, full_family, factors, encode) -> Iterator[Setting]
             yield Setting(full_family, f"RR{d},{encode.__name__}{bits}", size, lambda c, b=bits: encode(c, c.raw, b))
         for size in BYTES:
             width = (size - factor) * 8 // bits
+            while encode is rabitq and -(-width // 8) + -(-width * (bits - 1) // 8) + factor > size:
+                width -= 1  # signs and the other bits are packed apart
             if not 8 <= width < d:
                 continue
             name = f"PCA{width},{encode.__name__}{bits}"

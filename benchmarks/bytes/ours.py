@@ -69,6 +69,15 @@ def embedded(case: Case, objective: str, size: int) -> Encoded:
     return Encoded((Searched({"cosine": lambda Q: nearest(quantizer.encode_query(Q), Z)}),), book, seconds)
 
 
+def every_length(case: Case) -> list[tuple[int, float]]:
+    """Return recall at many lengths of the string, for the figure."""
+    found = []
+    for size in range(4, max(BYTES) + 1, 4):
+        rows = embedded(case, "reconstruction", size).found(case.queries)["cosine"]
+        found.append((size, round(float(case.measures(rows)[0].mean()), 4)))
+    return found
+
+
 def equal_bits(case: Case, width: int, precision: str) -> Encoded:
     """Store the first coordinates of the objective that keeps dot products, in one precision."""
     start = time.perf_counter()
