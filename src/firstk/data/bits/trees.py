@@ -23,8 +23,8 @@ from firstk.exceptions import InvalidInputError
 DEPTH = 8
 # A cell of fewer rows is not split: its halves would be single rows, whose means say little about other rows.
 FEWEST_ROWS = 4
-# Numbers of a block of coordinates that are worked on together.
-_BLOCK_NUMBERS = 500_000
+# Numbers of a block of coordinates that are worked on together: they stay in the cache.
+_BLOCK_NUMBERS = 131_072
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,18 +152,21 @@ def _grown(columns: np.ndarray, weight: np.ndarray | None, depth: int) -> tuple[
 
     Sums of sorted numbers from the first to any other make the error of every possible split a few subtractions:
     splitting a cell with weight W and sum S into (W_1, S_1) and (W_2, S_2) lowers its squared error by
-    S_1^2 / W_1 + S_2^2 / W_2 - S^2 / W. So a level costs one pass over the numbers, and a tree O(n log n) for sorting.
+    S_1^2 / W_1 + S_2^2 / W_2 - S^2 / W = (S_1 W - S W_1)^2 / (W_1 W_2 W). So a level costs one pass over the numbers,
+    and a tree O(n log n) for sorting.
     """
     c, n = columns.shape
-    order = np.argsort(columns, axis=1, kind="stable")
-    ordered = np.take_along_axis(columns, order, axis=1)
-    share = np.full((c, n), 1.0 / n) if weight is None else (weight / weight.sum())[order]
+    if weight is None:
+        ordered, share = np.sort(columns, axis=1), np.full((c, n), 1.0 / n)
+    else:
+        order = np.argsort(columns, axis=1, kind="stable")
+        ordered, share = np.take_along_axis(columns, order, axis=1), (weight / weight.sum())[order]
     # About the mean, so that an offset costs no digits.
     mean = (ordered * share).sum(axis=1, keepdims=True)
     centred = ordered - mean
     sums = _Sums(*(_summed(part) for part in (share, share * centred, share * centred**2)))
-    splittable = np.ones((c, n + 1), dtype=bool)  # whether a cell may end before a number: not between equal ones
-    splittable[:, 1:n] = ordered[:, 1:] > ordered[:, :-1]
+    splittable = np.zeros((c, n), dtype=bool)  # whether a cell may end before a number: not between equal ones
+    splittable[:, 1:] = ordered[:, 1:] > ordered[:, :-1]
     bounds = np.broadcast_to(np.array([0, n]), (c, 2))
     level = _Level(np.zeros((c, 1)), sums.between(bounds)[2] / sums.between(bounds)[0])
     levels, distortion = [level], [level.squares[:, 0]]
@@ -208,29 +211,31 @@ def _split(sums: _Sums, bounds: np.ndarray, splittable: np.ndarray) -> tuple[np.
 
     A cell that is not split ends up with an empty half above.
     """
-    c, cells = bounds.shape[0], bounds.shape[1] - 1
-    n = sums.weight.shape[1] - 1
-    counts = np.diff(bounds, axis=1)
-    # Of each possible place of a split: the cell it is in, and the sums up to the cell's beginning and end.
-    cell = np.repeat(np.tile(np.arange(cells), c), counts.ravel()).reshape(c, n)
+    c, n = splittable.shape
     start, end = bounds[:, :-1], bounds[:, 1:]
-    weight, first = sums.weight[:, :n], sums.first[:, :n]
-    below_weight = weight - np.take_along_axis(np.take_along_axis(sums.weight, start, 1), cell, 1)
-    below_first = first - np.take_along_axis(np.take_along_axis(sums.first, start, 1), cell, 1)
-    above_weight = np.take_along_axis(np.take_along_axis(sums.weight, end, 1), cell, 1) - weight
-    above_first = np.take_along_axis(np.take_along_axis(sums.first, end, 1), cell, 1) - first
-    allowed = splittable[:, :n] & (below_weight > 0) & (above_weight > 0)
-    allowed &= np.take_along_axis(counts >= FEWEST_ROWS, cell, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kept = below_first**2 / below_weight + above_first**2 / above_weight
-    kept[~allowed] = -1.0
-    place, best = _first_largest(kept, bounds)
-    whole_weight, whole_first, _ = sums.between(bounds)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.where(best >= 0, best - whole_first**2 / whole_weight, 0.0)
-    middle = np.where(gain > 0, place, end)
-    halves = np.stack([start, middle], axis=2).reshape(c, 2 * cells)
-    return np.concatenate([halves, bounds[:, -1:]], axis=1), np.maximum(gain, 0.0).sum(axis=1)
+    counts = (end - start).ravel()
+    before = [np.take_along_axis(part, start, axis=1) for part in (sums.weight, sums.first)]
+    whole = sums.between(bounds)[:2]
+
+    def spread(of_cells: np.ndarray) -> np.ndarray:
+        return np.repeat(of_cells.ravel(), counts).reshape(c, n)
+
+    # Of each place of a split, the weight and sum below it: what falls is (S_1 W - S W_1)^2 / (W_1 W_2 W).
+    weight, first = (part[:, :n] - spread(lower) for part, lower in zip((sums.weight, sums.first), before, strict=True))
+    all_weight = spread(whole[0])
+    fall = first * all_weight
+    fall -= spread(whole[1]) * weight
+    fall *= fall
+    all_weight -= weight
+    all_weight *= weight
+    allowed = splittable & (all_weight > 0)
+    fall = np.divide(fall, all_weight, out=np.full((c, n), -1.0), where=allowed)
+    place, best = _first_largest(fall, bounds)
+    splits = (best > 0) & (end - start >= FEWEST_ROWS)
+    gain = np.divide(best, whole[0], out=np.zeros(best.shape), where=splits)
+    middle = np.where(splits, place, end)
+    halves = np.stack([start, middle], axis=2).reshape(c, -1)
+    return np.concatenate([halves, bounds[:, -1:]], axis=1), gain.sum(axis=1)
 
 
 def _first_largest(numbers: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -243,11 +248,11 @@ def _first_largest(numbers: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray,
     largest = np.full(len(starts), -1.0)
     largest[filled] = np.maximum.reduceat(flat, starts[filled])
     places = np.flatnonzero(flat == np.repeat(largest, counts))
-    owner = np.repeat(np.arange(len(starts)), counts)[places]
+    owner = filled[np.searchsorted(starts[filled], places, side="right") - 1]
     place = np.zeros(len(starts), dtype=np.int64)
     place[owner[::-1]] = places[::-1]  # of several, the first is written last
     shape = (c, bounds.shape[1] - 1)
-    return (place.reshape(shape) - n * np.arange(c)[:, None]), largest.reshape(shape)
+    return place.reshape(shape) - n * np.arange(c)[:, None], largest.reshape(shape)
 
 
 def _represented(sums: _Sums, bounds: np.ndarray, above: _Level) -> _Level:
