@@ -22,10 +22,10 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and faiss: every contender gets one thread
 
-from benchmarks.bytes import faiss_peers, other_peers, ours, tables
+from benchmarks.bytes import faiss_peers, judged, other_peers, ours, tables
 from benchmarks.bytes.cases import DATA, MODELS, Case, cases
 from benchmarks.bytes.claims import checked
-from benchmarks.bytes.results import default_cache, scored, table
+from benchmarks.bytes.results import default_cache, kept_at, scored, table
 
 QUICK = (8, 16, 32)
 
@@ -35,6 +35,8 @@ def settings_of(case: Case, given: argparse.Namespace):
     for module in (ours, faiss_peers, other_peers):
         for setting in module.settings(case):
             asked = given.only is None or any(name in setting.family for name in given.only)
+            if given.cached and setting.cached and not kept_at(case, setting, given.cache).exists():
+                continue
             if asked and not (given.quick and (setting.slow or setting.bytes not in QUICK)):
                 yield setting
 
@@ -61,6 +63,10 @@ def measured(given: argparse.Namespace) -> bool:
         if given.record:
             records[f"{name} recall@10"]["every_length"] = ours.every_length(case)
     print(f"\n{tables.others_ahead(records.values())}\n")
+    if not given.quick and "minilm" in given.models and {"banking77", "scifact"} <= set(given.data):
+        learned = judged.tables()
+        print("\n\n".join(judged.printed(one) for one in learned.values()), end="\n\n")
+        records.update(learned)
     claims = list(checked(recall, other))
     for one in claims:
         if one.held is not None:
@@ -78,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=_names(MODELS), default=MODELS, help=f"of {', '.join(MODELS)}")
     parser.add_argument("--only", type=lambda text: text.split(","), help="contenders whose names hold one of these")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="folder of scores of earlier runs")
+    parser.add_argument("--cached", action="store_true", help="leave out others whose scores are not in the cache")
     parser.add_argument("--record", type=Path, help=f"JSON file to add the tables to, such as {tables.RECORD.name}")
     parser.add_argument("--speed", action="store_true", help="time and memory on 1,000,000 x 768 instead")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of --speed")

@@ -1,6 +1,6 @@
-"""The tables of docs/how-many-bytes.md, from the record of a run: ``python -m benchmarks.bytes.page`` rewrites them.
+"""Tables of the docs, from the record of a run: ``python -m benchmarks.bytes.page`` rewrites them.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; a test compares the page with the record.
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; a test compares the pages with the record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from benchmarks.bytes.settings import BYTES
 from benchmarks.bytes.tables import RECORD
 from firstk._base.atomic_file import atomic_file
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-many-bytes.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = (DOCS / "how-many-bytes.md", DOCS / "choosing-k.md")
 BLOCK = re.compile(r"(<!-- table: (.+?) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 NAMES = {"banking77": "Banking77", "scifact": "SciFact", "sts": "STS sentences", "images": "MNIST and Fashion-MNIST"}
 MODELS = {"minilm": "MiniLM", "potion": "potion", "mpnet": "mpnet", "pixels": "pixels"}
@@ -100,19 +101,38 @@ def speed(record: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def judged(record: Mapping[str, Any], name: str) -> str:
+    """Return the scores of one model that learned from labels or judgements, with its bytes spent in four ways."""
+    scores = record[f"judged {name}"]["scores"]
+    best = {b: max(found[str(b)] for found in scores.values() if str(b) in found) for b in BYTES if _held(scores, b)}
+    lines = [_row(["bytes", *map(str, best)]), _row(["---"] * (len(best) + 1))]
+    for precision, found in scores.items():
+        cells = [_bold(found[str(b)], best[b]) if str(b) in found else "" for b in best]
+        lines.append(_row([precision, *cells]))
+    return "\n".join(lines)
+
+
+def _held(scores: Mapping[str, Any], size: int) -> bool:
+    return any(str(size) in found for found in scores.values())
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "overview": overview,
     "others ahead": others_ahead,
     "claims": claims,
     "speed": speed,
+    "judged scifact": lambda record: judged(record, "scifact"),
+    "judged banking77": lambda record: judged(record, "banking77"),
 }
 
 
 def main() -> int:
-    """Rewrite the page."""
-    text = rewritten(PAGE.read_text("utf-8"), json.loads(RECORD.read_text("utf-8")))
-    with atomic_file(PAGE, "A page") as draft:
-        draft.write_text(text, "utf-8")
+    """Rewrite the pages."""
+    record = json.loads(RECORD.read_text("utf-8"))
+    for page in PAGES:
+        text = rewritten(page.read_text("utf-8"), record)
+        with atomic_file(page, "A page") as draft:
+            draft.write_text(text, "utf-8")
     return 0
 
 

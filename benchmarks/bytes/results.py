@@ -37,9 +37,14 @@ class Scores:
     seconds: dict[str, float]
 
 
+def kept_at(case: Case, setting: Setting, cache: Path) -> Path:
+    """Return the file of the scores of a setting."""
+    return cache / f"{case.name}-{case.fingerprint}" / f"{setting.family},{setting.name}.npz".replace(" ", "_")
+
+
 def scored(case: Case, setting: Setting, cache: Path) -> Scores:
     """Return the scores of a setting, from disk where an earlier run has left them."""
-    path = cache / f"{case.name}-{case.fingerprint}" / f"{setting.family},{setting.name}.npz".replace(" ", "_")
+    path = kept_at(case, setting, cache)
     if setting.cached and path.exists():
         with np.load(path) as held:
             about = json.loads(str(held["about"]))
