@@ -70,7 +70,7 @@ def optimized(case: Case, m: int) -> Encoded:
     d = case.store.shape[1]
     width = -(-d // m) * m
     learned = faiss.OPQMatrix(d, m, width)
-    learned.train(_sample(case.store))
+    learned.train(_sample(case.training))
     rows = faiss.vector_to_array(learned.A).reshape(width, d)
     trained = time.perf_counter() - start
     size = 4 * 256 * width + 4 * width * d
@@ -90,7 +90,7 @@ def residual(case: Case, m: int) -> Encoded:
         longest = faiss.ResidualQuantizer(d, RQ_MOST, 8)
         longest.max_beam_size = 5
         longest.use_beam_LUT = 1
-        longest.train(_sample(case.store))
+        longest.train(_sample(case.training))
         _residuals[case.name] = longest
     longest = _residuals[case.name]
     short = faiss.ResidualQuantizer(d, m, 8)
@@ -159,7 +159,7 @@ def _estimated(case: Case, axes: Axes, make) -> Encoded:
     start = time.perf_counter()
     Z = axes.of(case.store)
     index = make(len(axes.rows), faiss.METRIC_L2)
-    index.train(Z)
+    index.train(axes.of(case.training))
     index.add(Z)
     seconds = {"encode": time.perf_counter() - start}
     searched = Searched({"own": lambda Q: index.search(axes.of(Q), NEIGHBORS)[1]})
@@ -169,7 +169,7 @@ def _estimated(case: Case, axes: Axes, make) -> Encoded:
 def _coded(case: Case, axes: Axes, quantizer, codebook_bytes: int) -> Encoded:
     start = time.perf_counter()
     Z = axes.of(case.store)
-    quantizer.train(_sample(Z))
+    quantizer.train(_sample(axes.of(case.training)))
     trained = time.perf_counter()
     codes = quantizer.compute_codes(Z)
     seconds = {"train": trained - start, "encode": time.perf_counter() - trained}

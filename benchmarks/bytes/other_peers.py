@@ -50,8 +50,8 @@ def equal_bits(case: Case, axes: Axes, bits: int) -> Encoded:
     """Cut, rotate at random, and round every coordinate to the best levels of a normal variable (Max 1960)."""
     start = time.perf_counter()
     axes = axes.turned()
-    Z = axes.of(case.store)
-    center, scale = Z.mean(axis=0), Z.std(axis=0) + 1e-12
+    Z, seen = axes.of(case.store), axes.of(case.training)
+    center, scale = seen.mean(axis=0), seen.std(axis=0) + 1e-12
     levels = normal_levels(bits)
     codes = np.searchsorted((levels[1:] + levels[:-1]) / 2, (Z - center) / scale)
     decoded = (levels[codes] * scale + center).astype(np.float32)
@@ -92,7 +92,8 @@ def turbovec(case: Case, axes: Axes, bits: int) -> Encoded:
     start = time.perf_counter()
     Z = axes.of(case.store)
     index = TurboQuantIndex(dim=len(axes.rows), bit_width=bits)
-    index.calibrate(Z[np.random.default_rng(0).permutation(len(Z))[:4096]])
+    seen = case.training[np.random.default_rng(0).permutation(len(case.training))[:4096]]
+    index.calibrate(axes.of(seen))
     index.add(Z)
     seconds = {"encode": time.perf_counter() - start}
 
@@ -119,7 +120,7 @@ def turboquant_pro(case: Case, width: int, bits: int) -> Encoded:
 
     start = time.perf_counter()
     pca = PCAMatryoshka(case.store.shape[1], width)
-    pca.fit(case.store)
+    pca.fit(case.training)
     pipeline = pca.with_quantizer(bits=bits)
     trained = time.perf_counter()
     codes = pipeline.compress_batch(case.store)
@@ -134,7 +135,7 @@ def eigenweighted(case: Case, width: int) -> Encoded:
 
     start = time.perf_counter()
     pca = PCAMatryoshka(case.store.shape[1], width)
-    pca.fit(case.store)
+    pca.fit(case.training)
     pipeline = pca.with_weighted_quantizer(avg_bits=3.0)
     trained = time.perf_counter()
     Z = pca.transform(case.store)
@@ -168,7 +169,8 @@ def st_int8(case: Case, axes: Axes) -> Encoded:
 
     start = time.perf_counter()
     Z = axes.of(case.store)
-    ranges = np.stack([Z.min(axis=0), Z.max(axis=0)])
+    seen = axes.of(case.training)
+    ranges = np.stack([seen.min(axis=0), seen.max(axis=0)])
     codes = quantize_embeddings(Z, "int8", ranges=ranges)
     seconds = {"encode": time.perf_counter() - start}
     steps = (ranges[1] - ranges[0]) / 255

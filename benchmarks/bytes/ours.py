@@ -53,7 +53,7 @@ def embedded(case: Case, objective: str, size: int) -> Encoded:
         _strings.clear()
         start = time.perf_counter()
         encoder = PrefixEncoder(objective=OBJECTIVES[objective])
-        encoder.fit(case.store, case.labels[0]) if objective == "fisher" else encoder.fit(case.store)
+        encoder.fit(case.training, case.training_labels if objective == "fisher" else None)
         quantizer = encoder.quantizer(metric="cosine")
         quantizer = quantizer.at(min(max(BYTES), quantizer.bytes))
         trained = time.perf_counter()
@@ -81,9 +81,9 @@ def every_length(case: Case) -> list[tuple[int, float]]:
 def equal_bits(case: Case, width: int, precision: str) -> Encoded:
     """Store the first coordinates of the objective that keeps dot products, in one precision."""
     start = time.perf_counter()
-    encoder = PrefixEncoder(width, objective=Similarity(keep="dot_products")).fit(case.store).encoder_
+    encoder = PrefixEncoder(width, objective=Similarity(keep="dot_products")).fit(case.training).encoder_
     Z = encoder.encode(case.store)
-    rounding = PRECISIONS[precision].fit(Z)
+    rounding = PRECISIONS[precision].fit(encoder.encode(case.training))
     trained = time.perf_counter()
     codes = rounding.quantise(Z)
     seconds = {"train": trained - start, "encode": time.perf_counter() - trained}
