@@ -26,19 +26,24 @@ from benchmarks.bytes import faiss_peers, judged, other_peers, ours, tables
 from benchmarks.bytes.cases import DATA, MODELS, Case, cases
 from benchmarks.bytes.claims import checked
 from benchmarks.bytes.results import default_cache, kept_at, scored, table
+from benchmarks.bytes.settings import Setting
 
 QUICK = (8, 16, 32)
 
 
-def settings_of(case: Case, given: argparse.Namespace):
-    """Return the settings to run on a case."""
+def settings_of(case: Case, given: argparse.Namespace) -> tuple[list[Setting], set[tuple[str, int]]]:
+    """Return the settings to run on a case, and the contenders and bytes that lack one of theirs."""
+    asked, lacking = [], set()
     for module in (ours, faiss_peers, other_peers):
         for setting in module.settings(case):
-            asked = given.only is None or any(name in setting.family for name in given.only)
-            if given.cached and setting.cached and not kept_at(case, setting, given.cache).exists():
-                continue
-            if asked and not (given.quick and (setting.slow or setting.bytes not in QUICK)):
-                yield setting
+            left_out = given.only is not None and not any(name in setting.family for name in given.only)
+            left_out |= given.quick and (setting.slow or setting.bytes not in QUICK)
+            left_out |= given.cached and setting.cached and not kept_at(case, setting, given.cache).exists()
+            if left_out:
+                lacking.add((setting.family, setting.bytes))
+            else:
+                asked.append(setting)
+    return asked, lacking
 
 
 def measured(given: argparse.Namespace) -> bool:
@@ -51,12 +56,13 @@ def measured(given: argparse.Namespace) -> bool:
     recall, other, records, raw = {}, {}, {}, {}
     for name, load in cases(given.data, given.models):
         case = load()
-        results = [scored(case, setting, given.cache) for setting in settings_of(case, given)]
-        recall[name] = table(case, results)
+        asked, lacking = settings_of(case, given)
+        results = [scored(case, setting, given.cache) for setting in asked]
+        recall[name] = table(case, results, lacking)
         records[f"{name} recall@10"] = tables.record(case, "recall@10", recall[name])
         print(f"\n{tables.printed(f'{name}, recall@10', recall[name])}", flush=True)
         if case.other_measure:
-            other[name] = table(case, results, "other")
+            other[name] = table(case, results, lacking, "other")
             records[f"{name} {case.other_measure}"] = tables.record(case, case.other_measure, other[name])
             print(f"\n{tables.printed(f'{name}, {case.other_measure}', other[name])}", flush=True)
         raw[name] = tables.raw_record(case)

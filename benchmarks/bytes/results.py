@@ -7,7 +7,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,7 +107,7 @@ def line(case: Case, results: Iterable[Scores], family: str, size: int, measure:
         values[~seen] = best[0][~seen]
         chosen.append(best[1])
         codebook = max(codebook, best[2])
-    return Line(family, size, values, tuple(dict.fromkeys(chosen)), codebook)
+    return Line(family, size, values, tuple(dict.fromkeys(chosen)), int(codebook))
 
 
 def interval(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
@@ -119,8 +119,10 @@ def interval(differences: np.ndarray, level: float = 0.95) -> tuple[float, float
     return float(low), float(high)
 
 
-def table(case: Case, results: list[Scores], measure: str = "recall") -> dict[str, dict[int, Line]]:
-    """Return the lines of all families at all numbers of bytes."""
+def table(
+    case: Case, results: list[Scores], lacking: Collection[tuple[str, int]] = (), measure: str = "recall"
+) -> dict[str, dict[int, Line]]:
+    """Return the lines of all families at all numbers of bytes but those at which a family lacks a setting."""
     families = list(dict.fromkeys(result.setting.family for result in results))
-    found = {f: {b: line(case, results, f, b, measure) for b in BYTES} for f in families}
+    found = {f: {b: line(case, results, f, b, measure) for b in BYTES if (f, b) not in lacking} for f in families}
     return {f: {b: one for b, one in lines.items() if one is not None} for f, lines in found.items()}
