@@ -24,6 +24,7 @@ from firstk.data.bits.trees import Trees, wrong_trees
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
+from firstk.encoder.quantizer.weights import DOCUMENTS_TAU, check_tau, document_weights, query_weights
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.card import model_card, saved_curve, saved_recommendation
 from firstk.encoder.storage.folder import check_facts, model_files, parse_model, read_model, write_model
@@ -283,7 +284,13 @@ class FittedEncoder:
     # -- bytes -----------------------------------------------------------------------------------------------
 
     def quantizer(
-        self, bytes: int | None = None, metric: str = "cosine", *, rows: MatrixLike | None = None
+        self,
+        bytes: int | None = None,
+        metric: str = "cosine",
+        *,
+        rows: MatrixLike | None = None,
+        queries: MatrixLike | None = None,
+        tau: float | None = None,
     ) -> EmbeddedQuantizer:
         """Return a quantizer of vectors as bytes that can be cut anywhere; see `EmbeddedQuantizer`.
 
@@ -296,17 +303,42 @@ class FittedEncoder:
         rows : array-like of shape (n, p), optional
             Vectors to fit the cells on, of which at most 8,192 are used, in place of those that the encoder has from
             its fit.
+        queries : array-like of shape (m, p), optional
+            Vectors of queries: bits then go where queries look. Without them, documents stand for queries.
+        tau : float, optional
+            How much so: errors are weighted by this power of the second moment of each coordinate. If not given,
+            chosen on held-out queries, or 1/3 where documents stand for them.
+
+        Returns
+        -------
+        EmbeddedQuantizer
+            Its `encoder`, when saved, gives the same quantizer again.
         """
         check_choice(metric, METRICS, "metric", "quantizer")
-        made = self.with_trees(rows)
+        made, documents = self._with_cells(rows)
         assert made.trees is not None
-        return EmbeddedQuantizer(made, Embedded.of(made.trees, made.bit_weights).at(bytes), metric)
+        default = document_weights(made.trees) if made.bit_weights is None else made.bit_weights
+        quantizer = EmbeddedQuantizer(made, Embedded.of(made.trees, default), metric)
+        if queries is None and tau is None:
+            return quantizer.at(bytes)
+        power = None if tau is None else check_tau(tau)
+        weights = (
+            document_weights(made.trees, DOCUMENTS_TAU if power is None else power)
+            if queries is None
+            else query_weights(quantizer.at(bytes), queries, documents, power)
+        )
+        made = replace(made, bit_weights=weights)
+        return EmbeddedQuantizer(made, Embedded.of(quantizer.trees, weights).at(bytes), metric)
 
-    def with_trees(self, rows: MatrixLike | None = None) -> FittedEncoder:
-        """Return the encoder with trees: those it has, or those of its sample, or of `rows`."""
+    def with_trees(self) -> FittedEncoder:
+        """Return the encoder with its trees, fitted now if they have not been asked for."""
+        return self if self.trees is not None else replace(self, trees=self._with_cells(None)[0].trees)
+
+    def _with_cells(self, rows: MatrixLike | None) -> tuple[FittedEncoder, MatrixLike | None]:
+        """Return the encoder with trees, those it has, or of its sample, or of `rows`; and vectors of documents."""
         if rows is not None:
             chosen = lowest_rows({"X": self._checked(rows, "quantizer")})
-            return replace(self, trees=self._trees_of(chosen), sample=None)
+            return replace(self, trees=self._trees_of(chosen), sample=None), chosen["X"]
         trees = self.trees if self.trees is not None else self._sampled_trees
         if trees is None:
             raise InvalidInputError(
@@ -314,7 +346,7 @@ class FittedEncoder:
                 "firstk, or it was cut and brings codes to unit norm. Give vectors like those of its fit, some "
                 "thousand of them: quantizer(bytes, rows=X)."
             )
-        return replace(self, trees=trees, sample=None)
+        return replace(self, trees=trees, sample=None), None if self.sample is None else self.sample["X"]
 
     @cached_property
     def _sampled_trees(self) -> Trees | None:

@@ -551,7 +551,13 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def quantizer(
-        self, bytes: int | None = None, metric: str = "cosine", *, rows: MatrixLike | None = None
+        self,
+        bytes: int | None = None,
+        metric: str = "cosine",
+        *,
+        rows: MatrixLike | None = None,
+        queries: MatrixLike | None = None,
+        tau: float | None = None,
     ) -> EmbeddedQuantizer:
         """Return a quantizer of vectors as bytes that can be cut anywhere.
 
@@ -563,6 +569,10 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             What searches compute from the bytes; the bytes themselves are the same for all.
         rows : array-like of shape (n, p), optional
             Vectors to fit the cells on, in place of the sample that the encoder has from its fit.
+        queries : array-like of shape (m, p), optional
+            Vectors of queries: bits then go where queries look. Without them, documents stand for queries.
+        tau : float, optional
+            How much so; see :meth:`firstk.encoder.fitted.FittedEncoder.quantizer`.
 
         Returns
         -------
@@ -579,7 +589,10 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         >>> bool((codes[:, :8] == enc.quantizer(bytes=8).encode(X)).all())
         True
         """
-        return self.encoder_.quantizer(bytes, metric, rows=None if rows is None else self._checked_input(rows))
+        given = [None if part is None else self._checked_input(part) for part in (rows, queries)]
+        if rows is None:
+            self._encoder = self.encoder_.with_trees()  # once, however often quantizers are asked for
+        return self.encoder_.quantizer(bytes, metric, rows=given[0], queries=given[1], tau=tau)
 
     # -- readouts --------------------------------------------------------------------------------------------
 

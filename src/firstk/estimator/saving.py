@@ -67,7 +67,7 @@ class SavedModels:
             What further files hold, by name.
         moments : bool
             Keep the moments of the rows too, in moments.safetensors, so that a loaded encoder can learn on: 8 p^2
-            bytes, and the sampled rows themselves where the objective needs a sample of them.
+            bytes, and a sample of the rows themselves, at most 8,192 of them.
         """
         encoder: FittedEncoder = self.encoder_  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)

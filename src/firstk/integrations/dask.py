@@ -191,7 +191,8 @@ def encode(encoder: FittedEncoder, X: Collection, k: int | None, side: str, owne
     rows = _whole_rows(X)
     counts = rows.chunks[0] if _is_array(rows) else (np.nan,) * rows.npartitions
     dtype = np.float32 if getattr(rows, "dtype", None) in (np.float16, np.float32) else np.float64
-    work, shared = dask.delayed(_encoded, pure=True), dask.delayed(encoder, pure=True)
+    # Workers need no rows of the fit.
+    work, shared = dask.delayed(_encoded, pure=True), dask.delayed(replace(encoder, sample=None), pure=True)
     parts = _partitions({"X": rows})["X"]
     codes = [work(shared, part, width, side, owner, i, dtype) for i, part in enumerate(parts)]
     blocks = [arrays.from_delayed(code, (n, width), dtype) for code, n in zip(codes, counts, strict=True)]

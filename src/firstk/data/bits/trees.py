@@ -32,7 +32,8 @@ class Trees:
     r"""A tree of cells for each of d coordinates, in heap order: root 0, children 2i + 1 (below) and 2i + 2 (above).
 
     A number z goes below where :math:`z \le t` and above where :math:`z > t`; t is halfway between the means of the two
-    halves, as nearest representatives demand. A cell that is not split is inherited by both children.
+    halves, as nearest representatives demand. A cell that is not split is inherited by both children, and all its
+    numbers go below.
 
     Attributes
     ----------
@@ -86,14 +87,22 @@ class Trees:
 
     @cached_property
     def thresholds(self) -> np.ndarray:
-        """Thresholds of the nodes that are no leaves, float32 of shape (d, 2**depth - 1), in heap order."""
-        below, above = self.centroids[:, 1::2], self.centroids[:, 2::2]
-        halfway = ((below.astype(np.float64) + above) / 2).astype(np.float32)
-        # From left to right thresholds ascend; where rounding has it otherwise by a last digit, this mends it.
-        left_to_right = np.argsort(_positions(self.depth), kind="stable")
-        ascending = np.maximum.accumulate(halfway[:, left_to_right], axis=1)
-        halfway[:, left_to_right] = ascending
-        return halfway
+        """Thresholds of the nodes that are no leaves, float32 of shape (d, 2**depth - 1), in heap order.
+
+        That of a cell which is not split is its upper end, infinity for the uppermost.
+        """
+        levels = []
+        lower, upper = np.full((self.d, 1), -np.inf, np.float32), np.full((self.d, 1), np.inf, np.float32)
+        for bits in range(1, self.depth + 1):
+            cells = self.centroids[:, 2**bits - 1 : 2 ** (bits + 1) - 1]
+            below, above = cells[:, ::2], cells[:, 1::2]
+            halfway = ((below.astype(np.float64) + above) / 2).astype(np.float32)
+            # Inside the cell, whatever rounding does. A cell that is not split lies below its threshold as a whole:
+            # with a threshold in its middle, a bit that means nothing would depend on the last digit of a number.
+            level = np.where(below < above, np.clip(halfway, lower, upper), upper)
+            levels.append(level)
+            lower, upper = (np.stack(walls, axis=2).reshape(self.d, -1) for walls in ((lower, level), (level, upper)))
+        return np.hstack(levels)
 
     def sorted_thresholds(self, coordinate: int, bits: int) -> np.ndarray:
         """Return the 2**bits - 1 thresholds between the cells of a coordinate that has so many bits, ascending."""
@@ -140,11 +149,6 @@ def wrong_trees(trees: Trees, d: int) -> str:
         if (np.diff(trees.centroids[:, 2**bits - 1 : 2 ** (bits + 1) - 1], axis=1) < 0).any():
             return f"the centroids of {bits} bits do not ascend"
     return ""
-
-
-def _positions(depth: int) -> np.ndarray:
-    """Return where each node of a heap of `depth` levels stands from left to right, as a fraction."""
-    return np.concatenate([(np.arange(2**level) + 0.5) / 2**level for level in range(depth)])
 
 
 def _grown(columns: np.ndarray, weight: np.ndarray | None, depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -218,6 +218,19 @@ class EmbeddedQuantizer:
             return np.asarray(2 * products - squares)
         return np.asarray(products / np.where(squares > 0, np.sqrt(squares), 1.0))
 
+    def exact_scores(self, queries: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return what `scores` would be of codes in floating point, (n, d), as the encoder gives them."""
+        full = Z + self._offset
+        if self._rest is not None:
+            full = np.column_stack([full, np.full(len(full), self._rest[1])])
+        products: np.ndarray = queries @ full.T
+        if self.metric == "inner_product":
+            return products
+        squares = np.einsum("ij,ij->i", full, full)
+        if self.metric == "l2":
+            return np.asarray(2 * products - squares)
+        return np.asarray(products / np.where(squares > 0, np.sqrt(squares), 1.0))
+
     # -- centred codes -----------------------------------------------------------------------------------------
 
     @cached_property
