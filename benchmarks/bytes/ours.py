@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.bytes.cases import Axes, Case, nearest
+from benchmarks.bytes.cases import NEIGHBORS, Axes, Case, nearest
 from benchmarks.bytes.settings import BYTES, Encoded, Rebuilt, Searched, Setting
 from firstk import PrefixEncoder
 from firstk.data.precision import PRECISIONS
@@ -18,8 +19,11 @@ OURS = "firstk embedded"
 # The objective whose line is compared with the others; the rest are reported beside it.
 HEADLINE = f"{OURS}, reconstruction"
 SUPERVISED = f"{OURS}, fisher"
+# Bits go where queries look, by a sample of them; those that are searched for are others.
+WITH_QUERIES = "with queries"
 OBJECTIVES = {
     "reconstruction": "reconstruction",
+    WITH_QUERIES: "reconstruction",
     "dot products": Similarity(keep="dot_products"),
     "fisher": Fisher(shrinkage="auto"),
 }
@@ -29,11 +33,11 @@ def settings(case: Case) -> Iterator[Setting]:
     """Return what firstk stores in so many bytes."""
     d = case.store.shape[1]
     for objective in OBJECTIVES:
-        if objective != "fisher" or case.labels is not None:
+        if objective == "reconstruction" or (case.model == "minilm" and (objective != "fisher" or case.labels)):
             for size in BYTES:
                 yield Setting(
                     f"{OURS}, {objective}", f"{size} bytes", size, lambda c, o=objective, b=size: embedded(c, o, b),
-                    cached=False,
+                    for_more_bytes=False, cached=False,
                 )  # fmt: skip
     for size in BYTES:
         for name, width in (("int8", size), ("int4", 2 * size), ("binary", 8 * size)):
@@ -43,7 +47,21 @@ def settings(case: Case) -> Iterator[Setting]:
                 )
 
 
-_strings: dict[tuple[str, str], tuple[EmbeddedQuantizer, np.ndarray, dict[str, float]]] = {}
+@dataclass(frozen=True, eq=False)
+class String:
+    """The store as one string of bytes, for the queries of a mask."""
+
+    quantizer: EmbeddedQuantizer
+    codes: np.ndarray
+    asked: np.ndarray
+
+    def decoded(self, size: int) -> np.ndarray:
+        """Return the unit codes that the first bytes stand for."""
+        Z = self.quantizer.decode(self.quantizer.cut(self.codes, min(size, self.quantizer.bytes)))
+        return Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
+
+
+_strings: dict[tuple[str, str], tuple[list[String], dict[str, float]]] = {}
 
 
 def embedded(case: Case, objective: str, size: int) -> Encoded:
@@ -51,22 +69,36 @@ def embedded(case: Case, objective: str, size: int) -> Encoded:
     key = (case.name, objective)
     if key not in _strings:
         _strings.clear()
-        start = time.perf_counter()
-        encoder = PrefixEncoder(objective=OBJECTIVES[objective])
-        encoder.fit(case.training, case.training_labels if objective == "fisher" else None)
-        quantizer = encoder.quantizer(metric="cosine")
-        quantizer = quantizer.at(min(max(BYTES), quantizer.bytes))
-        trained = time.perf_counter()
-        codes = quantizer.encode(case.store)
-        seconds = {"train": trained - start, "encode": time.perf_counter() - trained}
-        _strings[key] = quantizer, codes, seconds
-    quantizer, codes, seconds = _strings[key]
-    cut = quantizer.cut(codes, min(size, quantizer.bytes))
-    Z = quantizer.decode(cut)
-    Z /= np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
-    bits = quantizer.at(cut.shape[1]).bits
+        _strings[key] = _encoded(case, objective)
+    strings, seconds = _strings[key]
+
+    def search(queries: np.ndarray) -> np.ndarray:
+        found = np.empty((len(queries), NEIGHBORS), np.int64)
+        for string in strings:
+            found[string.asked] = nearest(string.quantizer.encode_query(queries[string.asked]), string.decoded(size))
+        return found
+
+    quantizer = strings[0].quantizer
+    bits = quantizer.at(min(size, quantizer.bytes)).bits
     book = 4 * (np.count_nonzero(bits) * case.store.shape[1] + int((2.0 ** bits[bits > 0]).sum()))
-    return Encoded((Searched({"cosine": lambda Q: nearest(quantizer.encode_query(Q), Z)}),), book, seconds)
+    return Encoded((Searched({"cosine": search}),), book, seconds)
+
+
+def _encoded(case: Case, objective: str) -> tuple[list[String], dict[str, float]]:
+    """Fit and encode: once, or once for each half of the queries where the other half may be seen."""
+    start = time.perf_counter()
+    encoder = PrefixEncoder(objective=OBJECTIVES[objective])
+    encoder.fit(case.training, case.training_labels if objective == "fisher" else None)
+    everybody = np.ones(len(case.queries), bool)
+    halves = [case.folds == fold for fold in (0, 1)] if objective == WITH_QUERIES else [everybody]
+    quantizers = []
+    for asked in halves:
+        seen = {"queries": case.queries[~asked]} if objective == WITH_QUERIES else {}
+        quantizer = encoder.quantizer(metric="cosine", **seen)
+        quantizers.append(quantizer.at(min(max(BYTES), quantizer.bytes)))
+    trained = time.perf_counter()
+    strings = [String(q, q.encode(case.store), asked) for q, asked in zip(quantizers, halves, strict=True)]
+    return strings, {"train": trained - start, "encode": (time.perf_counter() - trained) / len(halves)}
 
 
 def every_length(case: Case) -> list[tuple[int, float]]:

@@ -92,9 +92,8 @@ def others_ahead(record: Mapping[str, Any]) -> str:
 def claims(record: Mapping[str, Any]) -> str:
     """Return what was promised, and what became of it."""
     lines = [_row(["promised", "", "found"]), _row(["---"] * 3)]
-    for claim in [*record.get("claims", []), *record.get("speed claims", [])]:
-        if claim["held"] is not None:
-            lines.append(_row([claim["claim"], "held" if claim["held"] else "**missed**", claim["found"]]))
+    for claim in record["claims"].values():
+        lines.append(_row([claim["claim"], "held" if claim["held"] else "**missed**", claim["found"]]))
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,14 +38,14 @@ class Scores:
     seconds: dict[str, float]
 
 
-def kept_at(case: Case, setting: Setting, cache: Path) -> Path:
+def kept_at(case: Case, setting: Setting, folder: Path) -> Path:
     """Return the file of the scores of a setting."""
-    return cache / f"{case.name}-{case.fingerprint}" / f"{setting.family},{setting.name}.npz".replace(" ", "_")
+    return folder / f"{case.name}-{case.fingerprint}" / f"{setting.family},{setting.name}.npz".replace(" ", "_")
 
 
-def scored(case: Case, setting: Setting, cache: Path) -> Scores:
+def scored(case: Case, setting: Setting, folder: Path) -> Scores:
     """Return the scores of a setting, from disk where an earlier run has left them."""
-    path = kept_at(case, setting, cache)
+    path = kept_at(case, setting, folder)
     if setting.cached and path.exists():
         with np.load(path) as held:
             about = json.loads(str(held["about"]))
@@ -93,7 +94,7 @@ def line(case: Case, results: Iterable[Scores], family: str, size: int, measure:
     columns = [
         (values[:, i], f"{result.setting.name}, {way}", result.codebook_bytes)
         for result in results
-        if result.setting.family == family and result.setting.bytes <= size
+        if result.setting.family == family and result.setting.serves(size)
         for values in [result.recall if measure == "recall" else result.other]
         if values is not None
         for i, way in enumerate(result.ways)
@@ -112,11 +113,16 @@ def line(case: Case, results: Iterable[Scores], family: str, size: int, measure:
 
 def interval(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     """Return the bootstrap interval of a mean over queries."""
-    rng = np.random.default_rng(0)
-    n = len(differences)
-    means = np.array([differences[rng.integers(0, n, n)].mean() for _ in range(DRAWS)])
+    means = _draws(len(differences)) @ differences / len(differences)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+@cache
+def _draws(n: int) -> np.ndarray:
+    """Return how often each query is in each draw: the same draws for all differences."""
+    rng = np.random.default_rng(0)
+    return np.stack([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(DRAWS)]).astype(np.float32)
 
 
 def table(

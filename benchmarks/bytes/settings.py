@@ -72,5 +72,11 @@ class Setting:
     encode: Callable[[Case], Encoded] = field(compare=False)
     # Takes minutes to train: left out of a quick run.
     slow: bool = False
+    # Whether it may be chosen where more bytes are allowed: ours has nothing to choose.
+    for_more_bytes: bool = True
     # Whether scores of an earlier run may be used: not those of code that is being worked on.
     cached: bool = True
+
+    def serves(self, size: int) -> bool:
+        """Whether it may be used where a vector may have so many bytes."""
+        return self.bytes <= size if self.for_more_bytes else self.bytes == size

@@ -15,6 +15,8 @@ from benchmarks.bytes.results import Line, interval
 from benchmarks.bytes.settings import BYTES
 from firstk._base.atomic_file import atomic_file
 
+# Parts of the record to which each run adds what it has measured.
+ADDED = ("raw vectors", "claims")
 RECORD = Path(__file__).resolve().parents[2] / "results" / "bytes.json"
 
 
@@ -87,9 +89,10 @@ def raw_record(case: Case) -> dict[str, Any]:
 
 
 def write(path: Path, parts: Mapping[str, Any]) -> None:
-    """Add parts to the record on disk; those of the same name are replaced."""
+    """Add parts to the record on disk; those of the same name are replaced, and what is in `ADDED` is added to."""
     held = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    held.update(parts)
+    added = {name: {**held.get(name, {}), **parts[name]} for name in ADDED if name in parts}
+    held.update({**parts, **added})
     with atomic_file(path, "A record of results") as draft:
         draft.write_text(json.dumps(held, indent=1) + "\n", "utf-8")
 
