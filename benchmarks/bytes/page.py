@@ -19,7 +19,7 @@ from firstk._base.atomic_file import atomic_file
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = (DOCS / "how-many-bytes.md", DOCS / "choosing-k.md")
-BLOCK = re.compile(r"(<!-- table: (.+?) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- table: ([^\n]+?) -->\n)(?:(?!<!-- table: ).)*?(<!-- end -->)", re.DOTALL)
 NAMES = {
     "banking77": "Banking77",
     "banking77new": "Banking77, rows after the fit",
@@ -32,7 +32,7 @@ MODELS = {"minilm": "MiniLM", "potion": "potion", "mpnet": "mpnet", "pixels": "p
 
 def rewritten(text: str, record: Mapping[str, Any]) -> str:
     """Return a page with its tables made anew."""
-    return BLOCK.sub(lambda match: f"{match[1]}\n{made(match[2], record)}\n{match[3]}", text)
+    return BLOCK.sub(lambda match: f"{match[1]}\n{made(match[2], record)}\n\n{match[3]}", text)
 
 
 def made(name: str, record: Mapping[str, Any]) -> str:

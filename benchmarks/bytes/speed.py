@@ -162,11 +162,8 @@ def _peers(X: np.ndarray) -> dict[str, Index]:
 
 
 def _behind_pca(width: int, index: faiss.Index) -> faiss.Index:
-    """Return the index behind principal axes and a random rotation."""
-    axes = faiss.PCAMatrix(WIDTH, width, 0, True)
-    made = faiss.IndexPreTransform(axes, index)
-    made.own = [axes, index]  # faiss holds plain pointers to both
-    return made
+    """Return the index behind principal axes and a random rotation; it holds references to both."""
+    return faiss.IndexPreTransform(faiss.PCAMatrix(WIDTH, width, 0, True), index)
 
 
 def _compared(name: str, recalls: dict[str, float], found: dict[str, Index]) -> bool:
