@@ -45,7 +45,7 @@ def case_table(one: Mapping[str, Any]) -> str:
     scores = {f: {row["bytes"]: row["score"] for row in rows} for f, rows in one["families"].items()}
     if one["measure"] == "recall@10":
         scores.pop(SUPERVISED, None)  # it is not made to keep neighbors
-    best = {b: max(found[b] for found in scores.values() if b in found) for b in BYTES}
+    best = {b: max((found[b] for found in scores.values() if b in found), default=0.0) for b in BYTES}
     lines = [_row(["bytes", *map(str, BYTES)]), _row(["---"] * (len(BYTES) + 1))]
     for family, found in scores.items():
         if found:
@@ -63,8 +63,8 @@ def overview(record: Mapping[str, Any]) -> str:
         for size in sizes:
             ours = _score(one, HEADLINE, size)
             others = [(_score(one, f, size), f) for f in one["families"] if not f.startswith(OURS)]
-            score, family = max(pair for pair in others if pair[0] is not None)
-            cells.append(f"**{ours:.3f}**; {score:.3f} {family}")
+            score, family = max((pair for pair in others if pair[0] is not None), default=(None, ""))
+            cells.append(f"**{ours:.3f}**" + ("" if score is None else f"; {score:.3f} {family}"))
         lines.append(_row([_title(one["case"]), *cells]))
     return "\n".join(lines)
 
