@@ -150,3 +150,27 @@ def test_claims_are_missed_where_others_are_ahead():
     assert found["banking77-minilm, 8 to 16 bytes: within 0.02 of OPQ"] is True
     assert found["banking77-minilm, 16 to 96 bytes: level with TurboQuant"] is True
     assert found["banking77-minilm, 16 to 96 bytes: level with RaBitQ"] is None
+
+
+def test_contenders_are_fitted_on_other_rows_where_there_are_any(case):
+    """Stored rows that lie elsewhere must not move the axes, nor change what the codes of the fit can hold."""
+    rows, labels = case.store[:300], case.labels[0]
+    split = Case(
+        "made", "up2", case.store[300:], case.queries, (labels[300:], case.labels[1]), other_rows=(rows, labels[:300])
+    )
+    assert np.allclose(split.pca.mean, rows.mean(axis=0), atol=1e-6)
+    assert np.array_equal(split.training_labels, labels[:300])
+    ours.embedded(split, "reconstruction", 8)
+    (string,), _ = ours._strings["made-up2", "reconstruction"]
+    assert np.allclose(string.quantizer.encoder.mean, rows.mean(axis=0), atol=1e-5)
+    assert len(string.codes) == 300
+
+
+def test_a_page_keeps_its_text_between_empty_tables():
+    record = {"claims": {"a": {"claim": "a", "held": True, "found": "1"}}}
+    text = "x\n<!-- table: claims -->\n<!-- end -->\ny\n<!-- table: claims -->\n<!-- end -->\nz\n"
+    made = rewritten(text, record)
+    assert [part.strip() for part in made.split("<!-- end -->")][-1] == "z"
+    assert "\ny\n" in made
+    assert made.count("| a | held | 1 |") == 2
+    assert rewritten(made, record) == made
