@@ -1,9 +1,14 @@
-"""Draw the pictures of the README from embedded data: ``python docs/make_figures.py``."""
+"""Draw the pictures of the README and of the docs: ``python docs/make_figures.py``.
+
+Those of the README are made from embedded data, that of bytes from the record in results/bytes.json. With names
+(``python docs/make_figures.py bytes``) only these are drawn.
+"""
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import shutil
 import subprocess
 import sys
@@ -18,6 +23,16 @@ from firstk.cli.demo import embedded_data, fit_and_evaluate
 from firstk.evaluation.report import plot_curves
 
 IMAGES = Path(__file__).parent / "images"
+BYTES_RECORD = Path(__file__).parents[1] / "results" / "bytes.json"
+BYTES_CASES = {"banking77-minilm": "Banking77, MiniLM", "scifact-minilm": "SciFact, MiniLM"}
+BYTES_PEERS = {
+    "faiss OPQ+PQ": ("OPQ", "^"),
+    "cut, rotated, equal bits": ("PCA or SVD cut, rotated, equal bits", "s"),
+    "faiss PCA+RaBitQ": ("PCA, RaBitQ", "o"),
+    "faiss PQ": ("PQ", "v"),
+    "firstk int8": ("firstk int8", "."),
+    "firstk binary": ("firstk one bit", "x"),
+}
 README = Path(__file__).parents[1] / "README.md"
 WIDTH, HEIGHT = 808, 1450  # of each half of the picture of the report
 SCALE = 0.66
@@ -29,6 +44,28 @@ def draw_curves(path: Path) -> None:
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     plot_curves(section.curves, section.baselines, ax=axes)
     axes.set_title("Handwritten digits: 1-NN accuracy of the first k coordinates", loc="left", fontsize=11)
+    figure.savefig(path, dpi=130)
+
+
+def draw_bytes(path: Path) -> None:
+    """Draw recall against bytes: embedded bytes at every length, and others where they were measured."""
+    record = json.loads(BYTES_RECORD.read_text("utf-8"))
+    figure, both = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharex=True)
+    for axes, (case, title) in zip(both, BYTES_CASES.items(), strict=True):
+        found = record[f"{case} recall@10"]
+        for family, (label, marker) in BYTES_PEERS.items():
+            points = [(row["bytes"], row["score"]) for row in found["families"].get(family, [])]
+            if points:
+                axes.plot(*zip(*points, strict=True), marker=marker, linewidth=0.7, markersize=5, label=label)
+        axes.plot(*zip(*found["every_length"], strict=True), color="black", linewidth=2.2, label="firstk embedded")
+        axes.set_title(title, loc="left", fontsize=11)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks([8, 16, 32, 64, 96], ["8", "16", "32", "64", "96"])
+        axes.set_xlim(7.5, 100)
+        axes.set_xlabel("bytes a vector")
+        axes.grid(alpha=0.3)
+    both[0].set_ylabel("recall@10 of exact neighbors")
+    both[1].legend(fontsize=8, loc="lower right")
     figure.savefig(path, dpi=130)
 
 
@@ -85,6 +122,8 @@ def _picture(browser: Any, file: Path) -> tuple[Image.Image, dict[str, int]]:
     return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"), tops
 
 
+FIGURES = {"digits": draw_curves, "report": draw_report, "bytes": draw_bytes}
+
 if __name__ == "__main__":
-    draw_curves(IMAGES / "digits.png")
-    draw_report(IMAGES / "report.png")
+    for name in sys.argv[1:] or FIGURES:
+        FIGURES[name](IMAGES / f"{name}.png")

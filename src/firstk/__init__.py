@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "firstk.estimator.prefix_encoder": ["PrefixEncoder"],
     "firstk.encoder.curve": ["PrefixCurve"],
+    "firstk.encoder.budget": ["allocate"],
     "firstk.encoder.fitted": ["FittedEncoder"],
     "firstk.estimator.fit_files": ["fit_files"],
     "firstk.estimator.transform_files": ["transform_files"],
@@ -81,6 +82,7 @@ __all__ = [
     "Unordered",
     "Variational",
     "__version__",
+    "allocate",
     "diagnose",
     "fit_files",
     "image_patches",
@@ -90,6 +92,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from firstk.encoder.budget import allocate
     from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.fitted import FittedEncoder
     from firstk.encoder.network import MLP

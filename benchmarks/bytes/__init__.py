@@ -1,0 +1,1 @@
+"""Quality against bytes per vector, for codes of firstk and of other libraries: ``python -m benchmarks.bytes``."""
