@@ -81,7 +81,7 @@ def test_the_walk_leaves_a_model_a_page_and_a_shorter_file(walked):
     home, _ = walked
     assert sorted(file.name for file in home.iterdir()) == ["digits.npz", "model", "report.html", "short.npz"]
     table = open_vectors(home / "short.npz")
-    assert (table.rows, table.width) == (1797, 12)
+    assert (table.rows, table.width) == (1797, 64)
     assert "label" in table.columns
     assert PrefixEncoder.load(home / "model").n_components_ == 59
     page = (home / "report.html").read_text("utf-8")

@@ -297,7 +297,7 @@ class Recommendation:
         if self.better is not None:
             return "Do not cut: store" if code == RAW else "Use"
         if code == RAW:
-            return "Not cutting is as good here: store"
+            return "No encoder is needed here: store"
         name = code if code.startswith("plain") else f"plain {code}"
         return f"{name[0].upper()}{name[1:]} is as good here: use"
 
