@@ -1,6 +1,6 @@
 """Dask collections: statistics per partition, merged in a tree, on any scheduler from threads to a cluster.
 
-Only the merged statistics are sent to the client: moments, and a bounded sample of rows if the objective needs one.
+Only the merged statistics are sent to the client: moments, and a bounded sample of rows.
 The tree depends only on the number of partitions, so the result is bitwise identical for any assignment of work to
 workers, also if a worker is lost and its partitions are computed again. Needs the extra "dask".
 """

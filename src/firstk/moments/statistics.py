@@ -1,8 +1,8 @@
 """Statistics of the data that a fit needs: moments, and a bounded sample of rows; additive, and storable.
 
-Mining neighbors and choosing settings left to "auto" need some rows beside the moments. Each row gets a priority by
-hashing its content, and the rows of lowest priority are kept. So the sample is the same for any batching, any partition
-and any order of merging, and so are the choices made from it.
+Mining neighbors, choosing settings left to "auto" and quantizers need some rows beside the moments. Each row gets a
+priority by hashing its content, and the rows of lowest priority are kept. So the sample is the same for any batching,
+any partition and any order of merging, and so are the choices made from it.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ Derived = TypeVar("Derived")
 
 @dataclass
 class Statistics:
-    """What is kept of the data: moments, and a bounded sample of rows where the objective needs one.
+    """What is kept of the data: moments, and a bounded sample of rows.
 
     Attributes
     ----------
