@@ -133,12 +133,12 @@ def test_many_single_bits_leave_nothing_unused():
     assert packing_of(Cells([8, 7, 6, 5, 5, 4, 3, 3, 3] + [2] * 10 + [1] * 64, np.random.default_rng(0))).planes == 16
 
 
-@given(DEPTHS, st.sampled_from(METRICS), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
-def test_bounds_hold_and_fit_into_their_types(depths, metric, seed):
+@given(DEPTHS, st.sampled_from(METRICS), st.integers(0, 1000), st.none() | st.floats(-3, 3))
+@settings(max_examples=100, deadline=None)
+def test_bounds_hold_and_fit_into_their_types(depths, metric, seed, threshold):
     _, _, rows, queries = made(depths, 40, metric=metric, seed=seed)
     tables = Tables.of(rows.packing, queries, metric)
-    rounded, base, step = tables.bounds()
+    rounded, base, step = tables.bounds(None if threshold is None else np.full(len(queries), threshold))
     packed = rows.rows()
     places = np.stack([packed & 15, packed >> 4], axis=2)
     looked_up = np.zeros((len(queries), 40, rows.packing.planes), int)
@@ -174,14 +174,16 @@ def test_engines_agree_bit_for_bit(metric, depths):
 
 @COMPILED
 @pytest.mark.parametrize("metric", METRICS)
-def test_thresholds_from_a_sample_lose_nothing(metric, monkeypatch):
+@pytest.mark.parametrize("many", [2, 1000])
+def test_thresholds_from_a_sample_lose_nothing(metric, many, monkeypatch):
     from firstk.retrieval import _compiled_codes
 
     quantizer, codes, _, queries = made([4, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1], 4000, 6, metric)
     # Sorted by nearness to the first query: whatever tiles are sampled, they are not like the others.
     order = np.argsort(quantizer.nearness(codes, queries)[0])
-    monkeypatch.setattr(_compiled_codes, "_MANY", 2)
+    monkeypatch.setattr(_compiled_codes, "_MANY", many)
     monkeypatch.setattr(_compiled_codes, "_SAMPLE", 10)
+    monkeypatch.setattr(_compiled_codes, "_FEW", 10)
     for codes_ in (codes, codes[order], codes[order][::-1], np.repeat(codes[:1], 4000, axis=0)):
         rows = PackedRows(packing_of(quantizer), codes_, cosine=metric == "cosine")
         tables = Tables.of(rows.packing, queries, metric)
@@ -265,3 +267,10 @@ def test_look_ups_spelled_out_are_those_of_the_instruction():
         out = np.zeros(32, np.float32)
         by(look_up)(tables, bytes_, out)
         assert np.array_equal(out, np.concatenate([expected[::2], expected[1::2]]))
+
+
+def test_a_threshold_makes_bounds_of_distances_closer():
+    _, _, rows, queries = made([8, 6, 5, 4, 3, 3, 2, 1], 400, metric="l2")
+    tables = Tables.of(rows.packing, queries, "l2")
+    near = np.sort(nearest(rows, tables, 400, np.arange(400), (0, len(rows.tiles)))[1], axis=1)
+    assert (tables.bounds(near[:, -10])[2] < 0.8 * tables.bounds()[2]).all()
