@@ -19,7 +19,7 @@ from firstk.metrics._sweep_kernels import LANES, TOGETHER, Limits, Notes, Rule
 # Queries that share a pass over all references, at most.
 _QUERIES = 64
 # What is noted of each query and length at least, and of all queries of a pass together.
-_ROOM, _NOTES = 32, 1 << 20
+_ROOM, _NOTES = 64, 1 << 21
 # Each of the lengths that are looked at first is so many times the one before; they pay when few among many.
 _RATIO, _FEW = 1.7, 4
 

@@ -18,6 +18,8 @@ from firstk._base.simd import LANES, above, fma, larger, load, lowest_bit, mul, 
 
 # Queries that share a load of references.
 TOGETHER = 4
+# Notes are sorted out when they are a power of two, from this one on.
+_OFTEN = 32
 # Notes are kept down to this many margins below the last that counts, so that no rounding loses one.
 _SAFETY = 2.5
 Lanes: TypeAlias = np.ndarray  # inside a kernel: one vector of the processor
@@ -144,7 +146,7 @@ def _take(
             near[count - 1], rows[count - 1] = near[0], rows[0]
             near[0], rows[0] = value, row
             bound = min(bound, number(_bound(value, at, i, limits, rule)))
-        if count == len(near):
+        if count == len(near) or (count & (count - 1) == 0 and count >= _OFTEN and count > n):
             if n > 1:
                 lowest = _nth(near, rows, count, n)
                 bound = min(bound, number(_bound(lowest, at, i, limits, rule)))
