@@ -13,6 +13,7 @@ same in numpy, which says what is right: both decide by the same rule, and find 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -34,8 +35,9 @@ FINE = 8
 _CODE_ROUNDINGS = 4.0
 # Relative difference below which two similarities summed in float64 are equal.
 _EXACT_TIE = 1e-12
-# Similarities from which on a compiled sweep is worth loading: about two seconds of numpy.
-_LARGE = 1_000_000_000
+# Similarities from which on a compiled sweep is worth loading: about a second of numpy. Once it is loaded, it pays for
+# less.
+_LARGE, _LOADED_SHARE = 1_000_000_000, 0.01
 # A prefix whose norm is below this share of its row's largest entry is not swept in float32: products would underflow.
 _FAINT = 2.0**-50
 # Numbers that comparing again may hold at one time: candidates, and coordinates of their pairs.
@@ -177,13 +179,18 @@ def nearest(
         Rows of the references.
     """
     enough = n <= len(Z_ref) - (exclude is not None)
-    if enough and len(Z_ref) * len(Z) * len(ks) >= _LARGE and numba_may_compile():
+    if enough and _compiled_pays(len(Z_ref) * len(Z) * len(ks)):
         sides = (Z_ref, Z) if similarity == "euclidean" else (_balanced(Z_ref), _balanced(Z))
         if similarity == "euclidean" or not any(_faint(side) for side in sides):
             yield from _compiled_nearest(*sides, ks, similarity, n, exclude, ordered)
             return
     for block in sweep(Z_ref, Z, ks, similarity, exclude):
         yield block.rows, slice(block.i, block.i + 1), block.nearest(n, ordered=ordered)[:, None]
+
+
+def _compiled_pays(similarities: int) -> bool:
+    loaded = "firstk.metrics._sweep_kernels" in sys.modules
+    return similarities >= _LARGE * (_LOADED_SHARE if loaded else 1) and numba_may_compile()
 
 
 def _compiled_nearest(
