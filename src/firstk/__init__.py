@@ -7,7 +7,8 @@ objective, for every k at once. Names are loaded when they are first used, so im
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # as type checkers know it, without the import of typing, which takes longer than all of this
 
 __version__ = "0.1.0"
 
@@ -92,6 +93,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from firstk.encoder.budget import allocate
     from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.fitted import FittedEncoder

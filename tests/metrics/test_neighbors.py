@@ -15,9 +15,12 @@ from firstk.metrics import (
 SIMILARITIES = ["cosine", "euclidean"]
 
 
-@pytest.fixture(params=[1 << 20, 1], ids=["one block", "row by row"], autouse=True)
-def _block_bytes(request, monkeypatch):
-    monkeypatch.setattr(_sweep, "BLOCK_BYTES", request.param)
+@pytest.fixture(params=["one block", "row by row", "compiled"], autouse=True)
+def _sweeps(request, monkeypatch):
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    monkeypatch.setattr("firstk.metrics._sweep._LARGE", 0 if request.param == "compiled" else np.inf)
+    monkeypatch.setattr("firstk.metrics._sweep.BLOCK_BYTES", 1 if request.param == "row by row" else 1 << 20)
 
 
 def similarities(R, Q, similarity):

@@ -7,7 +7,6 @@ they point is decided here, once.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import DTypeLike
 
 # Two entries whose sizes differ by less than this share the role of "largest": the first one decides the
@@ -94,6 +93,8 @@ def row_space(X: np.ndarray) -> np.ndarray:
     Centred rows and the mean are treated apart, so that a large common offset hides no direction. Directions that are
     rounding are left out: in their coordinates noise would look like data.
     """
+    import scipy.linalg  # here, as those who read a model need none of it
+
     mean = X.mean(axis=0)
     eps = np.finfo(np.float64).eps
     centred = X - mean

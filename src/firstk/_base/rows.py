@@ -6,15 +6,18 @@ product, or multiply each distinct row once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from firstk._base.scratch import scratch_array
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # Rows as they are given: anything that numpy takes for an array, or a sparse matrix.
 Rows: TypeAlias = "ArrayLike | sparse.spmatrix | sparse.sparray"
@@ -48,7 +51,9 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def is_sparse(part: object) -> TypeGuard[sparse.csr_matrix]:
     """Tell whether rows are a sparse matrix of any kind."""
-    return sparse.issparse(part)
+    # Nobody has one unless scipy made it, and a command that reads a model need not load scipy.
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(part))
 
 
 def sliceable(part: Rows) -> np.ndarray | sparse.csr_matrix:

@@ -132,18 +132,32 @@ def store(typing: Context, array: types.Array[types.Float], index: types.Integer
     return types.void(array, types.intp, vector), code
 
 
+def _splat(builder: ir.IRBuilder, number: ir.Value, kind: ir.VectorType) -> ir.Value:
+    undefined = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(_INT32, 0))
+    lanes = ir.Constant(ir.VectorType(_INT32, LANES), [0] * LANES)
+    return builder.shuffle_vector(one, undefined, lanes)
+
+
 @intrinsic
 def splat(typing: Context, x: types.Float) -> Intrinsic:
     """Return a vector with `x` in every lane."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
-        kind = _vector_of(x)
-        undefined = ir.Constant(kind, ir.Undefined)
-        one = builder.insert_element(undefined, args[0], ir.Constant(_INT32, 0))
-        lanes = ir.Constant(ir.VectorType(_INT32, LANES), [0] * LANES)
-        return builder.shuffle_vector(one, undefined, lanes)
+        return _splat(builder, args[0], _vector_of(x))
 
     return Vector(x)(x), code
+
+
+@intrinsic
+def splat_at(typing: Context, array: types.Array[types.Float], index: types.Integer) -> Intrinsic:
+    """Return a vector with the number of `array` at `index` in every lane."""
+
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
+        data = make_array(array)(context, builder, args[0]).data
+        return _splat(builder, builder.load(builder.gep(data, [args[1]])), _vector_of(array.dtype))
+
+    return Vector(array.dtype)(array, types.intp), code
 
 
 @intrinsic

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk.cli import _text as text
 from firstk.cli._options import (
     ByRowOption,
@@ -194,6 +193,7 @@ def _store_and_queries(
 
 def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
     """Check options before anything is read."""
+    from firstk._base.checks import bad_parameter, check_choice
     from firstk.metrics.curve import METRICS
 
     check_choice(metric, ("auto", *METRICS), "--metric", OWNER)
@@ -208,6 +208,7 @@ def _check_early(metric: str, confidence: float, plot: Path | None) -> None:
 def _limits(
     keep: float | None, relative_to: str, size: int | None, latency: float | None, k: int | None, names: str | None
 ) -> Limits:
+    from firstk._base.checks import bad_parameter, check_choice, check_fraction
     from firstk.data.precision import PRECISIONS
     from firstk.encoder.curve import REFERENCES
     from firstk.evaluation.recommending import KEEP, Limits

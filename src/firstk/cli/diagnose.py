@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk._base.checks import bad_parameter
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -184,5 +183,7 @@ def _image_shape(text: str | None) -> tuple[int, ...] | None:
         return None
     sides = text.lower().split("x")
     if len(sides) not in (2, 3) or not all(side.strip().isdecimal() and int(side) > 0 for side in sides):
+        from firstk._base.checks import bad_parameter
+
         raise bad_parameter("--image", "diagnose", "HEIGHTxWIDTH or HEIGHTxWIDTHxCHANNELS, such as 28x28", text)
     return tuple(int(side) for side in sides)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk._base.checks import check_choice
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsOption
 from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
@@ -50,6 +49,8 @@ def export(
     documents in it. Searches return the ids of the documents where these are whole numbers; other ids are written next
     to the index, to OUT.ids.json.
     """
+    from firstk._base.checks import check_choice
+
     check_choice(to, TARGETS, "--to", "firstk export")
     check_new(out, force=force)
     from firstk.estimator.prefix_encoder import PrefixEncoder

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import beside, check_new
-from firstk._base.checks import bad_parameter, check_choice, require
 from firstk.cli._append import ModelToExtend, check_keeps_moments
 from firstk.cli._options import (
     ByRowOption,
@@ -280,6 +279,8 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
+    from firstk._base.checks import require
+
     distributed = require("distributed", "dask", "Fitting on a dask cluster")
     from firstk.integrations.dask import gather
 
@@ -419,6 +420,7 @@ def objective_of(name: str, given: dict[str, str | float | None]) -> contracts.O
     A setting that the objective does not have raises, with the objectives that have it.
     """
     from firstk import objectives
+    from firstk._base.checks import check_choice
 
     check_choice(name, objectives.PUBLIC, "--objective", "firstk fit")
     settings = {
@@ -453,7 +455,7 @@ def noise_of(word: str) -> GaussianNoise | Masking:
     kinds = {"masking": Masking, "gaussian": GaussianNoise}
     allowed = "masking:SHARE_KEPT or gaussian:SIGMA, such as masking:0.5"
     if name not in kinds:
-        raise bad_parameter("--noise", "firstk fit", allowed, word)
+        raise _bad_option("noise", allowed, word)
     return kinds[name](_number(value, "noise", allowed)) if value else kinds[name]()
 
 
@@ -484,7 +486,7 @@ def image_of(word: str | None) -> tuple[int, ...] | None:
     allowed = "ROWSxCOLUMNS or ROWSxCOLUMNSx3, such as 28x28"
     shape = tuple(_whole_numbers(word, "x", "image", allowed, word))
     if len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,)):
-        raise bad_parameter("--image", "firstk fit", allowed, word)
+        raise _bad_option("image", allowed, word)
     return shape
 
 
@@ -502,15 +504,21 @@ def spelled(setting: str) -> str:
     return f"--{_OTHER_NAMES.get(setting, setting).replace('_', '-')}"
 
 
+def _bad_option(option: str, allowed: str, word: str) -> InvalidInputError:
+    from firstk._base.checks import bad_parameter  # brings numpy, which --help does without
+
+    return bad_parameter(spelled(option), "firstk fit", allowed, word)
+
+
 def _number(word: str, option: str, allowed: str) -> float:
     try:
         return float(word)
     except ValueError:
-        raise bad_parameter(spelled(option), "firstk fit", allowed, word) from None
+        raise _bad_option(option, allowed, word) from None
 
 
 def _whole_numbers(text: str, sign: str, option: str, allowed: str, word: str) -> list[int]:
     parts = text.split(sign)
     if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
-        raise bad_parameter(spelled(option), "firstk fit", allowed, word)
+        raise _bad_option(option, allowed, word)
     return [int(part) for part in parts]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk._base.checks import check_choice
 from firstk.cli._progress import looked_at
 from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
@@ -51,6 +50,7 @@ def reproduce(
     Writes a record with its claims, a figure (SVG and PNG) for each, and one page, index.html. Finished cells are
     stored: a run that was stopped resumes where it was. Data sets are read from the folder that FIRSTK_DATA names.
     """
+    from firstk._base.checks import check_choice
     from firstk_papers.frame.specs import HERE, TIERS, catalogue, choose
 
     check_choice(tier, TIERS, "tier", "firstk reproduce")

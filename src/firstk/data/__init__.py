@@ -1,21 +1,45 @@
 """Data sets and files of vectors: synthetic, embedded and downloaded sets, splits, precisions.
 
-Statistics of the data are in `moments`; dask collections are in `integrations`.
+Statistics of the data are in `moments`; dask collections are in `integrations`. Names are loaded when they are first
+used: a model needs the precisions, and none of the readers.
 """
 
-from firstk.data.embedded import load_digits
-from firstk.data.folder import data_folder
-from firstk.data.real import (
-    load_banking77,
-    load_cifar10,
-    load_fashion_mnist,
-    load_mnist,
-    load_scifact,
-    load_stsb,
-)
-from firstk.data.sets import ImageSet, LabelledEmbeddings, RetrievalSet, ScoredPairs
-from firstk.data.splits import Split, split
-from firstk.data.synthetic import SyntheticSet, evenly_spaced, two_blocks
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "firstk.data.embedded": ["load_digits"],
+    "firstk.data.folder": ["data_folder"],
+    "firstk.data.real": [
+        "load_banking77",
+        "load_cifar10",
+        "load_fashion_mnist",
+        "load_mnist",
+        "load_scifact",
+        "load_stsb",
+    ],
+    "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "RetrievalSet", "ScoredPairs"],
+    "firstk.data.splits": ["Split", "split"],
+    "firstk.data.synthetic": ["SyntheticSet", "evenly_spaced", "two_blocks"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+if TYPE_CHECKING:
+    from firstk.data.embedded import load_digits
+    from firstk.data.folder import data_folder
+    from firstk.data.real import (
+        load_banking77,
+        load_cifar10,
+        load_fashion_mnist,
+        load_mnist,
+        load_scifact,
+        load_stsb,
+    )
+    from firstk.data.sets import ImageSet, LabelledEmbeddings, RetrievalSet, ScoredPairs
+    from firstk.data.splits import Split, split
+    from firstk.data.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
 __all__ = [
     "ImageSet",
@@ -36,3 +60,15 @@ __all__ = [
     "split",
     "two_blocks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'firstk.data' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
@@ -254,7 +253,7 @@ class FittedEncoder:
         )
 
     def _checked(self, X: MatrixLike, owner: str) -> np.ndarray | SparseMatrix:
-        if not sparse.issparse(X):
+        if not is_sparse(X):
             return check_matrix(X, owner, width=self.p)
         matrix: SparseMatrix = X
         if matrix.shape[1] != self.p:

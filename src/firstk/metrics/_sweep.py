@@ -6,10 +6,14 @@ prefixes cost d rank-one updates of a block that stays in the cache, instead of 
 BLAS rounds differently on every processor, and even in every lane of one. So fast similarities only screen: where
 several references are nearer than rounding can tell apart, they are compared again in float64 in a fixed order of
 summation, and those that the precision of the codes cannot tell apart are ties, which go to the lowest row.
+
+`nearest` takes the compiled sweep of `_sweep_compiled` where there is much to do and numba is installed. Here is the
+same in numpy, which says what is right: both decide by the same rule, and find the same rows.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -18,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.linalg import blas
 
-from firstk._base.checks import check_choice
+from firstk._base.checks import check_choice, numba_may_compile
 from firstk._base.rows import distinct_rows
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
@@ -31,6 +35,11 @@ FINE = 8
 _CODE_ROUNDINGS = 4.0
 # Relative difference below which two similarities summed in float64 are equal.
 _EXACT_TIE = 1e-12
+# Similarities from which on a compiled sweep is worth loading: about a second of numpy. Once it is loaded, it pays for
+# less.
+_LARGE, _LOADED_SHARE = 1_000_000_000, 0.01
+# A prefix whose norm is below this share of its row's largest entry is not swept in float32: products would underflow.
+_FAINT = 2.0**-50
 # Numbers that comparing again may hold at one time: candidates, and coordinates of their pairs.
 _CANDIDATES, _COORDINATES = 1_000_000, 4_000_000
 
@@ -137,6 +146,93 @@ class Block:
         pairs, back = np.unique(asked * width + first[which[column]], return_inverse=True)
         parts = (pairs[start : start + step] for start in range(0, len(pairs), step))
         return np.concatenate([self.kind.exact(*np.divmod(part, width), self.k) for part in parts])[back]
+
+
+def nearest(
+    Z_ref: np.ndarray,
+    Z: np.ndarray,
+    ks: np.ndarray,
+    similarity: str,
+    n: int,
+    *,
+    exclude: np.ndarray | None = None,
+    ordered: bool = True,
+) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """Yield the n nearest references of blocks of queries at every prefix length in `ks`; ties go to the lowest row.
+
+    Parameters
+    ----------
+    Z_ref, Z, ks, similarity, exclude
+        As in `sweep`.
+    n : int
+        How many, at most as many as there are references that are not excluded.
+    ordered : bool
+        Nearest first. Otherwise close calls are decided only where they are about who belongs to the n.
+
+    Yields
+    ------
+    rows : slice
+        The queries of this block.
+    places : slice
+        Positions in `ks` of the lengths of this block.
+    found : ndarray of shape (len(rows), len(places), n)
+        Rows of the references.
+    """
+    enough = n <= len(Z_ref) - (exclude is not None)
+    if enough and _compiled_pays(len(Z_ref) * len(Z) * len(ks)):
+        sides = (Z_ref, Z) if similarity == "euclidean" else (_balanced(Z_ref), _balanced(Z))
+        if similarity == "euclidean" or not any(_faint(side) for side in sides):
+            yield from _compiled_nearest(*sides, ks, similarity, n, exclude, ordered)
+            return
+    for block in sweep(Z_ref, Z, ks, similarity, exclude):
+        yield block.rows, slice(block.i, block.i + 1), block.nearest(n, ordered=ordered)[:, None]
+
+
+def _compiled_pays(similarities: int) -> bool:
+    loaded = "firstk.metrics._sweep_kernels" in sys.modules
+    return similarities >= _LARGE * (_LOADED_SHARE if loaded else 1) and numba_may_compile()
+
+
+def _compiled_nearest(
+    Z_ref: np.ndarray,
+    Z: np.ndarray,
+    ks: np.ndarray,
+    similarity: str,
+    n: int,
+    exclude: np.ndarray | None,
+    ordered: bool,
+) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    from firstk.metrics import _sweep_compiled
+
+    signs = int(similarity == "cosine" and ks[0] == 1)
+    if signs:  # ties without end
+        yield slice(0, len(Z)), slice(0, 1), _by_sign(Z_ref[:, 0], Z[:, 0], n, exclude)[:, None]
+    if signs < len(ks):
+        rule = _sweep_compiled.Rule(
+            _CODE_ROUNDINGS * float(np.finfo(Z.dtype).eps), _EXACT_TIE, similarity == "euclidean"
+        )
+        roundings = np.array([_sum_rounding(k, Z.dtype) for k in ks[signs:].tolist()])
+        for rows, found in _sweep_compiled.nearest(Z_ref, Z, ks[signs:], n, rule, roundings, exclude, ordered):
+            yield rows, slice(signs, len(ks)), found
+
+
+def _by_sign(reference: np.ndarray, asked: np.ndarray, n: int, exclude: np.ndarray | None) -> np.ndarray:
+    """Return the n nearest by the cosine of single numbers, which is -1, 0 or 1; ties go to the lowest row."""
+    found = np.empty((len(asked), n), dtype=np.intp)
+    own = np.full(len(asked), -1) if exclude is None else exclude
+    for sign in (-1, 0, 1):
+        rows = np.flatnonzero(np.sign(asked) == sign)
+        first = np.argsort(-sign * np.sign(reference), kind="stable")[: n + 1]
+        left = first != own[rows, None]  # one is left out, or the last
+        left[left.all(axis=1), -1] = len(first) == n
+        found[rows] = np.broadcast_to(first, left.shape)[left].reshape(len(rows), n)
+    return found
+
+
+def _faint(Z: np.ndarray) -> bool:
+    """Tell whether some balanced row starts with an entry that is next to nothing beside its largest."""
+    first = Z[np.arange(len(Z)), (Z != 0).argmax(axis=1)]
+    return bool(((first != 0) & (np.abs(first) < _FAINT)).any())
 
 
 def sweep(
@@ -266,8 +362,8 @@ class _Cosine:
 
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
-        norms = np.sqrt((r * r).sum(axis=1))
-        return np.divide((q * r).sum(axis=1), norms, out=np.zeros(len(q)), where=norms > 0)
+        norms = np.sqrt(_summed(r * r))
+        return np.divide(_summed(q * r), norms, out=np.zeros(len(q)), where=norms > 0)
 
     def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
         return _sum_rounding(k, self.R.dtype) * self.norms[k][rows] + self.tie(rows, k, best)
@@ -302,7 +398,7 @@ class _Euclidean:
 
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
-        return -np.square(q - r).sum(axis=1)
+        return -_summed(np.square(q - r))
 
     def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
         return _sum_rounding(k, self.R.dtype) * np.abs(best) + self.tie(rows, k, best)
@@ -320,8 +416,13 @@ def _sum_rounding(k: int, dtype: DTypeLike) -> float:
 
 
 def _pairs_of(columns: np.ndarray, places: np.ndarray, k: int) -> np.ndarray:
-    """Return the first k coordinates of the given vectors as rows of float64: sums along them have one order."""
+    """Return the first k coordinates of the given vectors as rows of float64."""
     return np.ascontiguousarray(columns[:k, places].T, dtype=np.float64)
+
+
+def _summed(rows: np.ndarray) -> np.ndarray:
+    """Sum along rows from the first number to the last, in that order everywhere."""
+    return np.cumsum(rows, axis=1)[:, -1]
 
 
 SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, float], _Similarity]] = {

@@ -22,10 +22,10 @@ from firstk._base.checks import (
 )
 from firstk._base.rows import distinct_rows
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._sweep import check_similarity, sweep
+from firstk.metrics._sweep import check_similarity, nearest
 
-# Rows of a block, position of the prefix length, hits of each row.
-Hits = Iterator[tuple[slice, int, np.ndarray]]
+# Rows of a block, positions of its prefix lengths, hits of each row at each length.
+Hits = Iterator[tuple[slice, slice, np.ndarray]]
 
 
 def nearest_neighbor_accuracy(
@@ -76,8 +76,8 @@ def nearest_neighbor_accuracy(
     Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
     y_ref, y = check_label_pair(y_ref, y, (len(Z_ref), len(Z)), owner, ("y_ref", "y"))
     ks = check_lengths(ks, Z.shape[1], owner)
-    blocks = sweep(Z_ref, Z, ks, check_similarity(similarity, owner))
-    hits = ((block.rows, block.i, y_ref[block.nearest(1)[:, 0]] == y[block.rows]) for block in blocks)
+    blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), 1)
+    hits = ((rows, places, y_ref[found[:, :, 0]] == y[rows, None]) for rows, places, found in blocks)
     return _by_row(hits, (len(Z), len(ks)), bool) if per_row else _totals(hits, len(ks)) / len(Z)
 
 
@@ -122,8 +122,8 @@ def nearest_neighbors(
     n = check_count(n_neighbors, "n_neighbors", owner, most=len(Z_ref) - (exclude is not None))
     found = np.empty((len(Z), n), dtype=np.int64)
     ks = np.array([Z.shape[1]])
-    for block in sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude):
-        found[block.rows] = block.nearest(n)
+    for rows, _, block in nearest(Z_ref, Z, ks, check_similarity(similarity, owner), n, exclude=exclude):
+        found[rows] = block[:, 0]
     return found
 
 
@@ -172,10 +172,10 @@ def neighbor_recall(
     truth = _check_truth(truth, len(Z_ref), len(Z), owner)
     at = truth.shape[1] if at is None else check_count(at, "at", owner)
     at = min(at, len(Z_ref) - (exclude is not None))
-    blocks = sweep(Z_ref, Z, ks, check_similarity(similarity, owner), exclude)
+    blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), at, exclude=exclude, ordered=False)
     hits = (
-        (block.rows, block.i, (block.nearest(at)[:, :, None] == truth[block.rows, None, :]).sum(axis=(1, 2)))
-        for block in blocks
+        (rows, places, sum((found == truth[rows, None, column, None]).sum(axis=2) for column in range(truth.shape[1])))
+        for rows, places, found in blocks
     )
     return _by_row(hits, (len(Z), len(ks)), np.int32) if per_row else _totals(hits, len(ks)) / truth.size
 
@@ -272,10 +272,10 @@ def partner_ndcg(
     gains = 1.0 / np.log2(np.arange(2, at + 2))
     counts = (truth >= 0).sum(axis=1)
     ideal = np.cumsum(gains)[np.minimum(counts, at) - 1]
-    blocks = sweep(Z_ref, Z, ks, "cosine", exclude)
+    blocks = nearest(Z_ref, Z, ks, "cosine", at, exclude=exclude)
     hits = (
-        (block.rows, block.i, (block.nearest(at)[:, :, None] == truth[block.rows, None]).any(axis=2) @ gains)
-        for block in blocks
+        (rows, places, (found[..., None] == truth[rows, None, None]).any(axis=3) @ gains)
+        for rows, places, found in blocks
     )
     values = _by_row(hits, (len(Z), len(ks)), np.float64) / ideal[:, None]
     return values if per_row else values.mean(axis=0)
@@ -284,16 +284,16 @@ def partner_ndcg(
 def _totals(hits: Hits, n_lengths: int) -> np.ndarray:
     """Hits of all rows together at each prefix length."""
     totals = np.zeros(n_lengths, dtype=np.int64)
-    for _, i, found in hits:
-        totals[i] += found.sum()
+    for _, places, found in hits:
+        totals[places] += found.sum(axis=0)
     return totals
 
 
 def _by_row(hits: Hits, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
     """Hits of each row at each prefix length."""
     table = np.empty(shape, dtype=dtype)
-    for rows, i, found in hits:
-        table[rows, i] = found
+    for rows, places, found in hits:
+        table[rows, places] = found
     return table
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_choice, check_count, check_lengths, check_matrix_pair, check_rows
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._sweep import sweep
+from firstk.metrics._sweep import nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,9 +244,12 @@ def _scored(
     """Return what each judged query earns among the documents, over the most that it could."""
     possible = kind.possible(judged, at)[:, None]
     values = np.zeros((len(judged.queries), len(ks)))
-    for block in sweep(Z_docs, Z_queries[judged.queries], ks, "cosine", exclude):
-        nearest = block.nearest(min(at, len(Z_docs)), ordered=kind.ordered)
-        values[block.rows, block.i] = kind.earned(judged.gains_of(judged.queries[block.rows], nearest))
+    looked_at = min(at, len(Z_docs))
+    asked = Z_queries[judged.queries]
+    for rows, places, found in nearest(Z_docs, asked, ks, "cosine", looked_at, exclude=exclude, ordered=kind.ordered):
+        for i in range(found.shape[1]):
+            gains = judged.gains_of(judged.queries[rows], found[:, i])
+            values[rows, places.start + i] = kind.earned(gains)
     return np.divide(values, possible, out=values, where=possible > 0)
 
 
