@@ -7,7 +7,6 @@ and hands a request to the solver.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
+from firstk._base.progress import Verbose
 from firstk._base.rows import as_dense, is_sparse, projected
 from firstk.contracts import Conventions, FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
@@ -56,12 +56,11 @@ class Problem:
     ordering: Ordering
     solver: Solver
     n_components: Width = None
-    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
     device: str | torch.device = "auto"
     seed: int = 0
-    verbose: bool = False
+    verbose: Verbose = False
     processes: Processes | None = None  # those that share the rows; None where all rows are here
 
     # -- from data to statistics -----------------------------------------------------------------------------
@@ -89,6 +88,13 @@ class Problem:
         statistics.sample.update(_weighty(rows))
         statistics.fingerprint = Fingerprint.of(rows)
         return statistics
+
+    def _moments_of(self, rows: Rows) -> Moments | PairMoments:
+        """Return the moments of rows or pairs."""
+        vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
+        statistics = self.empty(vectors.shape[1])
+        self._update(statistics, rows)
+        return statistics.moments
 
     def _update(self, statistics: Statistics, rows: Rows) -> None:
         """Take rows or pairs into the moments."""
@@ -199,12 +205,12 @@ class Problem:
             )  # before folds are cut, so that the error is about the rows that were given
             choice = selection.choose(
                 objective,
-                statistics.sample,
-                lambda rows: self.accumulate(rows, statistics.n_features),
+                statistics,
+                self._moments_of,
                 # Candidates are compared by their closed form, also where the one chosen is trained.
                 lambda candidate, kept: self._solved_by(solvers.ClosedForm(), candidate, kept),
                 self.ordering.omega,
-                self.progress,
+                self.verbose,
             )
             objective = choice.objective
         encoder = self._solved_by(self.solver, objective, statistics, rows, choice)
