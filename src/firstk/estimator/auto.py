@@ -108,12 +108,12 @@ def choose(
 
 def _of_pairs(candidates: Sequence[Objective], folds: tuple[Folds, Folds], trial: _Trial) -> Choice:
     """Choose by unseen documents alone or, where there are queries for seen ones, by both."""
-    unseen = Race(candidates, folds[0], trial.scores)
+    unseen = Race(candidates, folds[0], trial.scores, alike=TIE)
     if not folds[1]:
         return _choice(unseen.won(TIE), unseen)
     # Most settings are beaten on seen documents, whatever they lose on unseen ones: look closely at what is left.
     near, far = unseen.compared(UNSEEN_LOSS)
-    seen = Race(candidates, folds[1], trial.scores, running=~far, leading=near)
+    seen = Race(candidates, folds[1], trial.scores, running=~far, leading=near, alike=TIE)
     left = seen.run()
     good = near | unseen.within(UNSEEN_LOSS, left & ~near & ~far)
     return _choice(seen.best(good), unseen)

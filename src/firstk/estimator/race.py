@@ -41,6 +41,8 @@ class Race:
         Which candidates take part; all if not given.
     leading : ndarray of bool, optional
         Which of them others may be beaten by; all if not given.
+    alike : float
+        Equally preferred candidates whose difference is clearly smaller are alike, and one of them goes on.
 
     Attributes
     ----------
@@ -58,11 +60,13 @@ class Race:
         *,
         running: np.ndarray | None = None,
         leading: np.ndarray | None = None,
+        alike: float = 0.0,
     ):
-        self.candidates, self.folds, self.score = candidates, folds, score
+        self.candidates, self.folds, self.score, self.alike = candidates, folds, score, alike
+        self._first, self._second = np.array([each.tie_break for each in candidates]).T
         everyone = np.ones(len(candidates), dtype=bool)
         self.running = everyone if running is None else running.copy()
-        self.leading = everyone if leading is None else leading
+        self.leading = everyone.copy() if leading is None else leading.copy()
         self.scores = np.full((len(folds), len(candidates)), np.nan)
         self._resampled: list[np.ndarray] = []
         self.done = self.rows = 0
@@ -139,6 +143,8 @@ class Race:
         """Drop those that cannot win: clearly beaten, or less preferred than one that clearly ties with the leader."""
         loss, error = self._losses(self._leader())
         self.running &= loss <= tie + (CLEAR + sure) * error
+        for preference in np.unique(self._first[self.running & self.leading]):
+            self._drop_alike(self.running & self.leading & (self._first == preference))
         # Who ties does so with the best of all, be it one that may not lead.
         top = self._best_of(self.complete & (self.running | self.leading))
         loss, error = self._losses(top)
@@ -146,12 +152,22 @@ class Race:
         tied[top] = self.leading[top]
         if not tied.any():
             return
-        first = np.array([each.tie_break[0] for each in self.candidates])
-        most = first[tied].max()
+        first, most = self._first, self._first[tied].max()
         loss, error = self._losses(self._best_of(tied & (first == most)))
         # Those that are less preferred win only if they are better than a tie; of the equally preferred the best wins.
         self.running &= (first >= most) | (-loss > tie - (CLEAR + sure) * error)
         self.running &= (first != most) | (loss <= ROUNDING + CLEAR * error)
+
+    def _drop_alike(self, which: np.ndarray) -> None:
+        """Keep one of those that are alike the best of equally preferred candidates: the one that would win now."""
+        foremost = self._best_of(which)
+        loss, error = self._losses(foremost)
+        alike = which & (loss <= self.alike - CLEAR * error)
+        alike[foremost] = True
+        kept = np.flatnonzero(alike & (loss <= ROUNDING))
+        alike[kept[np.argmax(self._second[kept])]] = False
+        self.running &= ~alike
+        self.leading &= ~alike
 
     def _leader(self) -> int:
         """Return the best of those that took part in all folds and may lead."""
