@@ -195,39 +195,37 @@ class Problem:
 
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
-        objective, choice = self.objective, None
-        moments = statistics.moments
+        objective, moments = self.objective, statistics.moments
         if isinstance(moments, Moments) and objective.conventions.centring != "none":
             moments.check_digits(moments.variances())
         if objective.candidates():
-            objective.check_data(
-                statistics
-            )  # before folds are cut, so that the error is about the rows that were given
-            choice = selection.choose(
-                objective,
-                statistics,
-                self._moments_of,
-                # Candidates are compared by their closed form, also where the one chosen is trained.
-                lambda candidate, kept: self._solved_by(solvers.ClosedForm(), candidate, kept),
-                self.ordering.omega,
-                self.verbose,
-            )
-            objective = choice.objective
-        encoder = self._solved_by(self.solver, objective, statistics, rows, choice)
+            # Before folds are cut, so that the error is about the rows that were given.
+            objective.check_data(statistics)
+            with statistics.sharing():  # neighbors that were mined for the choice serve the pencil of all rows too
+                choice = self._choice(statistics)
+                request = self.request(choice.objective, statistics, rows)
+        else:
+            choice, request = None, self.request(objective, statistics, rows)
+        encoder = self._solved_by(self.solver, request, choice)
         if moments.rows < FEWEST_ROWS:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder
 
-    def _solved_by(
-        self,
-        solver: Solver,
-        objective: Objective,
-        statistics: Statistics,
-        rows: Rows | None = None,
-        choice: selection.Choice | None = None,
-    ) -> FittedEncoder:
-        encoder = solver.solve(self.request(objective, statistics, rows))
-        config = self._config(objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
+    def _choice(self, statistics: Statistics) -> selection.Choice:
+        """Choose what is "auto"; candidates are compared by their closed form, also where the one chosen is trained."""
+        solver = solvers.ClosedForm()
+        return selection.choose(
+            self.objective,
+            statistics,
+            self._moments_of,
+            lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
+            self.ordering.omega,
+            self.verbose,
+        )
+
+    def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
+        statistics, encoder = request.statistics, solver.solve(request)
+        config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
         return replace(encoder, config={**config, **encoder.config})
 
     def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:

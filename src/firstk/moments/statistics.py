@@ -251,6 +251,9 @@ class Statistics:
     @contextmanager
     def sharing(self) -> Iterator[Statistics]:
         """Keep what `shared` computes until the end of the block: for several fits from the same statistics."""
+        if self._workspace is not None:
+            yield self
+            return
         self._workspace = _Workspace()
         try:
             yield self

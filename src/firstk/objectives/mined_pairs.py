@@ -27,14 +27,15 @@ def mined_agreement(statistics: Statistics) -> np.ndarray:
     Duplicate rows are used once: a copy is not informative as a neighbor.
     """
     part = statistics.part_of
-    if part is None:
-        return _Mined.of(statistics).agreement()
-    whole = part.whole
+    whole = statistics if part is None else part.whole
     mined = whole.shared("mined neighbors", lambda: _Mined.of(whole))
+    products = whole.shared("mined products", mined.products)
+    if part is None:
+        return mined.agreement(None, products)
     kept = np.unique(mined.which[_places(statistics, part.rows)])
     if kept[-1] >= len(mined.rows):  # more rows than were searched
         return _Mined.of(statistics).agreement()
-    return mined.agreement(kept, whole.shared("mined products", mined.products))
+    return mined.agreement(kept, products)
 
 
 def nearest_other(X: np.ndarray, n: int = 1) -> np.ndarray:

@@ -87,7 +87,8 @@ class ClosedForm:
 def pencil_axes(request: FitRequest) -> Solution:
     """Return the axes of the request's pencil, and check the ordering against their number."""
     statistics = request.statistics
-    shared = statistics.shared if statistics.shares else None
+    # Only folds are solved for several candidates: what is fitted on all rows does not depend on what was tried before.
+    shared = None if statistics.part_of is None else statistics.shared
     solution = solve_pencil(request.pencil, request.n_components, statistics.moments.eps, shared)
     request.ordering.check(len(solution.components))
     return solution
