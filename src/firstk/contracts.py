@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVa
 import numpy as np
 
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights
+from firstk._base.progress import Verbose
 from firstk.encoder.fitted import FittedEncoder, Head
 from firstk.encoder.network import MLP
 from firstk.moments.statistics import Statistics
@@ -61,6 +62,26 @@ class Conventions:
 
 
 @dataclass(frozen=True)
+class ShrunkScatter:
+    """The matrix ``scale S + ridge I``, in parts: it has the eigenvectors of S for every scale and ridge.
+
+    Attributes
+    ----------
+    S : ndarray of shape (p, p)
+        Symmetric positive semi-definite.
+    scale, ridge : float
+    """
+
+    S: np.ndarray
+    scale: float
+    ridge: float
+
+    def formed(self) -> np.ndarray:
+        """Return the matrix."""
+        return self.scale * self.S + self.ridge * np.eye(len(self.S))
+
+
+@dataclass(frozen=True)
 class Pencil:
     """The problem ``M v = gamma N v``, largest gamma first.
 
@@ -74,12 +95,16 @@ class Pencil:
         Symmetric positive semi-definite; None is the identity.
     most : int, optional
         Upper bound on the number of directions that M can pin, where theory gives one (C - 1 for Fisher).
+    shrunk : ShrunkScatter, optional
+        N in parts, where it is a shrunk scatter. Pencils of several candidates for "auto" that hold the same arrays S,
+        and M or `factor`, as `Statistics.shared` gives them, share the work on them; others are solved one by one.
     """
 
     M: np.ndarray | None = None
     factor: np.ndarray | None = None
     N: np.ndarray | None = None
     most: int | None = None
+    shrunk: ShrunkScatter | None = None
 
     def formed(self) -> np.ndarray:
         """Return M, computed from its factor where need be."""
@@ -335,7 +360,7 @@ class FitRequest:
     init : "auto", "random", "small" or array of shape (d, p)
     device : str
     seed : int
-    verbose : bool
+    verbose : bool or "auto"
     processes : Processes, optional
         Those that share the rows; None where all rows are here.
     axes : Solution, optional
@@ -354,7 +379,7 @@ class FitRequest:
     init: str | ArrayLike = "auto"
     device: str | torch.device = "auto"
     seed: int = 0
-    verbose: bool = False
+    verbose: Verbose = False
     processes: Processes | None = None
     axes: Solution | None = None
 

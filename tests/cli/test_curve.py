@@ -310,7 +310,7 @@ def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
     )  # fmt: skip
     text = firstk(*arguments, folder=folder, check=False)
     assert text.returncode == 1
-    assert text.stderr.startswith("firstk: No code of this model as binary keeps 100 % of the raw vectors' 1nn_accuracy")
+    assert text.stderr.startswith("firstk: No code of this model as binary keeps 100 % of the raw vectors'")
     assert "best score for its size" in text.stdout
     record = firstk(*arguments, "--json", folder=folder, check=False)
     assert record.returncode == 1

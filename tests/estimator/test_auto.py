@@ -2,32 +2,45 @@
 
 import numpy as np
 import pytest
+from benchmarks.exhaustive_choice import exhaustive_choice
 from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import Fisher, PrefixEncoder
 from firstk.estimator import auto as selection
+from firstk.estimator.race import best
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.bootstrap import MeanScore
 from firstk.metrics.curve import EvaluationData
-from firstk.moments.statistics import RowSample
-from firstk.objectives import Pairs
+from firstk.moments.moments import Moments
+from firstk.moments.statistics import RowSample, Statistics
+from firstk.objectives import Neighbors, Pairs
+
+
+def statistics_of(columns):
+    """Statistics that hold a sample and no moments."""
+    sample = RowSample(10_000).update(columns)
+    return Statistics(Moments(), sample, 1)
 
 
 def plain_choice(unseen, seen, *, scores=None, monkeypatch):
-    """Run `choose` on made-up held-out scores: `unseen` and `seen` by shrinkage."""
+    """Run `choose` on made-up held-out scores, the same ones for all rows: `unseen` and `seen` by shrinkage."""
     rng = np.random.default_rng(0)
     right = rng.normal(size=(60, 3)).repeat(4, axis=0)  # every document has four queries
     columns = {"left": rng.normal(size=(240, 3)), "right": right, "scores": scores}
-    sample = RowSample(1000).update(columns)
-    calls = []
+    statistics = statistics_of(columns)
+    names = np.array([hash(row.tobytes()) for row in statistics.sample["right"]])
+    asked = {"unseen": [], "seen": []}
 
-    def scores(self, candidates, folds):
-        calls.append(folds)
-        means = np.array([(unseen, seen)[len(calls) - 1][each.shrinkage] for each in candidates])
-        return np.tile(means, (len(folds), 1))
+    def scores(self, candidates, fold):
+        kept, held = fold
+        kind = "seen" if np.isin(names[held], names[kept]).all() else "unseen"
+        asked[kind].append(fold)
+        means = np.array([{"unseen": unseen, "seen": seen}[kind][each.shrinkage] for each in candidates])
+        return means, np.tile(means[:, None], 3)
 
     monkeypatch.setattr(selection._Trial, "scores", scores)
-    choice = selection.choose(Pairs("auto", 0.0), sample, None, None)
-    return choice.objective.shrinkage, calls, sample
+    choice = selection.choose(Pairs("auto", 0.0), statistics, None, None)
+    return choice.objective.shrinkage, asked, statistics.sample
 
 
 UNSEEN = {0.1: 0.50, 0.3: 0.585, 0.5: 0.595, 0.7: 0.60, 0.9: 0.57}
@@ -40,12 +53,15 @@ def test_positives_take_the_best_on_seen_documents_that_unseen_ones_can_bear(mon
 
 
 def test_scored_pairs_take_the_best_on_unseen_documents(monkeypatch):
-    chosen, calls, _ = plain_choice(UNSEEN, SEEN, scores=np.arange(240.0), monkeypatch=monkeypatch)
-    assert (chosen, len(calls)) == (0.7, 1)
+    chosen, asked, _ = plain_choice(UNSEEN, SEEN, scores=np.arange(240.0), monkeypatch=monkeypatch)
+    assert (chosen, len(asked["seen"])) == (0.7, 0)
 
 
-def test_folds_hold_documents_out_and_then_only_queries(monkeypatch):
-    _, (by_document, again), sample = plain_choice(UNSEEN, SEEN, monkeypatch=monkeypatch)
+def test_folds_hold_documents_out_and_then_only_queries():
+    rng = np.random.default_rng(0)
+    right = rng.normal(size=(60, 3)).repeat(4, axis=0)  # every document has four queries
+    sample = RowSample(1000).update({"left": rng.normal(size=(240, 3)), "right": right})
+    by_document, again = selection._pair_folds(sample, 240)
     names = [row.tobytes() for row in sample["right"]]
     for kept, held in by_document:
         assert not {names[i] for i in kept} & {names[i] for i in held}
@@ -60,10 +76,13 @@ def test_score_of_a_candidate_weighs_each_octave_by_its_omega(monkeypatch):
     X = np.random.default_rng(1).normal(size=(40, 8))
     encoder = PrefixEncoder(8).fit(X).encoder_
     curve = {2: 0.2, 4: 0.4, 8: 1.0}
-    monkeypatch.setattr(selection, "prefix_scores", lambda enc, held, metric, ks: [curve[k] for k in ks])
+    scored = lambda enc, held, metric, ks: MeanScore(np.tile([curve[k] for k in ks], (5, 1)))  # noqa: E731
+    monkeypatch.setattr(selection, "per_row_scores", scored)
     harmonic = 1 / np.arange(1, 9)
     weights = np.array([harmonic[:2].sum(), harmonic[2:4].sum(), harmonic[4:].sum()]) / harmonic.sum()
-    assert selection._score(encoder, EvaluationData(X=X), "harmonic") == pytest.approx(weights @ [0.2, 0.4, 1.0])
+    score, resampled = selection._score(encoder, EvaluationData(X=X), "recall@10", "harmonic")
+    assert score == pytest.approx(weights @ [0.2, 0.4, 1.0])
+    np.testing.assert_allclose(resampled, np.full(selection.RESAMPLES, score))
 
 
 def slow_score(X, y, shrinkage):
@@ -114,32 +133,24 @@ def table(*means, spread=0.0):
 )
 def test_ties_go_to_the_most_shrinkage(scores, expected):
     candidates = [Fisher(a) for a in (0.1, 0.3, 0.5)]
-    assert selection._best(candidates, scores, sure=1.0).shrinkage == expected
+    assert best(candidates, scores, sure=1.0).shrinkage == expected
     order = np.array([2, 0, 1])
-    assert selection._best([candidates[i] for i in order], scores[:, order], sure=1.0).shrinkage == expected
+    assert best([candidates[i] for i in order], scores[:, order], sure=1.0).shrinkage == expected
 
 
 def test_of_equal_shrinkage_the_better_weight_of_neighbors_wins_and_the_larger_of_equals():
     candidates = [Pairs(a, w) for w in (0.0, 0.25, 0.5) for a in (0.1, 0.9)]
     scores = np.tile([0.70, 0.70, 0.70, 0.704, 0.70, 0.704 - 1e-12], (5, 1))
-    assert selection._best(candidates, scores, selection.TIE) == Pairs(0.9, 0.5)
+    assert best(candidates, scores, selection.TIE) == Pairs(0.9, 0.5)
 
 
-def test_copies_of_a_row_share_a_fold(monkeypatch):
+def test_copies_of_a_row_share_a_fold():
     """A held-out row whose copy is fitted on would be its own answer."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)).repeat(3, axis=0)
-    seen = []
-
-    def scores(self, candidates, folds):
-        seen.append(folds)
-        return np.zeros((5, len(candidates)))
-
-    monkeypatch.setattr(selection._Trial, "scores", scores)
     sample = RowSample(1000).update({"X": X, "y": np.arange(120) % 2})
-    selection.choose(Fisher("auto"), sample, None, None)
     rows = [row.tobytes() for row in sample["X"]]
-    for kept, held in seen[0]:
+    for kept, held in selection._row_folds(sample, 120):
         assert not {rows[i] for i in kept} & {rows[i] for i in held}
 
 
@@ -156,15 +167,15 @@ def test_few_distinct_rows_are_dealt_out_one_by_one(case):
 
 
 def folds_of(objective, columns, monkeypatch):
-    """Return the folds that `choose` asks scores for, in the order of its questions."""
-    asked = []
+    """Return the folds that `choose` asks scores for, of scores that never tell candidates apart."""
+    asked, noise = [], np.random.default_rng(0)
 
-    def scores(self, candidates, folds):
-        asked.append(folds)
-        return np.zeros((len(folds), len(candidates)))
+    def scores(self, candidates, fold):
+        asked.append(fold)
+        return np.zeros(len(candidates)), noise.normal(size=(len(candidates), 9))
 
     monkeypatch.setattr(selection._Trial, "scores", scores)
-    selection.choose(objective, RowSample(10_000).update(columns), None, None)
+    selection.choose(objective, statistics_of(columns), None, None)
     return asked
 
 
@@ -172,7 +183,7 @@ def folds_of(objective, columns, monkeypatch):
 def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
     columns = {"X": np.random.default_rng(0).normal(size=(n, 2)), "y": np.arange(n) % 2}
     if n == 20:
-        assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)[0]] == [4] * 5
+        assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)] == [4] * 5
     else:
         with pytest.raises(InvalidInputError, match=r"Fisher needs at least 20 rows or pairs\. Got 19"):
             folds_of(Fisher("auto"), columns, monkeypatch)
@@ -180,14 +191,14 @@ def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
 
 def test_a_choice_looks_at_4096_rows(monkeypatch):
     columns = {"X": np.random.default_rng(0).normal(size=(5000, 1)), "y": np.arange(5000) % 2}
-    for kept, held in folds_of(Fisher("auto"), columns, monkeypatch)[0]:
+    for kept, held in folds_of(Fisher("auto"), columns, monkeypatch):
         assert sorted([*kept, *held]) == list(range(4096))
 
 
-@pytest.mark.parametrize(("n", "questions"), [(50, 2), (45, 1)])
-def test_seen_documents_are_asked_about_where_every_fold_has_ten_queries(monkeypatch, n, questions):
+@pytest.mark.parametrize(("n", "folds"), [(50, 10), (45, 5)])
+def test_seen_documents_are_asked_about_where_every_fold_has_ten_queries(monkeypatch, n, folds):
     left, right = np.random.default_rng(0).normal(size=(n, 5)), np.eye(5)[np.arange(n) % 5]
-    assert len(folds_of(Pairs("auto", 0.0), {"left": left, "right": right}, monkeypatch)) == questions
+    assert len(folds_of(Pairs("auto", 0.0), {"left": left, "right": right}, monkeypatch)) == folds
 
 
 def test_documents_are_held_out_where_there_is_one_a_fold():
@@ -210,3 +221,38 @@ def test_evaluation_data_is_what_was_held_out(beside):
     else:
         np.testing.assert_array_equal(found.X_ref, kept["X"])
         assert (found.y_ref is None) == (beside is None)
+
+
+def correlated(rng, n, p):
+    return rng.normal(size=(n, p)) @ (rng.normal(size=(p, p)) * np.geomspace(1.5, 0.1, p))
+
+
+def columns_of(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    if kind == "labels":
+        y = np.arange(600) % 8
+        return Fisher("auto"), {"X": correlated(rng, 600, 20) + (0.6 * rng.normal(size=(8, 20)))[y], "y": y}
+    if kind == "rows":
+        return Neighbors("auto"), {"X": correlated(rng, 500, 20)}
+    documents = correlated(rng, 150 if kind == "seen" else 600, 16)
+    right = documents[np.arange(600) % len(documents)]
+    left = right + 0.7 * rng.normal(size=right.shape)
+    if kind != "scored":
+        return Pairs(), {"left": left, "right": right}
+    return Pairs(), {"left": left, "right": right, "scores": -np.linalg.norm(left[:, :6] - right[:, :6], axis=1)}
+
+
+@pytest.mark.parametrize("kind", ["labels", "rows", "unseen", "seen", "scored"])
+def test_shared_work_and_early_stops_choose_what_all_fits_on_all_folds_do(kind):
+    objective, columns = columns_of(kind)
+    slow = exhaustive_choice(objective, columns)
+    estimator = PrefixEncoder(objective=objective)
+    if "X" in columns:
+        estimator.fit(columns["X"], columns.get("y"))
+    else:
+        estimator.fit_pairs(columns["left"], columns["right"], columns.get("scores"))
+    assert estimator.objective_ == slow.chosen
+    table = slow.tables[0]
+    folds_by_candidate = [np.cumsum(table[:, c]) / np.arange(1, 6) for c in range(table.shape[1])]
+    for trial, running in zip(estimator.encoder_.config["auto"], folds_by_candidate, strict=True):
+        assert np.abs(running - trial["score"]).min() < 2e-3  # over the folds in which it took part

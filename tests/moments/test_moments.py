@@ -483,3 +483,18 @@ def test_a_row_that_outweighs_its_group_counts_where_other_groups_are_heavier():
     both = Moments().update(X, y, sample_weight=weight)
     other = Moments("float64").update(X[~inside], sample_weight=weight[~inside])
     np.testing.assert_allclose(both.within - other.within, exact.within, rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_moments_without_some_rows(data, offset):
+    X, Y, y, w = data
+    X = X + offset
+    gone = (np.arange(N) % 5 == 1) | (y == y[0])  # one class as a whole
+    some, rest, whole = (
+        Moments().update(X[rows], y[rows], targets=Y[rows], sample_weight=w[rows])
+        for rows in (gone, ~gone, np.ones(N, dtype=bool))
+    )
+    before = copy.deepcopy(whole)
+    same(whole.without(some), rest, rtol=1e-11)
+    assert y[0] not in rest.classes
+    same(whole, before, rtol=0)

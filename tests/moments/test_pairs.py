@@ -167,3 +167,16 @@ def test_shifted_pairs():
     m = PairMoments().update(left, right, s)
     m.shift(np.arange(P))
     same(m, PairMoments().update(left + np.arange(P), right + np.arange(P), s), rtol=1e-11)
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_pairs_without_some_of_them(scored):
+    left, right, s = draw(seed=3, offset=20.0)
+    gone = np.arange(N) % 5 == 2
+    some, rest, whole = (
+        PairMoments().update(left[rows], right[rows], s[rows] if scored else None)
+        for rows in (gone, ~gone, np.ones(N, dtype=bool))
+    )
+    before = copy.deepcopy(whole)
+    same(whole.without(some), rest, rtol=1e-11)
+    same(whole, before, rtol=0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from firstk import PrefixEncoder, Similarity
+from firstk import Moments, PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError, RankWarning
-from firstk.objectives.similarity import mined_agreement, nearest_other
+from firstk.moments.statistics import PartOf, RowSample, Statistics
+from firstk.objectives import mined_pairs
+from firstk.objectives.mined_pairs import mined_agreement, nearest_other
 from slow_reference import correlated, cosines, orthonormalized, perturbations, scatter
 
 P = 6
@@ -141,7 +145,7 @@ def slow_neighbor_pairs(X):
 
 def test_neighbors_are_the_nearest_other_rows():
     X = correlated(np.random.default_rng(2), 70, 5)
-    np.testing.assert_array_equal(nearest_other(X), slow_neighbor_pairs(X))
+    np.testing.assert_array_equal(nearest_other(X)[:, 0], slow_neighbor_pairs(X))
 
 
 @pytest.mark.parametrize("shrinkage", ["default", None, 0.2])
@@ -163,7 +167,38 @@ def test_neighbors_solve_the_pencil_of_mined_pairs(shrinkage):
 
 def test_copies_of_a_row_are_no_neighbors():
     X = correlated(np.random.default_rng(5), 60, 4)
-    np.testing.assert_allclose(mined_agreement(np.vstack([X, X[:20]])), mined_agreement(X), atol=1e-13)
+    mined = mined_agreement(sampled(X=X))
+    np.testing.assert_allclose(mined_agreement(sampled(X=np.vstack([X, X[:20]]))), mined, atol=1e-13)
+
+
+def sampled(**columns):
+    """Statistics that hold a sample and no moments."""
+    n, p = next(iter(columns.values())).shape
+    sample = RowSample(n)
+    sample.priority, sample.columns = np.arange(n, dtype=np.uint64), columns
+    return Statistics(Moments(), sample, p)
+
+
+@pytest.mark.parametrize("kind", ["rows", "pairs"])
+@pytest.mark.parametrize("share", [0.8, 0.3])
+def test_neighbors_of_a_fold_are_mined_in_the_fold(kind, share, monkeypatch):
+    """The nearest of a row may all be held out: then it gets the nearest that is not."""
+    monkeypatch.setattr(mined_pairs, "LISTED", 2)
+    rng = np.random.default_rng(6)
+    X = np.vstack([correlated(rng, 120, 5), 3 + 0.01 * rng.normal(size=(40, 5))])  # rows close to many
+    columns = {"X": X} if kind == "rows" else {"left": X, "right": X[rng.permutation(len(X))] + 0.1}
+    kept = np.flatnonzero(rng.random(len(X)) < share)
+    whole, alone = sampled(**columns), sampled(**{name: part[kept] for name, part in columns.items()})
+    fold = replace(alone, part_of=PartOf(whole, kept))
+    expected = mined_agreement(alone)
+    with whole.sharing():
+        np.testing.assert_allclose(mined_agreement(fold), expected, atol=1e-12)
+    np.testing.assert_allclose(mined_agreement(fold), expected, atol=1e-12)
+    rows = (
+        X[kept] if kind == "rows" else np.stack([columns["left"][kept], columns["right"][kept]], axis=1).reshape(-1, 5)
+    )
+    cross = scatter(rows, rows[slow_neighbor_pairs(rows)])
+    np.testing.assert_allclose(expected, (cross + cross.T) / 2, atol=1e-12)
 
 
 def test_neighbors_are_mixed_in_by_weight(pairs):

@@ -173,7 +173,7 @@ def fit(
         objective, source_model = base.objective_name(objective), source_model or base.source_model
     encoder = _posed(
         objective, given, label or labels or pairs, ordering, network,
-        n_components=components, solver=solver, random_state=seed, verbose=shown,
+        n_components=components, solver=solver, random_state=seed, verbose="auto" if shown else False,
     )  # fmt: skip
     place = VectorSource(
         source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight

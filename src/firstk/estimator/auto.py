@@ -1,23 +1,32 @@
 """What "auto" stands for: settings chosen on held-out parts of the training data, by the objective's own curve.
 
 The sample behind the choice does not depend on how the data arrived, and neither do the folds, so nor does the choice.
+Candidates race (:mod:`firstk.estimator.race`). Folds share what they can: moments of a fold are those of the sample
+less those of what is held out, neighbors are mined once, and pencils that differ in their shrinkage share eigenvectors
+(:mod:`firstk.solvers.closed_form`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
+from firstk._base.concurrency import cores, ordered_map
 from firstk._base.prefix_weights import OmegaLike, resolve_omega
+from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import distinct_rows
 from firstk.contracts import Objective, Rows
 from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.race import Fold, Folds, Race, Scores
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import EvaluationData, prefix_scores, settled_metric
-from firstk.moments.statistics import RowSample, Statistics
+from firstk.metrics.bootstrap import resampled_scores
+from firstk.metrics.curve import METRICS, EvaluationData, per_row_scores, settled_metric
+from firstk.moments.moments import Moments
+from firstk.moments.pairs import PairMoments
+from firstk.moments.statistics import PartOf, RowSample, Statistics
 
 N_FOLDS = 5
 # Rows or pairs that a choice looks at: enough to rank settings, few enough to take seconds.
@@ -28,20 +37,20 @@ UNSEEN_LOSS = 0.02
 FEWEST_SEEN = 10
 # Mean correlations of scored pairs that differ by less are the luck of the folds.
 TIE = 0.005
-# Mean scores that differ by less are equal: a neighbor found on one processor and not on another changes as much.
-ROUNDING = 5e-4
 # Rows: standard errors, of the paired difference over folds, by which a setting must lose to count as worse.
 SURE = 1.0
+# From how many resamples of held-out rows the error of a difference is estimated.
+RESAMPLES = 64
+# Memory that candidates which are solved at the same time may take, and how many p x p matrices one of them takes.
+_WORK_BYTES, _MATRICES = 2**28, 6
 
-Folds = list[tuple[np.ndarray, np.ndarray]]
-Accumulate = Callable[[Rows], Statistics]
-Progress = Callable[[Iterable[Any]], Iterable[Any]]
+Accumulate = Callable[[Rows], Moments | PairMoments]
 Solve = Callable[[Objective, Statistics], FittedEncoder]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The settings chosen, and the held-out score of every candidate."""
+    """The settings chosen, and each candidate's mean held-out score over the folds in which it took part."""
 
     objective: Objective
     scores: tuple[tuple[Objective, float], ...]
@@ -49,11 +58,11 @@ class Choice:
 
 def choose(
     objective: Objective,
-    sample: RowSample,
+    statistics: Statistics,
     accumulate: Accumulate,
     solve: Solve,
     omega: OmegaLike | None = None,
-    progress: Progress = iter,
+    verbose: Verbose = False,
 ) -> Choice:
     """Return the best of the objective's candidates.
 
@@ -68,15 +77,16 @@ def choose(
     ----------
     objective : Objective
         With something left to "auto".
-    sample : RowSample
-        Rows or pairs of the training data.
+    statistics : Statistics
+        Of the training data, with a sample of its rows or pairs.
     accumulate, solve : callable
-        From rows to statistics, and from an objective and statistics to an encoder.
+        From rows to moments, and from an objective and statistics to an encoder.
     omega : str, array-like or mapping, optional
         Weights of the prefixes in a curve's mean; the objective's own if not given.
-    progress : callable
-        Wraps the iterable of folds.
+    verbose : bool or "auto"
+        Whether progress over folds is shown.
     """
+    sample = statistics.sample
     n = min(len(sample), MOST_ROWS)
     if n < 4 * N_FOLDS:
         raise InvalidInputError(
@@ -84,63 +94,77 @@ def choose(
             f"Got {n}: set shrinkage (and neighbor_weight) to numbers."
         )
     candidates = objective.candidates()
-    trial = _Trial(sample, accumulate, solve, objective.conventions.omega if omega is None else omega, progress)
-    if objective.supervision != "pairs":
-        table = trial.scores(candidates, _row_folds(sample, n))
-        return _choice(candidates, table, _best(candidates, table, sure=SURE))
-    by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
-    document = _documents(sample["right"][:n])
-    table = trial.scores(candidates, _folds(document % N_FOLDS))
-    chosen = _best(candidates, table, TIE)
-    again = [(kept, held[np.isin(document[held], document[kept])]) for kept, held in by_row]
-    if "scores" not in sample and min(len(held) for _, held in again) >= FEWEST_SEEN:
-        good = _near(candidates, table.mean(axis=0), UNSEEN_LOSS)
-        chosen = _best(good, trial.scores(good, again))
-    return _choice(candidates, table, chosen)
+    omega = objective.conventions.omega if omega is None else omega
+    pairs = objective.supervision == "pairs"
+    folds = _pair_folds(sample, n) if pairs else (_row_folds(sample, n), [])
+    total = sum(map(len, folds))
+    with statistics.sharing(), progress_bar(total, "choosing settings", "fold", verbose) as done:
+        trial = _Trial(statistics, n, accumulate, solve, omega, done)
+        if not pairs:
+            race = Race(candidates, folds[0], trial.scores)
+            return _choice(race.won(sure=SURE), race)
+        return _of_pairs(candidates, folds, trial)
 
 
-def _choice(candidates: Sequence[Objective], table: np.ndarray, chosen: Objective) -> Choice:
-    return Choice(chosen, tuple(zip(candidates, table.mean(axis=0).tolist(), strict=True)))
+def _of_pairs(candidates: Sequence[Objective], folds: tuple[Folds, Folds], trial: _Trial) -> Choice:
+    """Choose by unseen documents alone or, where there are queries for seen ones, by both."""
+    unseen = Race(candidates, folds[0], trial.scores, alike=TIE)
+    if not folds[1]:
+        return _choice(unseen.won(TIE), unseen)
+    # Most settings are beaten on seen documents, whatever they lose on unseen ones: look closely at what is left.
+    near, far = unseen.compared(UNSEEN_LOSS)
+    seen = Race(candidates, folds[1], trial.scores, running=~far, leading=near, alike=TIE)
+    left = seen.run()
+    good = near | unseen.within(UNSEEN_LOSS, left & ~near & ~far)
+    return _choice(seen.best(good), unseen)
 
 
-def _near(candidates: Sequence[Objective], means: np.ndarray, loss: float) -> list[Objective]:
-    """Return the candidates whose score is within `loss` of the best, in their order."""
-    return [each for each, mean in zip(candidates, means, strict=True) if mean >= means.max() - loss]
+def _choice(chosen: Objective, race: Race) -> Choice:
+    return Choice(chosen, tuple(zip(race.candidates, race.means().tolist(), strict=True)))
 
 
-def _best(candidates: Sequence[Objective], table: np.ndarray, tie: float = ROUNDING, sure: float = 0.0) -> Objective:
-    """Return the candidate with the best mean over folds (rows of `table`); of those that tie with it, by rule."""
-    means = table.mean(axis=0)
-    loss = table[:, [int(means.argmax())]] - table
-    error = loss.std(axis=0, ddof=1) / np.sqrt(len(table))
-    tied = loss.mean(axis=0) <= np.maximum(tie, sure * error)
-    first, second = np.array([each.tie_break for each in candidates]).T
-    tied &= first == first[tied].max()
-    tied &= means >= means[tied].max() - ROUNDING
-    return candidates[int(np.flatnonzero(tied)[second[tied].argmax()])]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Trial:
     """Fit candidates on some rows of a sample and score them on others."""
 
-    sample: RowSample
+    statistics: Statistics
+    n: int
     accumulate: Accumulate
     solve: Solve
     omega: OmegaLike
-    progress: Progress
+    done: Callable[[], None]
 
-    def scores(self, candidates: Sequence[Objective], folds: Folds) -> np.ndarray:
-        """Every candidate's score on every fold, shape (folds, candidates).
+    def scores(self, candidates: Sequence[Objective], fold: Fold) -> Scores:
+        """Return the score of each candidate on one fold, and its scores on resampled rows.
 
         A fold is the rows to fit on and the rows to evaluate on.
         """
-        table = np.empty((len(folds), len(candidates)))
-        for f, (kept, held) in enumerate(self.progress(folds)):
-            fit, validation = self.sample.take(kept), self.sample.take(held)
-            statistics, data = self.accumulate(fit), _evaluation_data(fit, validation)
-            table[f] = [_score(self.solve(each, statistics), data, self.omega) for each in candidates]
-        return table
+        kept, held = fold
+        statistics = self._statistics_of(kept)
+        data = _evaluation_data(statistics.sample.columns, self.statistics.sample.take(held))
+        work = partial(self._scored, statistics=statistics, data=data)
+        p = statistics.moments.p
+        workers = min(cores(), len(candidates), _WORK_BYTES // (8 * _MATRICES * p * p))
+        with statistics.sharing():
+            # More cores than one each solve a candidate: eigensolvers gain little from several threads of BLAS.
+            found = list(ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates))
+        self.done()
+        scores, resampled = zip(*found, strict=True)
+        return np.array(scores), np.array(resampled)
+
+    def _statistics_of(self, kept: np.ndarray) -> Statistics:
+        """Return the statistics of some rows of the sample: those of all that a choice looks at, less the others."""
+        whole, sample = self.statistics, self.statistics.sample
+        every = np.arange(self.n)
+        moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
+        rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
+        return Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
+
+    def _scored(self, candidate: Objective, statistics: Statistics, data: EvaluationData) -> tuple[float, np.ndarray]:
+        encoder = self.solve(candidate, statistics)
+        metric = settled_metric(encoder, data)
+        data = statistics.shared("evaluation data", lambda: METRICS[metric].prepare(encoder, data))
+        return _score(encoder, data, metric, self.omega)
 
 
 def _row_folds(sample: RowSample, n: int) -> Folds:
@@ -170,6 +194,19 @@ def _folds(number: np.ndarray) -> Folds:
     return [(np.flatnonzero(number != f), np.flatnonzero(number == f)) for f in range(N_FOLDS)]
 
 
+def _pair_folds(sample: RowSample, n: int) -> tuple[Folds, Folds]:
+    """Return folds that hold documents out, and folds of queries for documents that are fitted on.
+
+    The second are empty where there are too few such queries, and for scored pairs.
+    """
+    document = _documents(sample["right"][:n])
+    unseen = _folds(document % N_FOLDS)
+    by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
+    seen = [(kept, held[np.isin(document[held], document[kept])]) for kept, held in by_row]
+    speaks = "scores" not in sample and min(len(held) for _, held in seen) >= FEWEST_SEEN
+    return unseen, seen if speaks else []
+
+
 def _documents(right: np.ndarray) -> np.ndarray:
     """Return a number for each pair's document, by first appearance in the sample, whose order is a hash."""
     first, document = distinct_rows(right)
@@ -187,12 +224,14 @@ def _evaluation_data(kept: Rows, held: Rows) -> EvaluationData:
     return EvaluationData(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
 
 
-def _score(encoder: FittedEncoder, held_out: EvaluationData, omega: OmegaLike) -> float:
-    """Mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width.
+def _score(encoder: FittedEncoder, held_out: EvaluationData, metric: str, omega: OmegaLike) -> tuple[float, np.ndarray]:
+    """Return the mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width, and its resamples.
 
-    Each of these speaks for the prefixes since the one before it, so it weighs what they weigh together.
+    Each of these lengths speaks for the prefixes since the one before it, so it weighs what they weigh together.
     """
     ks = np.unique([min(2**i, encoder.d) for i in range(1, encoder.d.bit_length() + 1)])
     up_to = np.cumsum(resolve_omega(omega, encoder.d).omega)[ks - 1]
-    scores = prefix_scores(encoder, held_out, settled_metric(encoder, held_out), ks)
-    return float(np.average(scores, weights=np.diff(up_to, prepend=0.0)))
+    weights = np.diff(up_to, prepend=0.0)
+    rows = per_row_scores(encoder, held_out, metric, ks)
+    resampled = resampled_scores(rows, resamples=RESAMPLES)
+    return float(np.average(rows.score(), weights=weights)), np.average(resampled, weights=weights, axis=1)

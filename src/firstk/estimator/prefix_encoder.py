@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_array, validate_data
 from firstk import objectives
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import bad_parameter, check_choice, check_weights, explaining_small_numbers, is_int
+from firstk._base.progress import Verbose, check_verbose
 from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
@@ -113,8 +114,9 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         Where training runs: "auto", or a device of torch.
     random_state : int, optional
         Seed of training; closed forms draw nothing at random.
-    verbose : bool
-        Show progress of training and of the choice of "auto" settings.
+    verbose : bool or "auto"
+        Show progress of training and of the choice of "auto" settings. "auto" shows what takes longer than two seconds,
+        on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -157,7 +159,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         init: str | ArrayLike = "auto",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
+        verbose: Verbose = "auto",
     ):
         self.n_components = n_components
         self.objective = objective
@@ -297,14 +299,14 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     def _pose(self, pairs: bool = False) -> Problem:
         """Resolve the three axes, and draw the seed where the solver trains."""
-        problem = replace(self._posed(pairs), progress=self._progress())
+        problem = replace(self._posed(pairs), verbose=check_verbose(self.verbose, "PrefixEncoder"))
         if not problem.solver.trains:
             for name in ("init", "device"):
                 check_choice(getattr(self, name), ("auto",), name, "PrefixEncoder with a closed form")
             return problem
         self._check_init(problem)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return replace(problem, init=self.init, device=self.device, seed=seed, verbose=bool(self.verbose))
+        return replace(problem, init=self.init, device=self.device, seed=seed)
 
     def _check_init(self, problem: Problem) -> None:
         """Raise for an init that a network cannot take, and for a run that could never find its checkpoint again."""
@@ -320,13 +322,6 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
                 "Gradient(resume=True) needs a random_state, in the run that is stopped as in the one that goes on: "
                 "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
             )
-
-    def _progress(self) -> Callable[[Iterable[Any]], Iterable[Any]]:
-        if not self.verbose:
-            return iter
-        from tqdm.auto import tqdm
-
-        return lambda folds: tqdm(folds, desc="choosing settings", unit="fold", leave=False)
 
     def _started(self) -> bool:
         return hasattr(self, "_statistics")

@@ -7,7 +7,6 @@ and hands a request to the solver.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
+from firstk._base.progress import Verbose
 from firstk._base.rows import as_dense, is_sparse, projected
 from firstk.contracts import Conventions, FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
@@ -56,12 +56,11 @@ class Problem:
     ordering: Ordering
     solver: Solver
     n_components: Width = None
-    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
     device: str | torch.device = "auto"
     seed: int = 0
-    verbose: bool = False
+    verbose: Verbose = False
     processes: Processes | None = None  # those that share the rows; None where all rows are here
 
     # -- from data to statistics -----------------------------------------------------------------------------
@@ -89,6 +88,13 @@ class Problem:
         self._sample(statistics.sample, rows)
         statistics.fingerprint = Fingerprint.of(rows)
         return statistics
+
+    def _moments_of(self, rows: Rows) -> Moments | PairMoments:
+        """Return the moments of rows or pairs."""
+        vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
+        statistics = self.empty(vectors.shape[1])
+        self._update(statistics, rows)
+        return statistics.moments
 
     def _update(self, statistics: Statistics, rows: Rows) -> None:
         """Take rows or pairs into the moments."""
@@ -196,40 +202,38 @@ class Problem:
 
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
-        objective, choice = self.objective, None
-        moments = statistics.moments
+        objective, moments = self.objective, statistics.moments
         if isinstance(moments, Moments) and objective.conventions.centring != "none":
             moments.check_digits(moments.variances())
         if objective.candidates():
-            objective.check_data(
-                statistics
-            )  # before folds are cut, so that the error is about the rows that were given
-            choice = selection.choose(
-                objective,
-                statistics.sample,
-                lambda rows: self.accumulate(rows, statistics.n_features),
-                # Candidates are compared by their closed form, also where the one chosen is trained.
-                lambda candidate, kept: self._solved_by(solvers.ClosedForm(), candidate, kept),
-                self.ordering.omega,
-                self.progress,
-            )
-            objective = choice.objective
-        encoder = self._solved_by(self.solver, objective, statistics, rows, choice)
+            # Before folds are cut, so that the error is about the rows that were given.
+            objective.check_data(statistics)
+            with statistics.sharing():  # neighbors that were mined for the choice serve the pencil of all rows too
+                choice = self._choice(statistics)
+                request = self.request(choice.objective, statistics, rows)
+        else:
+            choice, request = None, self.request(objective, statistics, rows)
+        encoder = self._solved_by(self.solver, request, choice)
         encoder = replace(encoder, sample=_documents(statistics.sample))
         if moments.rows < FEWEST_ROWS:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder
 
-    def _solved_by(
-        self,
-        solver: Solver,
-        objective: Objective,
-        statistics: Statistics,
-        rows: Rows | None = None,
-        choice: selection.Choice | None = None,
-    ) -> FittedEncoder:
-        encoder = solver.solve(self.request(objective, statistics, rows))
-        config = self._config(objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
+    def _choice(self, statistics: Statistics) -> selection.Choice:
+        """Choose what is "auto"; candidates are compared by their closed form, also where the one chosen is trained."""
+        solver = solvers.ClosedForm()
+        return selection.choose(
+            self.objective,
+            statistics,
+            self._moments_of,
+            lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
+            self.ordering.omega,
+            self.verbose,
+        )
+
+    def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
+        statistics, encoder = request.statistics, solver.solve(request)
+        config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
         return replace(encoder, config={**config, **encoder.config})
 
     def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:

@@ -22,6 +22,7 @@ from firstk import objectives, orderings, solvers
 from firstk._base import arrays
 from firstk._base.checks import UnsavedMember, is_int
 from firstk._base.json_records import settings_of
+from firstk._base.progress import check_verbose
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP
@@ -255,7 +256,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "init": _instance_of(str),
     "device": _instance_of(str),
     "random_state": _instance_of(int, type(None)),
-    "verbose": _instance_of(bool, int),
+    "verbose": lambda value: check_verbose(value, "PrefixEncoder"),
 }
 _REGISTERED = {"objective": objectives.registered, "ordering": orderings.registered}
 _REASONS = {

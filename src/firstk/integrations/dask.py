@@ -49,7 +49,7 @@ def accumulate_collections(problem: Problem, columns: Mapping[str, Collection | 
     dask = require("dask", "dask", "Fitting on dask data")
     problem.check_streamable("dask data")
     given = {name: part for name, part in columns.items() if part is not None}
-    quiet = replace(problem, progress=iter)  # workers show no progress bar
+    quiet = replace(problem, verbose=False)  # workers show no progress bar
     leaf, join = dask.delayed(_leaf, pure=False), dask.delayed(merged, pure=False)
     parts = [leaf(quiet, i, batch) for i, batch in enumerate(_batches(given))]
     while len(parts) > 1:
@@ -81,7 +81,7 @@ def gather(problem: Problem, chunks: Chunks, parts: HoldOut) -> Accumulated:
             "A dask cluster reads rows from files only. Fit pairs, and rows in memory, without a cluster."
         )
     read, join = dask.delayed(_read, pure=False), dask.delayed(_joined, pure=False)
-    quiet = replace(problem, progress=iter)
+    quiet = replace(problem, verbose=False)
     found = [read(quiet, own, parts, first) for first, own in chunks.files()]
     while len(found) > 1:
         found = [join(found[i : i + _FAN]) for i in range(0, len(found), _FAN)]

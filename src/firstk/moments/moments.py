@@ -397,6 +397,29 @@ class Moments:
         self.resolution += other.resolution
         return self
 
+    def without(self, part: Moments) -> Moments:
+        """Return the moments of the rows that were seen here and not there, where `part` is of some of these rows.
+
+        ``merge`` undone: with weights w and means m of all rows, of the part and of the rest, group by group,
+        ``within_rest = within - within_part - w_rest w_part / w (m_rest - m_part)(m_rest - m_part)^T``. Digits are lost
+        in proportion to all rows over the rest, which is 1.25 for a fold of five.
+        """
+        mine = np.searchsorted(self.group_labels, part.group_labels)
+        rest = copy.copy(self)
+        rest.rows = self.rows - part.rows
+        weight, mean = self.group_weight.copy(), self.group_mean.copy()
+        weight[mine] -= part.group_weight
+        # Of a group that is gone as a whole, weights leave roundings.
+        left = weight > self.group_weight * len(self.group_weight) * np.finfo(np.float64).eps
+        share = np.divide(part.group_weight, weight[mine], out=np.zeros(len(mine)), where=left[mine])
+        mean[mine] += (mean[mine] - part.group_mean) * share[:, None]
+        apart = mean[mine] - part.group_mean
+        lost = np.where(left[mine], weight[mine] * part.group_weight / self.group_weight[mine], 0.0)
+        rest.within = self.within - part.within
+        rest.within -= (apart * lost[:, None]).T @ apart
+        rest.group_labels, rest.group_weight, rest.group_mean = self.group_labels[left], weight[left], mean[left]
+        return rest
+
     def _slots_for(self, labels: np.ndarray) -> np.ndarray:
         """Return the positions of `labels` among this object's groups, adding those it has not seen."""
         union = np.union1d(self.group_labels, labels)

@@ -59,8 +59,11 @@ class PairMoments:
         block.with_scores = scores is not None
         s = np.ones(len(left)) if scores is None else scores
         block.joint.update(np.hstack([left, right]), targets=s)
-        weighted = (left - block.left_mean) * (s - block.joint.target_mean)[:, None]
-        block.third = weighted.T @ (right - block.right_mean)
+        if scores is None:  # equal scores vary with nothing
+            block.third = np.zeros((left.shape[1], left.shape[1]))
+        else:
+            weighted = (left - block.left_mean) * (s - block.joint.target_mean)[:, None]
+            block.third = weighted.T @ (right - block.right_mean)
         return self.merge(block)
 
     def merge(self, other: PairMoments) -> PairMoments:
@@ -77,10 +80,25 @@ class PairMoments:
             raise InvalidInputError(
                 "Some pairs came with scores and some without: on what scale are those without? Give scores to all."
             )
+        if not self.with_scores:
+            self.joint.merge(other.joint)
+            return self
         before = Moments(self.joint.precision).merge(self.joint)
         self.joint.merge(other.joint)
         self.third = _about(self.joint, self.third, before) + _about(self.joint, other.third, other.joint)
         return self
+
+    def without(self, part: PairMoments) -> PairMoments:
+        """Return the moments of the pairs that were seen here and not there; see :meth:`Moments.without`."""
+        rest = PairMoments(self.joint.precision)
+        rest.with_scores, rest.joint = self.with_scores, self.joint.without(part.joint)
+        if not self.with_scores:
+            rest.third = self.third
+            return rest
+        # The third co-moment of all pairs about their means is that of both parts, each shifted to these means.
+        about_all = self.third - _about(self.joint, part.third, part.joint)
+        rest.third = about_all - _about(self.joint, np.zeros_like(self.third), rest.joint)
+        return rest
 
     def shift(self, offset: np.ndarray) -> None:
         """Add `offset`, shape (p,), to both sides of every pair that was seen."""

@@ -7,7 +7,9 @@ any partition and any order of merging, and so are the choices made from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -109,6 +111,12 @@ class RowSample:
         """Return the given rows of every column."""
         return {name: part[rows] for name, part in self.columns.items()}
 
+    def part(self, rows: np.ndarray) -> RowSample:
+        """Return a sample of the given rows of this one, in ascending order, which is that of their hashes."""
+        cut = RowSample(self.capacity)
+        cut.priority, cut.columns = self.priority[rows], self.take(rows)
+        return cut
+
     def from_basis(self, basis: np.ndarray) -> RowSample:
         """Return the sample in full coordinates, when it was taken in those of an orthonormal basis."""
         return self.in_basis(basis.T)
@@ -175,6 +183,29 @@ def lowest_rows(columns: Mapping[str, Rows | None]) -> dict[str, Rows]:
 Derived = TypeVar("Derived")
 
 
+@dataclass(frozen=True, eq=False)
+class PartOf:
+    """What some statistics are a part of, so that what is known of all rows need not be found again for some of them.
+
+    Attributes
+    ----------
+    whole : Statistics
+    rows : ndarray of int
+        Rows of its sample, ascending, that the part was made of.
+    """
+
+    whole: Statistics
+    rows: np.ndarray
+
+
+class _Workspace:
+    """Intermediate results of several fits, each computed once, by one thread."""
+
+    def __init__(self) -> None:
+        self.results: dict[Hashable, Any] = {}
+        self.lock = threading.RLock()
+
+
 @dataclass
 class Statistics:
     """What is kept of the data: moments, and a bounded sample of rows.
@@ -191,6 +222,8 @@ class Statistics:
         What was computed from the rest, once.
     fingerprint : Fingerprint
         Of the rows seen, as they came.
+    part_of : PartOf, optional
+        The statistics of more rows, where these are of a fold of their sample.
     """
 
     moments: Moments | PairMoments
@@ -199,6 +232,8 @@ class Statistics:
     basis: np.ndarray | None = None
     derived: dict[str, Any] = field(default_factory=dict)
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    part_of: PartOf | None = None
+    _workspace: _Workspace | None = field(default=None, init=False, repr=False, compare=False)
 
     def merge(self, other: Statistics) -> Statistics:
         """Take in the statistics of other data."""
@@ -246,6 +281,37 @@ class Statistics:
         if key not in self.derived:
             self.derived[key] = compute()
         return self.derived[key]
+
+    @contextmanager
+    def sharing(self) -> Iterator[Statistics]:
+        """Keep what `shared` computes until the end of the block: for several fits from the same statistics."""
+        if self._workspace is not None:
+            yield self
+            return
+        self._workspace = _Workspace()
+        try:
+            yield self
+        finally:
+            self._workspace = None
+
+    def shared(self, key: Hashable, compute: Callable[[], Derived]) -> Derived:
+        """Return what `compute` gives; within ``sharing``, computed the first time it is asked for.
+
+        For large intermediate results that fits with other settings need too, and that nobody needs afterwards.
+        """
+        work = self._workspace
+        if work is None:
+            return compute()
+        with work.lock:
+            if key not in work.results:
+                work.results[key] = compute()
+            found: Derived = work.results[key]
+            return found
+
+    @property
+    def shares(self) -> bool:
+        """Whether several fits are made from these statistics now."""
+        return self._workspace is not None
 
 
 # Counts and flags are whole numbers, labels and targets of sampled rows may be anything; all else has fractions.

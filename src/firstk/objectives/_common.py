@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import Objective, Pencil, Quadratic, Rows, TrainingLoss, TrainingLossName
+from firstk.contracts import Objective, Pencil, Quadratic, Rows, ShrunkScatter, TrainingLoss, TrainingLossName
 from firstk.encoder.fitted import Head
 from firstk.exceptions import InvalidInputError
 from firstk.moments.moments import Moments
@@ -133,6 +133,14 @@ class ShrinkageObjective(ClosedFormObjective):
     def check(self) -> None:
         """Raise an error for a shrinkage outside [0, 1]."""
         check_shrinkage(self.shrinkage, type(self).__name__)
+
+    def shrunk_pencil(self, pencil: Pencil, S: np.ndarray, n_features: int) -> Pencil:
+        """Return the pencil with N the scatter S, shrunk: ``(1 - a) S + a tr(S)/p I``."""
+        if not self.shrinkage:
+            return replace(pencil, N=S)
+        a = float(self.shrinkage)
+        parts = ShrunkScatter(S, 1.0 - a, a * float(np.trace(S)) / n_features)
+        return replace(pencil, N=parts.formed(), shrunk=parts)
 
     @property
     def tie_break(self) -> tuple[float, float]:

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import check_non_negative
-from firstk._base.linalg import shrunk
 from firstk.contracts import Conventions, Pencil, Supervision
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
@@ -73,8 +72,9 @@ class Fisher(ShrinkageObjective):
         """Return (Sb, Sw), with Sb given by its factor of class means."""
         moments = rows_of(statistics)
         classes = check_spread_classes(moments, "Fisher")
-        N = shrunk(moments.Sw, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
-        return Pencil(factor=moments.between_factor[: moments.p], N=N, most=len(classes) - 1)
+        Sw = statistics.shared("Sw", lambda: moments.Sw)
+        between = statistics.shared("between", lambda: moments.between_factor[: moments.p])
+        return self.shrunk_pencil(Pencil(factor=between, most=len(classes) - 1), Sw, statistics.n_features)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
         """Return the Gaussian discriminant rule of each prefix: log share_c - |z - m_c|^2 / 2, linear in z."""

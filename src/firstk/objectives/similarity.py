@@ -14,12 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_real
-from firstk._base.linalg import shrunk, symmetrised
-from firstk._base.rows import as_dense, distinct_rows
+from firstk._base.linalg import symmetrised
+from firstk._base.rows import as_dense
 from firstk.contracts import Conventions, Objective, Pencil, Quadratic, Rows, Supervision, TrainingLossName
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import nearest_neighbors
-from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     SAMPLE_ROWS,
@@ -32,6 +30,7 @@ from firstk.objectives._common import (
     pairs_of,
     rows_of,
 )
+from firstk.objectives.mined_pairs import mined_agreement
 
 # Candidates of neighbor_weight="auto".
 NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)
@@ -144,9 +143,9 @@ class Neighbors(ShrinkageObjective):
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (sym E[x x'^T] of mined pairs, St of all rows)."""
-        M = statistics.once("mined", lambda: mined_agreement(statistics.sample["X"]))
-        N = shrunk(rows_of(statistics).St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
-        return Pencil(M=M, N=N)
+        St = statistics.shared("St", lambda: rows_of(statistics).St)
+        M = statistics.once("mined", lambda: _varying(mined_agreement(statistics), St))
+        return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
 
 
 @dataclass(frozen=True)
@@ -194,12 +193,18 @@ class Pairs(ShrinkageObjective):
         moments = pairs_of(statistics)
         if moments.rows < 2:
             raise InvalidInputError(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
-        M = moments.agreement if moments.scored else moments.positive
-        if self.neighbor_weight:
-            mined = statistics.once("mined", lambda: _unit(mined_agreement(_both_sides(statistics))))
-            M = (1 - self.neighbor_weight) * _unit(M) + self.neighbor_weight * mined  # type: ignore[operator]
-        N = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
-        return Pencil(M=M, N=N)
+        St = statistics.shared("St", lambda: moments.St)
+        M = statistics.shared(("M", self.neighbor_weight), lambda: self._mixed(statistics, St))
+        return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
+
+    def _mixed(self, statistics: Statistics, St: np.ndarray) -> np.ndarray:
+        """Return M, mixed from pairs and mined neighbors."""
+        moments, weight = pairs_of(statistics), number_or_zero(self.neighbor_weight)
+        own = statistics.shared("M", lambda: moments.agreement if moments.scored else moments.positive)
+        if not weight:
+            return own
+        mined = statistics.once("mined", lambda: _unit(_varying(mined_agreement(statistics), St)))
+        return (1 - weight) * statistics.shared("unit M", lambda: _unit(own)) + weight * mined
 
     def candidates(self) -> tuple[Pairs, ...]:
         """Return the grid of candidates for the settings that are "auto"."""
@@ -232,25 +237,6 @@ def _check_pair_settings(weight: object, fidelity: object, temperature: object, 
         raise bad_parameter("temperature", owner, "a positive number", temperature)
 
 
-def mined_agreement(X: np.ndarray) -> np.ndarray:
-    """Return ``sym E[x x'^T]`` over pairs of each row and its nearest other row by cosine, each side centered.
-
-    Duplicate rows are used once: a copy is not informative as a neighbor.
-    """
-    X = np.asarray(X, dtype=np.float64)
-    X = X[distinct_rows(X)[0][:SAMPLE_ROWS]]
-    if len(X) < 3:
-        raise InvalidInputError(f"Mining neighbors needs at least three distinct rows. Got {len(X)}.")
-    return PairMoments().update(X, X[nearest_other(X)]).positive
-
-
-def nearest_other(X: np.ndarray) -> np.ndarray:
-    """Return the index of the nearest other row by cosine, for each row; the first one in case of ties."""
-    size = np.abs(X).max(axis=1, keepdims=True)  # so that no row is too large or too small for float32
-    short = (X / np.where(size > 0, size, 1.0)).astype(np.float32)
-    return nearest_neighbors(short, short, 1, exclude_self=True)[:, 0]
-
-
 def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the cosine of each pair, 0 if a side is zero."""
     sizes = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
@@ -263,9 +249,12 @@ def _standardised(values: np.ndarray, among: np.ndarray, least: float = 0.0) -> 
     return centred / spread if spread > least else np.zeros_like(centred)
 
 
-def _both_sides(statistics: Statistics) -> np.ndarray:
-    left, right = statistics.sample["left"], statistics.sample["right"]
-    return np.stack([left, right], axis=1).reshape(-1, left.shape[1])  # left, right, left, right, ...
+def _varying(M: np.ndarray, scatter: np.ndarray) -> np.ndarray:
+    """Set rows and columns of numerically constant columns, which are zero in the scatter, to exactly zero."""
+    constant = np.diag(scatter) == 0
+    M[constant] = 0.0
+    M[:, constant] = 0.0
+    return M
 
 
 def _unit(M: np.ndarray) -> np.ndarray:

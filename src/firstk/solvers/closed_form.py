@@ -7,8 +7,9 @@ dropped; directions on which the objective has no preference are ordered by thei
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from firstk._base.linalg import ordered_eigh, rank_tolerance, signed, symmetrise
 from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Solution, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
+
+# What keeps results that several pencils need: `Statistics.shared`.
+Shared = Callable[[Hashable, Callable[[], Any]], Any]
 
 # Default widths of WIDE coordinates and more are multiples of MULTIPLE, as product quantizers and vector instructions
 # divide a code, where the coordinates that this drops hold no more than this share of the sum of gamma.
@@ -82,12 +86,15 @@ class ClosedForm:
 
 def pencil_axes(request: FitRequest) -> Solution:
     """Return the axes of the request's pencil, and check the ordering against their number."""
-    solution = solve_pencil(request.pencil, request.n_components, request.statistics.moments.eps)
+    statistics = request.statistics
+    # Only folds are solved for several candidates: what is fitted on all rows does not depend on what was tried before.
+    shared = None if statistics.part_of is None else statistics.shared
+    solution = solve_pencil(request.pencil, request.n_components, statistics.moments.eps, shared)
     request.ordering.check(len(solution.components))
     return solution
 
 
-def solve_pencil(pencil: Pencil, n_components: Width, eps: float) -> Solution:
+def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared | None = None) -> Solution:
     """Return the first `n_components` axes of the pencil.
 
     Parameters
@@ -97,13 +104,15 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float) -> Solution:
         "rank" keeps the axes with nonzero gamma; None keeps a multiple of 8 of them, where that costs next to nothing.
     eps : float
         Precision of the products behind the pencil.
+    shared : callable, optional
+        `Statistics.shared`, where several pencils of the same statistics are solved.
 
     Returns
     -------
     Solution
         Axes orthonormal in N, gamma descending, signs by convention.
     """
-    R, U, gamma = _diagonalised(pencil, eps)
+    R, U, gamma = _diagonalised(pencil, eps, shared)
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
     pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
     available = pinned if R is None else R.shape[1]
@@ -125,12 +134,17 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float) -> Solution:
     return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
 
 
-def _diagonalised(pencil: Pencil, eps: float) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+def _diagonalised(
+    pencil: Pencil, eps: float, shared: Shared | None = None
+) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     """Whiten in N and diagonalize M; raise an error if products of very large numbers overflow."""
     given = [part for part in (pencil.M, pencil.N, pencil.factor) if part is not None]
     try:
         if not all(np.isfinite(part).all() for part in given):
             raise np.linalg.LinAlgError("their products overflow")
+        family = None if shared is None else _in_family(pencil, eps, shared)
+        if family is not None:
+            return family
         R = None if pencil.N is None else whitener(pencil.N, eps)
         return R, *_whitened_axes(pencil, R)
     except np.linalg.LinAlgError as error:
@@ -152,6 +166,37 @@ def _whitened_axes(pencil: Pencil, R: np.ndarray | None) -> tuple[np.ndarray, np
     assert pencil.M is not None
     gamma, U = ordered_eigh(pencil.M if R is None else symmetrised(R.T @ pencil.M @ R))
     return U, gamma
+
+
+def _in_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Do the work of `_diagonalised` for a shrunk N by the eigenvectors of its scatter, which all shrinkages share.
+
+    With ``S = V diag(l) V^T``, ``R = V diag(scale l + ridge)^(-1/2)`` whitens N, and ``R^T M R`` is ``V^T M V`` with
+    rows and columns scaled: what is left for each shrinkage is one eigenproblem. None where N is no such matrix, or so
+    little shrunk that directions below the numerical rank might count.
+    """
+    parts = pencil.shrunk
+    if parts is None or pencil.N is None or not np.array_equal(parts.formed(), pencil.N):
+        return None
+    # A key by address is good as long as the array lives, so the results hold it.
+    values, V, _ = shared(("eigenvectors", id(parts.S)), lambda: (*ordered_eigh(parts.S), parts.S))
+    variances = parts.scale * np.maximum(values, 0.0) + parts.ridge
+    if variances[-1] <= rank_tolerance(len(values), eps) * variances[0]:
+        return None
+    size = 1.0 / np.sqrt(variances)
+    given = pencil.M if pencil.factor is None else pencil.factor
+    assert given is not None
+    turned, _ = shared(("turned", id(parts.S), id(given)), lambda: (_turned(pencil, V), given))
+    if pencil.factor is not None:
+        U, s, _ = np.linalg.svd(size[:, None] * turned, full_matrices=False)
+        return V * size, U, s**2
+    gamma, U = ordered_eigh(size[:, None] * turned * size)
+    return V * size, U, gamma
+
+
+def _turned(pencil: Pencil, V: np.ndarray) -> np.ndarray:
+    """Return M, or its factor, in the coordinates of orthonormal columns."""
+    return V.T @ pencil.factor if pencil.factor is not None else symmetrised(V.T @ pencil.M @ V)
 
 
 def _tolerance(pencil: Pencil, size: int, eps: float) -> float:

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from firstk._base.concurrency import interruptible
+from firstk._base.progress import Verbose, progress_bar
 from firstk.exceptions import TrainingDivergedError, TrainingWarning
 from firstk.solvers.gradient import checkpoint as _checkpoint
 from firstk.solvers.gradient.defaults import Plan, settled
@@ -57,7 +58,7 @@ class _Progress:
     stop_reason: str | None = None
 
 
-def run(task: Task, settings: Gradient, seed: int, progress: bool = False) -> Outcome:
+def run(task: Task, settings: Gradient, seed: int, progress: Verbose = False) -> Outcome:
     """Train `task.model` in place and return the outcome."""
     plan = settled(task, settings)
     seeded = global_seed(seed + task.processes.rank) if _draws_globally(task) else nullcontext()
@@ -82,15 +83,15 @@ class _Run:
         if settings.resume:
             self._restore()
 
-    def go(self, progress: bool) -> Outcome:
+    def go(self, progress: Verbose) -> Outcome:
         """Run to the end, and load the best state into the model."""
         self.task.model.train()
-        with _bar(progress, self.plan, self.at.epoch) as bar:
+        unit = "step" if self.plan.batch_size is None else "epoch"
+        with progress_bar(self.plan.epochs, "training", unit, progress, self.at.epoch) as done:
             while self.at.epoch < self.plan.epochs and self.at.stop_reason is None:
                 loss = self._epoch()
                 self._note(loss)
-                bar.set_postfix_str(f"loss {loss:.6g}")
-                bar.update()
+                done(loss=f"{loss:.6g}")
                 self.at.stop_reason = self._stop_reason(loss)
                 self._keep()
         if self.at.kept is not None:
@@ -305,12 +306,3 @@ def _optimizer(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
 
 def _copied(model: Any) -> dict[str, Tensor]:
     return {name: part.detach().clone() for name, part in model.state_dict().items()}
-
-
-@contextmanager
-def _bar(shown: bool, plan: Plan, done: int) -> Iterator[Any]:
-    from tqdm.auto import tqdm
-
-    unit = "step" if plan.batch_size is None else "epoch"
-    with tqdm(total=plan.epochs, initial=done, desc="training", unit=unit, disable=not shown, leave=False) as bar:
-        yield bar

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from firstk._base.checks import bad_parameter, check_choice, is_int, is_real, require
 from firstk._base.json_records import settings_of
+from firstk._base.progress import Verbose
 from firstk.contracts import FitRequest, Objective, Ordering
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
@@ -197,7 +198,7 @@ class Gradient:
         }
         return fitted(request, self, task, config)
 
-    def train(self, task: Task, seed: int, progress: bool = False) -> Outcome:
+    def train(self, task: Task, seed: int, progress: Verbose = False) -> Outcome:
         """Train a task and return the outcome; see `firstk.solvers.gradient.loop`."""
         from firstk.solvers.gradient.loop import run
 

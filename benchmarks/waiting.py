@@ -1,0 +1,224 @@
+"""What a user waits for, in bare passes: seconds over those of ``X.T @ X`` of 100,000 x 768 float32 in the same run.
+
+    python -m benchmarks.waiting                     all rows, then the choices of "auto", some minutes
+    python -m benchmarks.waiting --only "fit_pairs"  rows whose name holds this text
+    python -m benchmarks.waiting --only choices      what "auto" chooses beside the exhaustive way
+
+Rows and the bare product take turns, and the best of several rounds counts. "single fits" is the same fit with its
+settings given as numbers. Peak memory is that of a process of its own, beyond the data. The choices need the data
+folder (FIRSTK_DATA) for all sets but the digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from benchmarks.exhaustive_choice import exhaustive_choice
+from benchmarks.harness import best_times, peak, peak_memory, reset_peak
+from firstk import Fisher, PrefixEncoder, Similarity
+from firstk.exceptions import MissingDataError
+from firstk.objectives import Neighbors, Pairs
+
+MODULE = "benchmarks.waiting"
+ROWS, WIDTH, CLASSES, PAIRS, DOCUMENTS = 100_000, 768, 100, 20_000, 8_000
+ROUNDS = 3
+BARE = "bare X.T @ X"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Something that a user calls, at most how many bare passes it may take, and the same with settings as numbers."""
+
+    run: Callable[[], object]
+    at_most: float | None = None
+    single: str | None = None
+
+
+@cache
+def mixing(seed: int, largest: float, smallest: float) -> np.ndarray:
+    """Return a matrix that turns noise into vectors with a spectrum."""
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(WIDTH, WIDTH)))[0]
+    return (np.geomspace(largest, smallest, WIDTH)[:, None] * turn).astype(np.float32)
+
+
+@cache
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    """Return rows with class means, and labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, CLASSES, ROWS)
+    means = (0.1 * rng.normal(size=(CLASSES, WIDTH))).astype(np.float32)
+    return rng.standard_normal((ROWS, WIDTH), dtype=np.float32) @ mixing(1, 1.0, 0.02) + means[y], y
+
+
+@cache
+def pairs(documents: int = PAIRS) -> tuple[np.ndarray, np.ndarray]:
+    """Return queries, which are documents with noise, and their documents; with few documents, several queries each."""
+    rng = np.random.default_rng(2)
+    stored = rng.standard_normal((documents, WIDTH), dtype=np.float32) @ mixing(1, 1.0, 0.02)
+    right = stored[np.arange(PAIRS) % documents]
+    return right + rng.standard_normal((PAIRS, WIDTH), dtype=np.float32) @ mixing(3, 0.5, 0.1), right
+
+
+def contenders() -> dict[str, Row]:
+    """Everything that is timed, by name."""
+    return {
+        "reconstruction, 128": Row(lambda: PrefixEncoder(128).fit(rows()[0])),
+        "fisher": Row(lambda: PrefixEncoder(objective=Fisher(shrinkage=0.5)).fit(*rows())),
+        'fisher, shrinkage="auto"': Row(
+            lambda: PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(*rows()), 6.0, "fisher"
+        ),
+        "fit_pairs, settings given": Row(lambda: _similarity(0.5, 0.5).fit_pairs(*pairs())),
+        "fit_pairs, defaults": Row(
+            lambda: PrefixEncoder(objective="similarity").fit_pairs(*pairs()), 15.0, "fit_pairs, settings given"
+        ),
+        f"fit_pairs, defaults, {DOCUMENTS:,} documents": Row(
+            lambda: PrefixEncoder(objective="similarity").fit_pairs(*pairs(DOCUMENTS)),
+            None,
+            "fit_pairs, settings given",
+        ),
+    }
+
+
+def _similarity(shrinkage: float, neighbor_weight: float) -> PrefixEncoder:
+    return PrefixEncoder(objective=Similarity(shrinkage=shrinkage, neighbor_weight=neighbor_weight))
+
+
+def _bare() -> object:
+    X = rows()[0]
+    return X.T @ X
+
+
+def run(only: str, rounds: int, memory: bool) -> bool:
+    """Print each row in bare passes and in single fits; True when every goal is met."""
+    wanted = {name: row for name, row in contenders().items() if only in name}
+    work: dict[str, Callable[[], object]] = {BARE: _bare} | {name: row.run for name, row in wanted.items()}
+    for row in wanted.values():  # a single fit takes its turn too
+        if row.single is not None:
+            work.setdefault(row.single, contenders()[row.single].run)
+    for prepare in (rows, pairs, lambda: pairs(DOCUMENTS)):
+        prepare()
+    seconds = best_times(work, rounds)
+    print(f"\n{BARE}, {ROWS:,} x {WIDTH} float32: {seconds[BARE]:.2f} s")
+    print(f"  {'':<42}{'seconds':>8}{'passes':>8}{'goal':>8}{'single fits':>13}{'peak MiB':>10}")
+    met = True
+    for name, row in wanted.items():
+        passes = seconds[name] / seconds[BARE]
+        singles = f"{seconds[name] / seconds[row.single]:.1f}" if row.single else ""
+        goal = "" if row.at_most is None else f"{row.at_most:g}"
+        held = f"{peak_memory(MODULE, name):.0f}" if memory else ""
+        kept = row.at_most is None or passes <= row.at_most
+        met &= kept
+        line = f"  {name:<42}{seconds[name]:>8.2f}{passes:>8.1f}{goal:>8}{singles:>13}{held:>10}"
+        print(line if kept else f"{line}  NOT MET", flush=True)
+    return met
+
+
+# -- choices ---------------------------------------------------------------------------------------------------------
+
+
+def _sets() -> dict[str, Callable[[], tuple[Any, Mapping[str, np.ndarray]]]]:
+    from firstk.data import load_banking77, load_digits, load_scifact, load_stsb
+
+    def scifact() -> tuple[Any, Mapping[str, np.ndarray]]:
+        sets = load_scifact()
+        found = sets.judgements_train[sets.judgements_train[:, 2] > 0]
+        return Pairs(), {"left": sets.queries[found[:, 0]], "right": sets.documents[found[:, 1]]}
+
+    def banking() -> dict[str, np.ndarray]:
+        sets = load_banking77()
+        return {"X": sets.X_train, "y": sets.y_train}
+
+    def banking_pairs() -> tuple[Any, Mapping[str, np.ndarray]]:
+        X, y = banking().values()
+        order = np.argsort(y, kind="stable")
+        before, after = order[:-1], order[1:]
+        same = y[before] == y[after]
+        return Pairs(), {"left": X[after[same]], "right": X[before[same]]}
+
+    def digits() -> dict[str, np.ndarray]:
+        sets = load_digits()
+        return {"X": sets.X_train, "y": sets.y_train}
+
+    return {
+        "Banking77, fisher": lambda: (Fisher("auto"), banking()),
+        "Banking77, neighbors": lambda: (Neighbors("auto"), {"X": banking()["X"]}),
+        "Banking77, pairs of a class": banking_pairs,
+        "STS benchmark, scored pairs": lambda: (
+            Pairs(),
+            dict(zip(("left", "right", "scores"), load_stsb().part("train"), strict=True)),
+        ),
+        "SciFact, judged pairs": scifact,
+        "SciFact, neighbors": lambda: (Neighbors("auto"), {"X": load_scifact().documents}),
+        "digits, fisher": lambda: (Fisher("auto"), digits()),
+        "digits, neighbors": lambda: (Neighbors("auto"), {"X": digits()["X"]}),
+    }
+
+
+def choices() -> bool:
+    """Print what "auto" chooses beside the exhaustive way; True where they agree, or tie within a standard error."""
+    print('\nWhat "auto" chooses (shrinkage, weight of neighbors), beside all candidates on all folds')
+    met = True
+    for name, load in _sets().items():
+        try:
+            objective, columns = load()
+        except MissingDataError:
+            print(f"  {name:<30} skipped: the data are not here")
+            continue
+        estimator = PrefixEncoder(objective=objective)
+        if "left" in columns:
+            estimator.fit_pairs(columns["left"], columns["right"], columns.get("scores"))
+        else:
+            estimator.fit(columns["X"], columns.get("y"))
+        ours, slow = estimator.objective_, exhaustive_choice(objective, columns)
+        loss, error = slow.loss(ours)
+        kept = ours == slow.chosen or abs(loss) <= error
+        met &= kept
+        verdict = "same" if ours == slow.chosen else f"loses {loss:.4f}, error {error:.4f}"
+        print(
+            f"  {name:<30} {_settings(ours)}  {_settings(slow.chosen)}  {verdict}{'' if kept else '  NOT MET'}",
+            flush=True,
+        )
+    return met
+
+
+def _settings(objective: Any) -> str:
+    weight = getattr(objective, "neighbor_weight", None)
+    return f"({objective.shrinkage}{'' if weight is None else f', {weight}'})"
+
+
+def _print_peak(name: str) -> None:
+    work = contenders()[name].run
+    for prepare in (rows, pairs, lambda: pairs(DOCUMENTS)):
+        prepare()
+    X, y = rows()
+    PrefixEncoder(objective=Fisher(0.5)).fit(X[:2000, :50], y[:2000])  # imports and threads are not what is measured
+    _similarity(0.5, 0.5).fit_pairs(X[:2000, :50], X[2000:4000, :50])
+    gc.collect()
+    before = reset_peak()
+    work()
+    print(peak() - before)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help='part of the name of a row, or "choices"')
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--no-memory", action="store_true", help="do not measure peak memory")
+    parser.add_argument("--peak-of", help="print the peak memory of one row in this process")
+    arguments = parser.parse_args()
+    if arguments.peak_of:
+        _print_peak(arguments.peak_of)
+        raise SystemExit(0)
+    kept = True
+    if arguments.only != "choices":
+        kept = run(arguments.only, arguments.rounds, not arguments.no_memory)
+    if arguments.only in ("", "choices"):
+        kept &= choices()
+    raise SystemExit(0 if kept else 1)

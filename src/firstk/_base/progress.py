@@ -1,0 +1,64 @@
+"""Progress of long work on standard error: what is done, how far, how long still."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from firstk._base.checks import check_choice
+
+# True: always; "auto": where somebody looks, and only what takes long; False: never.
+Verbose = bool | Literal["auto"]
+# Seconds after which work that is not done is long.
+LONG = 2.0
+
+
+def is_looked_at() -> bool:
+    """Tell whether standard error is a terminal, or the output of a notebook."""
+    return sys.stderr.isatty() or "ZMQInteractiveShell" in type(_shell()).__name__
+
+
+def _shell() -> Any:
+    """Return the interactive shell that runs this process; None where there is none."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()
+
+
+def check_verbose(verbose: object, owner: str) -> Verbose:
+    """Return a setting of what is shown; raise an error for a text that is none."""
+    if isinstance(verbose, str):
+        check_choice(verbose, ("auto",), "verbose", owner)
+        return "auto"
+    return bool(verbose)
+
+
+@contextmanager
+def progress_bar(total: int, what: str, unit: str, verbose: Verbose, done: int = 0) -> Iterator[Callable[..., None]]:
+    """Give a function that is called after each unit of work, with what is to be shown beside the bar.
+
+    Parameters
+    ----------
+    total : int
+        Units of work at most; ending sooner is fine.
+    what, unit : str
+        What is being done, and what one unit of it is called.
+    verbose : bool or "auto"
+    done : int
+        Units that were done before.
+    """
+    if not verbose or (verbose == "auto" and not is_looked_at()):
+        yield lambda **beside: None
+        return
+    from tqdm.auto import tqdm
+
+    delay = LONG if verbose == "auto" else 0.0
+    with tqdm(total=total, initial=done, desc=what, unit=unit, delay=delay, leave=False) as bar:
+
+        def step(**beside: Any) -> None:
+            if beside:
+                bar.set_postfix(beside, refresh=False)
+            bar.update()
+
+        yield step
