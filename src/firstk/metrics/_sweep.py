@@ -35,9 +35,9 @@ FINE = 8
 _CODE_ROUNDINGS = 4.0
 # Relative difference below which two similarities summed in float64 are equal.
 _EXACT_TIE = 1e-12
-# Similarities from which on a compiled sweep is worth loading: about a second of numpy. Once it is loaded, it pays for
-# less.
-_LARGE, _LOADED_SHARE = 1_000_000_000, 0.01
+# Similarities from which on a compiled sweep is worth loading, for which numpy takes two seconds, and compiling it for
+# the first time seven. Once it is loaded, it pays for less.
+_LARGE, _LOADED_SHARE = 2_000_000_000, 0.01
 # A prefix whose norm is below this share of its row's largest entry is not swept in float32: products would underflow.
 _FAINT = 2.0**-50
 # Numbers that comparing again may hold at one time: candidates, and coordinates of their pairs.
