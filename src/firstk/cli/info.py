@@ -11,10 +11,10 @@ from firstk.cli._options import JsonOption
 
 
 def info(
-    model: Annotated[
+    model_or_codes: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL",
+            metavar="MODEL|CODES",
             help="Folder that 'firstk fit' wrote, or file that 'firstk transform' wrote.",
             show_default=False,
         ),
@@ -29,15 +29,15 @@ def info(
     """
     import json
 
-    if model.is_file():
+    if model_or_codes.is_file():
         from firstk.data.files import open_codes
 
-        file = open_codes(model)
+        file = open_codes(model_or_codes)
         typer.echo(json.dumps(file.facts(), indent=2, ensure_ascii=False) if as_json else str(file))
         return
     from firstk.encoder.storage.info import model_info
 
-    found = model_info(model)
+    found = model_info(model_or_codes)
     typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.whole:
         raise typer.Exit(1)
