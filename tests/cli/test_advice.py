@@ -15,6 +15,7 @@ from firstk import PrefixEncoder, precision_table
 from firstk.cli import app
 from firstk.data.files import write_vectors
 from firstk.data.folder import data_folder
+from firstk.data.precision import PRECISIONS
 from firstk.encoder.recommendation import Recommendation
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import Limits
@@ -121,7 +122,7 @@ def test_bytes_are_spent_on_the_best_precision(store, fitted, monkeypatch):
         run("curve", "model", "docs.npz", *JUDGED, "--bytes-per-vector", "64", "--rows", "10M", "--json")
     )
     table = PrecisionTable.from_dict(found["precisions"])
-    assert {point.stored_as for point in table.own} == {"float32", "float16", "int8", "int4", "binary"}
+    assert {point.stored_as for point in table.own} == set(PRECISIONS)
     assert {"binary, binary queries"} <= {point.stored_as for point in table if not point.code}
     assert {point.precision for point in table if point.code == "raw vectors"} >= {"float16", "int8", "int4", "binary"}
     chosen = table.recommend(Limits(bytes_per_vector=64)).chosen.point

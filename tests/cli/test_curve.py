@@ -104,15 +104,16 @@ def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
     assert "plain truncation" in text
     lines = text.splitlines()
     # PCA does the same in fewer bytes here, and that is the advice, with the commands.
-    assert lines[0].startswith("Use PCA, 8 coordinates as int4: 4 bytes a vector instead of 256. They keep ")
-    assert lines[1] == "10,000,000 vectors: 40.0 MB instead of 2.56 GB."
-    assert "This model needs more bytes for that, or keeps less in as many: 9 coordinates as int8: 9 bytes" in lines[2]
+    assert lines[0].startswith("Use PCA, embedded bits of 14 coordinates: 3 bytes a vector instead of 256. They keep ")
+    assert lines[1] == "10,000,000 vectors: 30.0 MB instead of 2.56 GB."
+    assert "This model needs more bytes for that, or keeps less in as many: " in lines[2]
     assert "  firstk fit train.npz --objective reconstruction -o other" in lines
-    assert "  firstk transform other train.npz -k 8 --precision int4 -o short.npz" in lines
+    assert "  firstk transform other train.npz --bytes-per-vector 3 -o short.npz" in lines
+    assert any(line.startswith("embedded bits: ") for line in lines)
     assert "1nn_accuracy: share of rows whose nearest reference row, by cosine, has their label." in lines
     own = firstk(
         "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--keep", "0.9",
-        "--no-baselines", folder=folder,
+        "--no-baselines", "--precision", "float32,float16,int8,int4,binary", folder=folder,
     ).stdout.splitlines()  # fmt: skip
     assert own[0].startswith("Store ")
     k, precision = re.search(r"Store (\d+) coordinates as (\w+):", own[0]).groups()
@@ -286,8 +287,12 @@ def test_of_a_list_only_its_lengths_are_chosen(folder, digits, tmp_path):
     out = found(folder, *arguments, "--keep", "0.8", "--precision", "int8,float32")
     assert {ks["best"] for ks in out["smallest"].values()} == {10}
     assert out["chosen"] is None  # ten coordinates keep less than 80 % of the variance
-    assert {point["k"] for point in out["precisions"]["offers"] if not point["code"]} == {2, 5, 10}
-    assert found(folder, *arguments, "--bytes-per-vector", "30")["chosen"]["k"] == 10
+    offers = [point for point in out["precisions"]["offers"] if not point["code"]]
+    assert {point["k"] for point in offers if point["precision"] != "embedded"} == {2, 5, 10}
+    few = (*arguments, "--bytes-per-vector", "30", "--precision")
+    assert found(folder, *few, "float16,int8")["chosen"]["k"] == 10
+    # Bits go to all coordinates, whatever the order within a part of the list.
+    assert found(folder, *few, "embedded")["chosen"]["precision"] == "embedded"
     assert found(folder, *arguments, "-k", "7")["chosen"]["k"] == 7
     text = firstk("curve", *arguments, "--keep", "0.6", folder=folder).stdout
     assert "lengths of the ordering's list alone (2, 5, 10)" in text
@@ -310,7 +315,9 @@ def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
     )  # fmt: skip
     text = firstk(*arguments, folder=folder, check=False)
     assert text.returncode == 1
-    assert text.stderr.startswith("firstk: No code of this model as binary keeps 100 % of the raw vectors'")
+    assert text.stderr.startswith(
+        "firstk: No code of this model as binary keeps 100 % of the raw vectors' 1nn_accuracy"
+    )
     assert "best score for its size" in text.stdout
     record = firstk(*arguments, "--json", folder=folder, check=False)
     assert record.returncode == 1

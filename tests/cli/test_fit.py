@@ -23,6 +23,7 @@ from firstk.data.files import open_vectors, write_vectors
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.folder import read_extra
 from firstk.estimator.fit_files import chunks_of, draw, fit_stream
+from firstk.evaluation.operating_points import Limits
 from firstk.evaluation.records import HeldOutReport
 from firstk.metrics.curve import EvaluationData
 from firstk.moments.checkpoint import Checkpoint
@@ -272,8 +273,12 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
     assert ours.smallest(0.95, "best") == 10
     assert "lengths of the ordering's list alone (2, 4, 10)" in printed
     record = json.loads(run(*arguments, "--json"))["recommendation"]
-    assert record["best"]["point"]["k"] == 10
-    assert {point.k for point in study_of(out).precisions.own} == {2, 4, 10}
+    best = record["best"]["point"]
+    assert best["k"] == 10 or best["precision"] == "embedded"  # bits go to all coordinates
+    table = study_of(out).precisions
+    assert {point.k for point in table.prefixes} == {2, 4, 10}
+    alone = Limits(keep=0.5, precisions=("float32", "float16", "int8", "int4", "binary"))
+    assert table.recommend(alone).best.point.k == 10
 
 
 @pytest.mark.parametrize("ordering", ["sparse_prefix:4,16,32", "full_prefix"])
@@ -288,7 +293,8 @@ def test_whatever_recommends_recommends_the_same(folder, ordering):
     for record in (fitted, evaluated, info):
         found = Recommendation.from_dict(record["recommendation"])
         assert (found.chosen, found.best) == (said.chosen, said.best)
-    assert said.best.point.k in ((32,) if ordering != "full_prefix" else (40,))
+    best = said.best.point
+    assert best.k == (32 if ordering != "full_prefix" and best.is_prefix else 40)
     card = re.sub(r"\\(.)", r"\1", (out / "README.md").read_text(encoding="utf-8"))
     for text in (printed, run("curve", out, data), run("info", out), card):
         assert said.headline() in text
@@ -306,7 +312,7 @@ def test_lengths_of_a_list_are_evaluated_wherever_they_are(folder):
     run("fit", folder / "long.npz", "--ordering", "sparse_prefix:5,101,113", "-o", out)
     study = study_of(out)
     assert study.lead.ours.recommendable == (5, 101, 113)
-    assert sorted({point.k for point in study.precisions.own}) == [5, 101, 113]
+    assert sorted({point.k for point in study.precisions.prefixes}) == [5, 101, 113]
 
 
 def test_classification_with_a_network(folder):

@@ -57,7 +57,14 @@ def test_json(model):
     assert (found["d"], found["p"], found["rows"], found["normalised"]) == (4, 6, 120, True)
     assert found["curve"]["score"] == list(CURVE.score)
     assert found["smallest_k"] == {"0.9": 2, "0.95": 3, "0.99": 4}
-    assert found["bytes_per_vector"] == {"raw": 24, "full": 16, "keep 0.9": 8, "keep 0.95": 12, "keep 0.99": 16}
+    assert found["bytes_per_vector"] == {
+        "raw": 24,
+        "full": 16,
+        "keep 0.9": 8,
+        "keep 0.95": 12,
+        "keep 0.99": 16,
+        "embedded": 4,
+    }
     assert found["bytes_on_disk"] == sum(file.stat().st_size for file in model.iterdir())
     assert {name: part["integrity"] for name, part in found["files"].items()} == {
         "config.json": "matches",

@@ -72,7 +72,7 @@ def test_the_first_line_is_the_recommendation_that_curve_made(evaluated):
 
 def test_the_page_has_the_command_and_says_what_was_judged(home, evaluated):
     text = evaluated[1].read_text("utf-8")
-    (command,) = re.findall(r"<pre[^>]*><code>(.*?)</code>", text)
+    (command,) = re.findall(r"<pre[^>]*><code>(.*?)</code>", text, flags=re.DOTALL)
     assert "firstk transform" in command
     assert str(home / "docs.npz") in command
     assert "Are relevant documents found?" in text

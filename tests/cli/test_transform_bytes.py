@@ -9,7 +9,7 @@ import pytest
 from command_line import firstk
 from firstk import PrefixEncoder
 from firstk.data import load_digits
-from firstk.data.files import open_vectors, write_vectors
+from firstk.data.files import open_codes, open_vectors, write_vectors
 from firstk.encoder.fitted import FittedEncoder
 
 pa = pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
@@ -230,3 +230,29 @@ def test_bytes_of_another_kind_are_no_codes(tmp_path):
     assert (found.vectors, found.columns) == ("x", ("key",))
     with pytest.raises(ValueError, match="'key' holds 16 bytes a row, and the file does not say what they are"):
         open_vectors(tmp_path / "in.parquet", "key")
+
+
+def test_info_of_a_file_and_of_a_model(place, tmp_path, encoder):
+    said = done("info", "short.parquet", cwd=place)
+    used = np.count_nonzero(encoder.quantizer(12).bits)
+    assert f"1,437 document codes in column 'embedding': embedded bits of {used} coordinates" in said
+    assert "12 bytes each" in said
+    facts = json.loads(done("info", "short.parquet", "--json", cwd=place))
+    assert (facts["encoder"], facts["metric"]) == (encoder.quantizer(12).fingerprint, "cosine")
+    assert (facts["rows"], facts["columns"], facts["bytes_per_vector"]) == (1437, ["id", "y"], 12)
+    assert "does not say how its codes were made" in refused("info", "queries.npy", cwd=place)
+    most = encoder.quantizer(None).bytes
+    assert f"1 to {most} as embedded bits" in done("info", "model", cwd=place)
+    assert json.loads(done("info", "model", "--json", cwd=place))["bytes_per_vector"]["embedded"] == most
+    assert "embedded" not in done("info", "older", cwd=place)
+
+
+@pytest.mark.parametrize("precision", ["float16", "int8", "int4", "binary", "embedded"])
+def test_codes_are_opened_as_stored_and_decoded(place, tmp_path, digits, precision):
+    target = tmp_path / "short.npz"
+    done("transform", "model", "docs.parquet", "--precision", precision, "-o", target, cwd=place)
+    file = open_codes(target)
+    codes = file.codes()
+    assert codes.dtype == np.load(target)["embedding"].dtype
+    np.testing.assert_array_equal(codes, np.load(target)["embedding"])
+    np.testing.assert_array_equal(file.decode(codes), open_vectors(target).read(()).vectors)

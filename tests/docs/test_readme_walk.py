@@ -64,7 +64,7 @@ def test_transform_is_given_what_fit_recommends(walked):
     assert " ".join(given_to("transform")) in map(str.strip, printed["fit"].splitlines())
     advised = model_info(home / "model").recommendation.advised.point
     written = json.loads(open_vectors(home / "short.npz").metadata["firstk"])
-    assert (written["k"], written["stored"]["precision"]) == (advised.k, advised.precision)
+    assert (written["bytes"], written["stored"]["precision"]) == (advised.bytes, advised.precision)
 
 
 def test_curve_begins_as_the_readme_shows(walked):
@@ -81,7 +81,7 @@ def test_the_walk_leaves_a_model_a_page_and_a_shorter_file(walked):
     home, _ = walked
     assert sorted(file.name for file in home.iterdir()) == ["digits.npz", "model", "report.html", "short.npz"]
     table = open_vectors(home / "short.npz")
-    assert (table.rows, table.width) == (1797, 64)
+    assert (table.rows, table.as_stored().width) == (1797, 4)
     assert "label" in table.columns
     assert PrefixEncoder.load(home / "model").n_components_ == 59
     page = (home / "report.html").read_text("utf-8")

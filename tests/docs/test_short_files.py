@@ -19,7 +19,7 @@ def test_the_commands_and_the_python_of_the_page_agree(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = blocks_of(PAGE.read_text("utf-8"))
     files, python = [block for block in blocks if block.language == "python"][:2]
-    (commands,) = [block for block in blocks if block.language == "bash"]
+    commands, in_bits = [block for block in blocks if block.language == "bash"]
     run(files, PAGE, namespace := {})
     written = {}
     for line in commands.text.splitlines():
@@ -33,3 +33,8 @@ def test_the_commands_and_the_python_of_the_page_agree(tmp_path, monkeypatch):
         after = open_vectors(name).read()
         np.testing.assert_array_equal(after.vectors, before.vectors)
         assert list(after.columns) == list(before.columns)
+    for line in in_bits.text.splitlines():
+        done = firstk(*shlex.split(line, comments=True)[1:], cwd=tmp_path)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    whole, cut = (open_vectors(name).as_stored().read().vectors for name in ("short-bits.parquet", "shorter.parquet"))
+    np.testing.assert_array_equal(cut, whole[:, :8])

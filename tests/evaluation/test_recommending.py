@@ -308,3 +308,12 @@ def test_raw_vectors_are_rounded_for_every_metric():
     raw = {point.precision: point.score for point in table if point.code == RAW}
     assert set(raw) == set(PRECISIONS)
     assert raw["int8"] == pytest.approx(raw["float32"], abs=0.01)
+
+
+@pytest.mark.parametrize(("lost", "better"), [(1, False), (100, True)])
+def test_in_as_many_bytes_a_baseline_must_be_clearly_ahead(lost, better):
+    ours, theirs, raw = behind(2000, 0.88, lost), right(2000, 0.88), right(2000, 0.9)
+    svd = OperatingPoint(8, "int8", 8, 0.0, code="uncentred SVD")
+    found = recommend(table_of({OperatingPoint(8, "int8", 8, 0.0): ours, svd: theirs}, raw), Limits(keep=0.9))
+    assert found.chosen.point.bytes == 8
+    assert (found.better is not None) == better

@@ -406,12 +406,12 @@ class _Rule:
             return False
         if chosen is None:
             return True
-        if self.limits.keep is not None and points[other].bytes != points[chosen].bytes:
-            return points[other].bytes < points[chosen].bytes
         if self.limits.keep is not None:
-            # Both keep the share in as many bytes: another fit is worth it only for a clear gain.
-            gain = self.found.shares[other] - self.found.shares[chosen]
-            return bool(gain > DEVIATIONS * self._apart(other, chosen) + ROUNDING)
+            if points[other].bytes != points[chosen].bytes:
+                return points[other].bytes < points[chosen].bytes
+            # Both keep the share in as many bytes: another code is worth its trouble if it is clearly ahead.
+            ahead = self.found.shares[other] - self.found.shares[chosen]
+            return bool(ahead > DEVIATIONS * self._apart(other, chosen) + ROUNDING)
         return self.described(other, own | others).kept > self.described(chosen, own).kept + ROUNDING
 
     def as_good(self, simpler: np.ndarray, chosen: int) -> int | None:

@@ -3,8 +3,18 @@
 `contract` is the package on one page; a format is one file and one line in `opening`. Saved models live in `encoder`.
 """
 
+from firstk.data.files.code_file import CodeFile, open_codes
 from firstk.data.files.contract import Batch, Layout
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.data.files.writing import creating, write_vectors
 
-__all__ = ["Batch", "Layout", "VectorTable", "creating", "open_vectors", "write_vectors"]
+__all__ = [
+    "Batch",
+    "CodeFile",
+    "Layout",
+    "VectorTable",
+    "creating",
+    "open_codes",
+    "open_vectors",
+    "write_vectors",
+]

@@ -10,7 +10,7 @@ from typing import Any
 
 from firstk.encoder.curve import PrefixCurve, shown_lengths, supported_lengths
 from firstk.encoder.naming import learned_from, objective_name
-from firstk.encoder.recommendation import Recommendation
+from firstk.encoder.recommendation import EMBEDDED, Recommendation
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
@@ -29,6 +29,7 @@ def model_card(config: Mapping[str, Any]) -> str:
         f"# A code of {d} coordinates, cut anywhere\n",
         f"An encoder for {vectors}, fitted by {library}. Its first k coordinates are a code, for every k.\n",
         _LOADING.format(k=_middle(d), p=p),
+        *_in_bytes(saved_recommendation(config, d)),
         _facts(config),
     ]
     if curve is not None:
@@ -70,6 +71,24 @@ encoder = PrefixEncoder.load(".")  # the folder that holds this file
 codes = encoder.transform(vectors, k={k})  # vectors: (n, {p})
 ```
 """
+
+
+_IN_BYTES = """Or in bytes, of which every prefix is a code:
+
+```python
+quantizer = encoder.quantizer(bytes={bytes})
+codes = quantizer.encode(vectors)  # uint8, (n, {bytes})
+scores = quantizer.scores(quantizer.encode_query(queries), codes)  # cosines; codes may have been cut
+```
+"""
+
+
+def _in_bytes(advice: Recommendation | None) -> list[str]:
+    """Return how embedded bits are made, where they are what is recommended."""
+    chosen = None if advice is None else advice.chosen
+    if chosen is None or chosen.point.precision != EMBEDDED:
+        return []
+    return [_IN_BYTES.format(bytes=chosen.point.bytes)]
 
 
 def _front_matter(source: str | None) -> str:

@@ -22,7 +22,7 @@ from firstk.encoder.storage.folder import (
     read_manifest,
     read_model,
 )
-from firstk.exceptions import CorruptModelError
+from firstk.exceptions import CorruptModelError, InvalidInputError
 
 _FLOAT32 = 4
 
@@ -43,6 +43,8 @@ class ModelInfo:
         Bytes of every file in the folder.
     integrity : mapping
         What was found of each file: "matches", "not checked", "missing", "does not match", "not of the model".
+    embedded_bytes : int or None
+        The most that a code has as embedded bits; None of models saved without cells for them.
     """
 
     path: str
@@ -51,6 +53,7 @@ class ModelInfo:
     curve: PrefixCurve | None
     files: Mapping[str, int]
     integrity: Mapping[str, str]
+    embedded_bytes: int | None = None
 
     @property
     def d(self) -> int:
@@ -83,7 +86,8 @@ class ModelInfo:
             "recommendation": None if self.recommendation is None else self.recommendation.to_dict(),
             "smallest_k": {f"{keep:g}": k for keep, k in self.smallest.items()},
             "bytes_per_vector": {"raw": _FLOAT32 * self.config["p"], "full": _FLOAT32 * self.d}
-            | {f"keep {keep:g}": _FLOAT32 * k for keep, k in self.smallest.items()},
+            | {f"keep {keep:g}": _FLOAT32 * k for keep, k in self.smallest.items()}
+            | ({} if self.embedded_bytes is None else {"embedded": self.embedded_bytes}),
             "bytes_on_disk": sum(self.files.values()),
             "files": {
                 name: {"bytes": self.files.get(name), "integrity": found} for name, found in self.integrity.items()
@@ -141,12 +145,16 @@ class ModelInfo:
             (f"{learned_from(c)}s seen", _count(c.get("rows"))),
             ("data fingerprint", _fingerprint(c)),
             ("source model", c.get("source_model")),
-            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {_FLOAT32 * c['p']:,} raw"),
+            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {_FLOAT32 * c['p']:,} raw{self._bits()}"),
             ("size on disk", f"{bytes_text(sum(self.files.values()))}, {len(self.files)} files"),
             ("format version", self.format_version),
             ("firstk", c.get("library_version")),
         ]
         return [f"  {name:<22}{value}" for name, value in rows if value is not None]
+
+    def _bits(self) -> str:
+        most = self.embedded_bytes
+        return "" if most is None else f"; 1 to {most:,} as embedded bits (--bytes-per-vector)"
 
     def _curve_lines(self) -> list[str]:
         if self.curve is None:
@@ -166,12 +174,12 @@ class ModelInfo:
 
 def model_info(path: str | Path) -> ModelInfo:
     """Read and check a saved model; a damaged or foreign folder raises an error."""
-    folder = Path(path)
+    folder, most = Path(path), None
     manifest = read_manifest(folder)
     if manifest.config.get("network") == "custom":  # its code is not here, so it cannot be built; its files can be read
         check_facts(read_model(folder)[0], folder)
     else:
-        FittedEncoder.load(folder)
+        most = _embedded_bytes(FittedEncoder.load(folder))
     files = {file.name: file.stat().st_size for file in sorted(folder.iterdir()) if file.is_file()}
     integrity = {CONFIG: "matches" if manifest.version == FORMAT_VERSION else "not checked", TENSORS: "matches"}
     integrity |= {name: _extra_integrity(folder, name) for name in manifest.files if name != TENSORS}
@@ -179,7 +187,14 @@ def model_info(path: str | Path) -> ModelInfo:
         integrity[CARD] = "not checked"
     integrity |= {name: "not of the model" for name in files if name not in integrity}
     config = manifest.config
-    return ModelInfo(str(path), config, manifest.version, saved_curve(config, config["d"]), files, integrity)
+    return ModelInfo(str(path), config, manifest.version, saved_curve(config, config["d"]), files, integrity, most)
+
+
+def _embedded_bytes(encoder: FittedEncoder) -> int | None:
+    try:
+        return encoder.quantizer(None).bytes
+    except InvalidInputError:
+        return None
 
 
 def _extra_integrity(folder: Path, name: str) -> str:

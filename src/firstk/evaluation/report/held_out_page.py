@@ -19,7 +19,8 @@ AXES_TEXT = (
     "coordinate tells how much it is worth."
 )
 PRECISION_TEXT = (
-    "A stored code can be cut, and its numbers rounded. Each point is a number of coordinates in one precision. Stored "
+    "A stored code can be cut, and its numbers rounded. Each point is a number of coordinates in one precision, or of "
+    "bytes of embedded bits. Stored "
     "vectors are rounded; queries stay float32. Higher and further left is better. Steps join the best of this model, "
     "squares are others in the same bytes, and the ring is what is recommended."
 )

@@ -1,0 +1,64 @@
+"""SciFact in 32 bytes a vector: what curve promises is what the files that transform writes keep."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from command_line import firstk
+from firstk import PrefixEncoder, Similarity
+from firstk.data import load_scifact
+from firstk.data.files import open_vectors, write_vectors
+from firstk.exceptions import MissingDataError
+from firstk.metrics import ndcg
+
+pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    try:
+        data = load_scifact()
+    except MissingDataError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("scifact")
+    write_vectors(folder / "docs.parquet", data.documents, {"id": data.document_ids})
+    write_vectors(folder / "queries.parquet", data.queries, {"id": data.query_ids})
+    lines = [f"{data.query_ids[q]}\t{data.document_ids[d]}\t{grade}" for q, d, grade in data.judgements_test]
+    (folder / "qrels.tsv").write_text("query_id\tdoc_id\tgrade\n" + "\n".join(lines) + "\n")
+    PrefixEncoder(objective=Similarity(keep="dot_products")).fit(data.documents).save(folder / "model")
+    return folder, data
+
+
+def done(*arguments, cwd):
+    run = firstk(*arguments, cwd=cwd)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_the_advised_score_is_that_of_the_written_file(place):
+    folder, data = place
+    judged = ("--queries", "queries.parquet", "--relevance", "qrels.tsv")
+    found = json.loads(
+        done(
+            "curve", "model", "docs.parquet", *judged, "--bytes-per-vector", 32, "--no-baselines", "--json", cwd=folder
+        )
+    )
+    advice = found["recommendation"]["chosen"]
+    point = advice["point"]
+    assert (point["precision"], point["bytes"], found["metric"]) == ("embedded", 32, "ndcg@10")
+    text = done("transform", "model", "docs.parquet", "--bytes-per-vector", 32, "-o", "short.parquet", cwd=folder)
+    assert "32 bytes each" in text
+    done(
+        "transform", "model", "queries.parquet", "--like", "short.parquet", "--side", "query", "-o", "q.parquet",
+        cwd=folder,
+    )  # fmt: skip
+    codes, asked = open_vectors(folder / "short.parquet").read(("id",)), open_vectors(folder / "q.parquet").read(())
+    np.testing.assert_array_equal(codes.columns["id"], data.document_ids)
+    k = codes.vectors.shape[1]
+    score = float(ndcg(codes.vectors, asked.vectors, data.judgements_test, ks=[k])[-1])
+    assert score == pytest.approx(point["score"], abs=2e-3)
+    share = score / found["recommendation"]["reference_score"]
+    assert advice["low"] <= share <= advice["high"]
