@@ -36,7 +36,7 @@ def check_verbose(verbose: object, owner: str) -> Verbose:
 
 @contextmanager
 def progress_bar(total: int, what: str, unit: str, verbose: Verbose, done: int = 0) -> Iterator[Callable[..., None]]:
-    """Give a function that is called after each unit of work, with what is to be shown beside the bar.
+    """Give a function that is called after each unit of work, or several, with what is to be shown beside the bar.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ def progress_bar(total: int, what: str, unit: str, verbose: Verbose, done: int =
         Units that were done before.
     """
     if not verbose or (verbose == "auto" and not is_looked_at()):
-        yield lambda **beside: None
+        yield lambda units=1, **beside: None
         return
     from tqdm.auto import tqdm
 
     delay = LONG if verbose == "auto" else 0.0
     with tqdm(total=total, initial=done, desc=what, unit=unit, delay=delay, leave=False) as bar:
 
-        def step(**beside: Any) -> None:
+        def step(units: int = 1, **beside: Any) -> None:
             if beside:
                 bar.set_postfix(beside, refresh=False)
-            bar.update()
+            bar.update(units)
 
         yield step
