@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from firstk._base.checks import check_choice
-
 # True: always; "auto": where somebody looks, and only what takes long; False: never.
 Verbose = bool | Literal["auto"]
 # Seconds after which work that is not done is long.
@@ -24,14 +22,6 @@ def _shell() -> Any:
     """Return the interactive shell that runs this process; None where there is none."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
-
-
-def check_verbose(verbose: object, owner: str) -> Verbose:
-    """Return a setting of what is shown; raise an error for a text that is none."""
-    if isinstance(verbose, str):
-        check_choice(verbose, ("auto",), "verbose", owner)
-        return "auto"
-    return bool(verbose)
 
 
 @contextmanager
