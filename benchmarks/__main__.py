@@ -8,6 +8,18 @@ import sys
 
 codes = [
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode
-    for name in ("core", "curves", "losses", "files", "retrieval", "text", "relevance", "advice", "diagnose", "scale")
+    for name in (
+        "core",
+        "curves",
+        "losses",
+        "files",
+        "retrieval",
+        "text",
+        "relevance",
+        "advice",
+        "diagnose",
+        "scale",
+        "waiting",
+    )
 ]
 raise SystemExit(max(codes))
