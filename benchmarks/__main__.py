@@ -22,6 +22,7 @@ codes = [
         "diagnose",
         "scale",
         "heads",
+        "waiting",
     )
 ]
 raise SystemExit(max(codes))

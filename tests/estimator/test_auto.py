@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import tqdm.auto
 from benchmarks.exhaustive_choice import exhaustive_choice
 from sklearn.neighbors import KNeighborsClassifier
 
-from firstk import Fisher, PrefixEncoder
+from firstk import Fisher, PrefixEncoder, Regression
+from firstk._base import progress
 from firstk.estimator import auto as selection
-from firstk.estimator.race import best
+from firstk.estimator.race import Race, best
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore
 from firstk.metrics.curve import EvaluationData
@@ -232,6 +234,9 @@ def columns_of(kind, seed=0):
     if kind == "labels":
         y = np.arange(600) % 8
         return Fisher("auto"), {"X": correlated(rng, 600, 20) + (0.6 * rng.normal(size=(8, 20)))[y], "y": y}
+    if kind == "targets":
+        X = correlated(rng, 400, 20)
+        return Regression("auto"), {"X": X, "y": X @ rng.normal(size=(20, 3)) + 4 * rng.normal(size=(400, 3))}
     if kind == "rows":
         return Neighbors("auto"), {"X": correlated(rng, 500, 20)}
     documents = correlated(rng, 150 if kind == "seen" else 600, 16)
@@ -242,7 +247,7 @@ def columns_of(kind, seed=0):
     return Pairs(), {"left": left, "right": right, "scores": -np.linalg.norm(left[:, :6] - right[:, :6], axis=1)}
 
 
-@pytest.mark.parametrize("kind", ["labels", "rows", "unseen", "seen", "scored"])
+@pytest.mark.parametrize("kind", ["labels", "targets", "rows", "unseen", "seen", "scored"])
 def test_shared_work_and_early_stops_choose_what_all_fits_on_all_folds_do(kind):
     objective, columns = columns_of(kind)
     slow = exhaustive_choice(objective, columns)
@@ -256,3 +261,71 @@ def test_shared_work_and_early_stops_choose_what_all_fits_on_all_folds_do(kind):
     folds_by_candidate = [np.cumsum(table[:, c]) / np.arange(1, 6) for c in range(table.shape[1])]
     for trial, running in zip(estimator.encoder_.config["auto"], folds_by_candidate, strict=True):
         assert np.abs(running - trial["score"]).min() < 2e-3  # over the folds in which it took part
+
+
+@pytest.mark.parametrize(("verbose", "terminal", "shown"), [
+    ("auto", True, True), ("auto", False, False), (True, False, True), (False, True, False)
+])  # fmt: skip
+def test_progress_of_a_choice(monkeypatch, capsys, verbose, terminal, shown):
+    """On a terminal by default, after two seconds; always or never where asked for."""
+    monkeypatch.setattr(progress, "LONG", 0.0)
+    monkeypatch.setattr(progress, "is_looked_at", lambda: terminal)
+    beside = []
+    monkeypatch.setattr(tqdm.auto.tqdm, "set_postfix", lambda bar, said, refresh: beside.append(said["fold"]))
+    objective, columns = columns_of("labels")
+    PrefixEncoder(objective=objective, verbose=verbose).fit(columns["X"], columns["y"])
+    assert ("choosing settings" in capsys.readouterr().err) == shown
+    assert beside[:1] == (["1 of 5"] if shown else [])
+
+
+def test_work_that_is_short_shows_nothing_by_default(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LONG", 60.0)
+    monkeypatch.setattr(progress, "is_looked_at", lambda: True)
+    objective, columns = columns_of("labels")
+    PrefixEncoder(objective=objective).fit(columns["X"], columns["y"])
+    assert "choosing" not in capsys.readouterr().err
+
+
+def test_other_words_for_verbose_raise():
+    with pytest.raises(InvalidInputError, match="'verbose' parameter of PrefixEncoder must be one of 'auto'"):
+        PrefixEncoder(verbose="yes").fit(np.eye(12))
+
+
+def race(means, errors, *, tie, folds=5, seed=0, **settings):
+    """Run a race of Fisher's shrinkages on made-up scores: means by candidate, and the error of a fold's scores."""
+    rng, asked = np.random.default_rng(seed), []
+    candidates = [Fisher(a) for a in (0.1, 0.3, 0.5, 0.7, 0.9)[: len(means)]]
+
+    def score(some, fold):
+        places = [candidates.index(each) for each in some]
+        asked.append([each.shrinkage for each in some])
+        return np.array(means)[places], (np.array(means)[:, None] + np.array(errors)[:, None] * noise)[places]
+
+    noise = rng.normal(size=(len(means), 200))
+    rows = np.arange(200)
+    made = Race(candidates, [(rows, rows)] * folds, score, **settings)
+    return made.won(tie).shrinkage, asked
+
+
+def test_a_candidate_that_is_clearly_beaten_drops_out():
+    won, asked = race([0.8, 0.7, 0.79], [0.001, 0.001, 0.05], tie=0.005)
+    assert won == 0.1
+    assert asked[0] == [0.1, 0.3, 0.5]
+    assert all(each == [0.1, 0.5] for each in asked[1:])
+    assert len(asked) == 5  # 0.5 stays unclear to the end
+
+
+def test_a_race_ends_when_one_is_left():
+    assert race([0.8, 0.7, 0.75], [0.001] * 3, tie=0.005) == (0.1, [[0.1, 0.3, 0.5]])
+
+
+def test_a_clear_tie_goes_to_the_preferred_at_once():
+    assert race([0.800, 0.799], [1e-4, 1e-4], tie=0.005) == (0.3, [[0.1, 0.3]])
+
+
+def test_who_may_not_lead_beats_nobody():
+    """The second is far better, but may turn out not to be allowed: the others stay."""
+    leading = np.array([True, False, True])
+    _, asked = race([0.7, 0.9, 0.7], [0.001] * 3, tie=5e-4, leading=leading)
+    assert all({0.1, 0.3} <= set(each) or {0.3, 0.5} <= set(each) for each in asked)
+    assert len(asked) == 5

@@ -10,8 +10,8 @@ import pytest
 from firstk import Moments, PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.moments.statistics import PartOf, RowSample, Statistics
-from firstk.objectives import mined_pairs
-from firstk.objectives.mined_pairs import mined_agreement, nearest_other
+from firstk.objectives import _mined_pairs as mined_pairs
+from firstk.objectives._mined_pairs import mined_agreement, nearest_other
 from slow_reference import correlated, cosines, orthonormalized, perturbations, scatter
 
 P = 6

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import getattr_static
 from types import ModuleType
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, Generic, Literal, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,6 +76,14 @@ def check_flag(value: object, name: str, owner: str) -> None:
     """Raise an error for a setting that is neither True nor False."""
     if not isinstance(value, bool):
         raise bad_parameter(name, owner, "True or False", value)
+
+
+def check_verbose(verbose: object, owner: str) -> bool | Literal["auto"]:
+    """Return a setting of what is shown, see :mod:`firstk._base.progress`; raise an error for a text that is none."""
+    if isinstance(verbose, str):
+        check_choice(verbose, ("auto",), "verbose", owner)
+        return "auto"
+    return bool(verbose)
 
 
 def check_fraction(value: object, name: str, owner: str, *, open_left: bool = False) -> float:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from firstk._base.checks import check_choice
-
 # True: always; "auto": where somebody looks, and only what takes long; False: never.
 Verbose = bool | Literal["auto"]
 # Seconds after which work that is not done is long.
@@ -26,17 +24,9 @@ def _shell() -> Any:
     return None if ipython is None else ipython.get_ipython()
 
 
-def check_verbose(verbose: object, owner: str) -> Verbose:
-    """Return a setting of what is shown; raise an error for a text that is none."""
-    if isinstance(verbose, str):
-        check_choice(verbose, ("auto",), "verbose", owner)
-        return "auto"
-    return bool(verbose)
-
-
 @contextmanager
 def progress_bar(total: int, what: str, unit: str, verbose: Verbose, done: int = 0) -> Iterator[Callable[..., None]]:
-    """Give a function that is called after each unit of work, with what is to be shown beside the bar.
+    """Give a function that is called after each unit of work, or several, with what is to be shown beside the bar.
 
     Parameters
     ----------
@@ -49,16 +39,16 @@ def progress_bar(total: int, what: str, unit: str, verbose: Verbose, done: int =
         Units that were done before.
     """
     if not verbose or (verbose == "auto" and not is_looked_at()):
-        yield lambda **beside: None
+        yield lambda units=1, **beside: None
         return
     from tqdm.auto import tqdm
 
     delay = LONG if verbose == "auto" else 0.0
     with tqdm(total=total, initial=done, desc=what, unit=unit, delay=delay, leave=False) as bar:
 
-        def step(**beside: Any) -> None:
+        def step(units: int = 1, **beside: Any) -> None:
             if beside:
                 bar.set_postfix(beside, refresh=False)
-            bar.update()
+            bar.update(units)
 
         yield step

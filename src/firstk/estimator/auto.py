@@ -8,9 +8,10 @@ less those of what is held out, neighbors are mined once, and pencils that diffe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -46,6 +47,7 @@ _WORK_BYTES, _MATRICES = 2**28, 6
 
 Accumulate = Callable[[Rows], Moments | PairMoments]
 Solve = Callable[[Objective, Statistics], FittedEncoder]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,8 @@ def choose(
     pairs = objective.supervision == "pairs"
     folds = _pair_folds(sample, n) if pairs else (_row_folds(sample, n), [])
     total = sum(map(len, folds))
-    with statistics.sharing(), progress_bar(total, "choosing settings", "fold", verbose) as done:
-        trial = _Trial(statistics, n, accumulate, solve, omega, done)
+    with statistics.sharing(), progress_bar(total * len(candidates), "choosing settings", "fit", verbose) as done:
+        trial = _Trial(statistics, n, accumulate, solve, omega, _Progress(done, len(candidates), total))
         if not pairs:
             race = Race(candidates, folds[0], trial.scores)
             return _choice(race.won(sure=SURE), race)
@@ -123,6 +125,22 @@ def _choice(chosen: Objective, race: Race) -> Choice:
     return Choice(chosen, tuple(zip(race.candidates, race.means().tolist(), strict=True)))
 
 
+class _Progress:
+    """Tell a bar of the fits that are done; those of candidates that dropped out count as done."""
+
+    def __init__(self, done: Callable[..., None], candidates: int, folds: int):
+        self.done, self.candidates, self.folds, self.fold = done, candidates, folds, 0
+
+    def over(self, results: Iterable[Result], count: int) -> Iterator[Result]:
+        """Give on the results of a fold, one by one; `count` of the candidates take part in it."""
+        self.fold += 1
+        self.done(0, fold=f"{self.fold} of {self.folds}")
+        for result in results:
+            yield result
+            self.done()
+        self.done(self.candidates - count)
+
+
 @dataclass(frozen=True, eq=False)
 class _Trial:
     """Fit candidates on some rows of a sample and score them on others."""
@@ -132,7 +150,7 @@ class _Trial:
     accumulate: Accumulate
     solve: Solve
     omega: OmegaLike
-    done: Callable[[], None]
+    progress: _Progress
 
     def scores(self, candidates: Sequence[Objective], fold: Fold) -> Scores:
         """Return the score of each candidate on one fold, and its scores on resampled rows.
@@ -147,9 +165,8 @@ class _Trial:
         workers = min(cores(), len(candidates), _WORK_BYTES // (8 * _MATRICES * p * p))
         with statistics.sharing():
             # More cores than one each solve a candidate: eigensolvers gain little from several threads of BLAS.
-            found = list(ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates))
-        self.done()
-        scores, resampled = zip(*found, strict=True)
+            results = ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates)
+            scores, resampled = zip(*self.progress.over(results, len(candidates)), strict=True)
         return np.array(scores), np.array(resampled)
 
     def _statistics_of(self, kept: np.ndarray) -> Statistics:

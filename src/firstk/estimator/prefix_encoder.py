@@ -23,8 +23,15 @@ from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
 from firstk._base.array_types import MatrixLike, SparseMatrix
-from firstk._base.checks import bad_parameter, check_choice, check_weights, explaining_small_numbers, is_int
-from firstk._base.progress import Verbose, check_verbose
+from firstk._base.checks import (
+    bad_parameter,
+    check_choice,
+    check_verbose,
+    check_weights,
+    explaining_small_numbers,
+    is_int,
+)
+from firstk._base.progress import Verbose
 from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP

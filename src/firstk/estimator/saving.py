@@ -20,9 +20,8 @@ import numpy as np
 
 from firstk import objectives, orderings, solvers
 from firstk._base import arrays
-from firstk._base.checks import UnsavedMember, is_int
+from firstk._base.checks import UnsavedMember, check_verbose, is_int
 from firstk._base.json_records import settings_of
-from firstk._base.progress import check_verbose
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP

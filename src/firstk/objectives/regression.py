@@ -41,8 +41,9 @@ class Regression(ShrinkageObjective, LeastSquaresObjective):
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (Sxy Syx, St), with the first given by its factor Sxy."""
         moments = rows_of(statistics)
-        N = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
-        return Pencil(factor=moments.Sxy, N=N)
+        St = statistics.shared("St", lambda: moments.St)
+        Sxy = statistics.shared("Sxy", lambda: moments.Sxy)
+        return self.shrunk_pencil(Pencil(factor=Sxy), St, statistics.n_features)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
         """Return the least-squares head (ridge, with shrinkage), the same for all prefixes as B is orthonormal in N."""

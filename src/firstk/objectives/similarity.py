@@ -30,7 +30,7 @@ from firstk.objectives._common import (
     pairs_of,
     rows_of,
 )
-from firstk.objectives.mined_pairs import mined_agreement
+from firstk.objectives._mined_pairs import mined_agreement
 
 # Candidates of neighbor_weight="auto".
 NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)

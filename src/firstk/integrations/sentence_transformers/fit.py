@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from firstk._base.checks import bad_parameter, check_same_length, is_real
+from firstk._base.progress import Verbose, is_looked_at
 from firstk.encoder.curve import PrefixCurve
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
@@ -73,7 +74,7 @@ def fit_sentence_transformer(
     held_out: float = 0.2,
     batch_size: int = 32,
     random_state: int | np.random.RandomState | None = 0,
-    verbose: bool = False,
+    verbose: Verbose = "auto",
 ) -> FittedSentenceTransformer:
     """Make the vectors of a model truncatable without training it: encode texts, fit, append and evaluate an encoder.
 
@@ -103,8 +104,8 @@ def fit_sentence_transformer(
         Number of texts encoded at a time.
     random_state : int
         Seed of the split.
-    verbose : bool
-        Show the progress of encoding and fitting.
+    verbose : bool or "auto"
+        Show the progress of encoding and fitting; "auto" on a terminal or in a notebook.
 
     Returns
     -------
@@ -116,7 +117,8 @@ def fit_sentence_transformer(
         raise IllegalCombinationError(f"{_OWNER} with k and keep", "both determine the length", "one of the two")
     _check_texts(texts, partners, scores, labels)
     fit_rows, test_rows = _split(texts, partners, held_out, random_state)
-    rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": verbose})
+    shown = is_looked_at() if verbose == "auto" else bool(verbose)
+    rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": shown})
     fitted = _fit(_default(rows, verbose) if encoder is None else clone(encoder), rows.take(fit_rows))
     curve = _curve(fitted, rows.take(test_rows), rows.take(fit_rows))
     cut = k if keep is None else curve.smallest(keep=keep)
@@ -185,7 +187,7 @@ def _vectors(encode: Callable[..., Any], texts: Sequence[str], options: dict[str
     return found[[distinct[text] for text in texts]]
 
 
-def _default(rows: _Rows, verbose: bool) -> PrefixEncoder:
+def _default(rows: _Rows, verbose: Verbose) -> PrefixEncoder:
     objective = "similarity"
     if rows.labels is not None:
         objective = "regression" if rows.labels.dtype.kind == "f" else "fisher"

@@ -74,7 +74,8 @@ class _Mined:
             raise InvalidInputError(f"Mining neighbors needs at least three distinct rows. Got {len(X)}.")
         short = _single(X)
         n = min(LISTED, len(X) - 1) if statistics.shares else 1
-        return cls(X - X.mean(axis=0), which, nearest_other(short, n), short)
+        X -= X.mean(axis=0)  # a copy of the sample's rows already
+        return cls(X, which, nearest_other(short, n), short)
 
     def products(self) -> np.ndarray:
         """Return the sum of x x'^T over all rows and their nearest others."""
