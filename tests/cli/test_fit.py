@@ -503,7 +503,9 @@ def test_training_shows_a_bar_on_a_terminal_of_which_the_model_knows_nothing(fol
 
     screen, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    command = [sys.executable, "-m", "firstk", *map(str, TRAINED), "-o", "watched"]
+    # A bar comes after two seconds, which so short a training does not take.
+    script = "import firstk._base.progress as bars; bars.LONG = 0.0; from firstk.cli import main; main()"
+    command = [sys.executable, "-c", script, *map(str, TRAINED), "-o", "watched"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=terminal) as job:
         os.close(terminal)
         shown = b"".join(_screen(screen))

@@ -58,7 +58,7 @@ def test_the_choice_is_the_same_and_its_share_is_of_unseen_queries(tables):
     assert advice.unseen.kept == pytest.approx(same.score / unseen.input_score, abs=0.01)  # less optimism
     assert advice.n_unseen == 20
     assert Recommendation.from_json(advice.to_json()) == advice
-    if advice.better is None:
+    if advice.leads_with_unseen:
         first = advice.headline()
         assert first.index(advice.unseen.share) < first.index("over all 60")
         assert "documents that the fit has not seen" in first

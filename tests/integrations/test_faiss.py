@@ -208,7 +208,7 @@ def test_a_table_of_files_streams_in(digits, encoders, tmp_path, monkeypatch):
     X = digits.X_train[:500].astype(np.float32)
     write_vectors(tmp_path / "a.npy", X[:300])
     write_vectors(tmp_path / "b.npy", X[300:])
-    monkeypatch.setattr(exports, "_ROWS", 64)
+    monkeypatch.setattr(exports.vectors, "_ROWS", 64)
     table = open_vectors(str(tmp_path / "*.npy"))
     streamed = encoders["neighbors"].to_faiss(9, "IVF4,Flat", documents=table)
     whole = encoders["neighbors"].to_faiss(9, "IVF4,Flat", documents=X)

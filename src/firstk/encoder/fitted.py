@@ -28,7 +28,6 @@ from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.card import model_card, saved_curve, saved_recommendation
 from firstk.encoder.storage.folder import check_facts, model_files, parse_model, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
-from firstk.moments.statistics import lowest_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -336,6 +335,8 @@ class FittedEncoder:
     def _with_cells(self, rows: MatrixLike | None) -> tuple[FittedEncoder, MatrixLike | None]:
         """Return the encoder with trees, those it has, or of its sample, or of `rows`; and vectors of documents."""
         if rows is not None:
+            from firstk.moments.statistics import lowest_rows  # here, as those who read a model need none of it
+
             chosen = lowest_rows({"X": self._checked(rows, "quantizer")})
             return replace(self, trees=self._trees_of(chosen), sample=None), chosen["X"]
         trees = self.trees if self.trees is not None else self._sampled_trees

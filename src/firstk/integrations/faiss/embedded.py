@@ -18,7 +18,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, require
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import Codes
-from firstk.integrations.faiss import Index, PreTransform, check_linear, transformed
+from firstk.integrations.faiss.vectors import Index, PreTransform, check_linear, transformed
 from firstk.retrieval import CodeIndex
 from firstk.retrieval.packing import Packing, Slots
 

@@ -7,7 +7,7 @@ from firstk import CodeIndex, PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError
 
 faiss = pytest.importorskip("faiss")
-from firstk.integrations.faiss_bytes import bytes_to_faiss  # noqa: E402
+from firstk.integrations.faiss import bytes_to_faiss  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = (RNG.normal(size=(900, 30)) * 0.88 ** np.arange(30) + 0.4).astype(np.float32)
