@@ -46,9 +46,11 @@ def labelled(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarra
 
 def banking77(model: str) -> Case:
     """Return Banking77, embedded by one of the models in the data folder."""
-    with np.load(data_folder() / "banking77" / f"banking77_{model}.npz") as z:
+    folder = data_folder() / "banking77"
+    # Labels are beside the vectors of the first model.
+    with np.load(folder / f"banking77_{model}.npz") as z, np.load(folder / "banking77_minilm.npz") as labels:
         X, X_test = z["X_train"].astype(np.float32), z["X_test"].astype(np.float32)
-        return labelled(X, z["y_train"], X_test, z["y_test"])
+        return labelled(X, labels["y_train"], X_test, labels["y_test"])
 
 
 def images(load: Callable[[], Any]) -> Case:

@@ -146,7 +146,8 @@ def _document(outcome: Outcome, check: ReadBack | None) -> str:
 def _about(check: ReadBack) -> str:
     return (
         f"Read back: {check.rows:,} of these rows find {100 * check.kept:.0f} % of their ten nearest neighbors among "
-        "themselves, as the full vectors have them. (Whether what is relevant is found, firstk curve tells.)"
+        "themselves, as the full vectors have them. (That is fidelity: a code that learned from labels or judgements "
+        "leaves the full vectors on purpose. Whether it finds what is relevant, firstk curve tells.)"
     )
 
 
@@ -205,7 +206,12 @@ def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
         )
     lines += queries
     if outcome.like and outcome.metric and outcome.precision == "float32":
-        lines.append(f"Products of these codes with those of {outcome.like}, decoded, are scores.")
+        norms = " (cosines, if the decoded codes are divided by their norms)" if outcome.metric == "cosine" else ""
+        lines.append(
+            f"Products of these codes with those of {outcome.like}, decoded, are scores{norms}. In Python, "
+            f"firstk.data.files.open_vectors({str(outcome.like)!r}).read().vectors decodes them; "
+            "firstk.CodeIndex searches the bytes without decoding."
+        )
     elif outcome.like:
         lines.append(f"Rounded like {outcome.like}: k, precision, scales and thresholds are its own.")
     if outcome.clipped:

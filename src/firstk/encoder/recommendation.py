@@ -261,7 +261,10 @@ class Recommendation:
         if advised is not self.chosen:
             yield self._against_own()
         if self.leads_with_unseen and self.for_new is not None:
-            yield f"By those queries alone the choice would be {self.for_new}: better if many documents will be added."
+            yield (
+                f"By the queries for new documents alone the choice would be {self.for_new}: better if many documents "
+                "will be added."
+            )
         yield from self._how_sure()
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())

@@ -37,7 +37,7 @@ class CodeFile:
     ...     file = open_codes(f"{folder}/short.npz")
     ...     codes = file.codes()
     >>> codes.shape, codes.dtype, file.decode(codes[:, :4]).shape
-    ((360, 8), dtype('uint8'), (360, 61))
+    ((360, 8), dtype('uint8'), (360, 55))
     """
 
     table: VectorTable
