@@ -194,15 +194,14 @@ def test_moments_without_a_sample_give_no_sample():
     arrays = encoder._statistics.to_arrays()
     arrays = {name: part for name, part in arrays.items() if not name.startswith("sample.columns")}
     arrays |= {"sample.capacity": np.zeros(1, np.int64), "sample.priority": np.zeros(0, np.uint64)}
-    for first, second in ((arrays, None), (None, arrays)):
+    for old_first in (True, False):
         old = PrefixEncoder(4).fit(X[:300])
         new = PrefixEncoder(4).fit(X[300:])
         old._statistics = Statistics.from_arrays(arrays)
-        made = old.merge(new) if first else new.merge(old)
+        made = old.merge(new) if old_first else new.merge(old)
         with pytest.raises(InvalidInputError, match=r"quantizer\(bytes, rows=X\)"):
             made.quantizer()
         assert made.quantizer(2, rows=X).encode(X).shape == (N, 2)
-        del second
 
 
 def test_rows_in_place_of_the_sample(reconstruction):

@@ -563,18 +563,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
     ) -> EmbeddedQuantizer:
         """Return a quantizer of vectors as bytes that can be cut anywhere.
 
-        Parameters
-        ----------
-        bytes : int, optional
-            Of a stored code; None: all that lower its error, one for each coordinate at most.
-        metric : {"cosine", "inner_product", "l2"}
-            What searches compute from the bytes; the bytes themselves are the same for all.
-        rows : array-like of shape (n, p), optional
-            Vectors to fit the cells on, in place of the sample that the encoder has from its fit.
-        queries : array-like of shape (m, p), optional
-            Vectors of queries: bits then go where queries look. Without them, documents stand for queries.
-        tau : float, optional
-            How much so; see :meth:`firstk.encoder.fitted.FittedEncoder.quantizer`.
+        Parameters are those of :meth:`firstk.encoder.fitted.FittedEncoder.quantizer`.
 
         Returns
         -------
