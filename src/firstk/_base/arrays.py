@@ -122,3 +122,8 @@ def within(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays with ``name.`` put before their names."""
     return {f"{name}.{key}": part for key, part in arrays.items()}
+
+
+def are_hashes(part: np.ndarray) -> bool:
+    """Tell whether an array is a set of hashes: whole numbers of 64 bits, each once, ascending."""
+    return part.dtype == np.uint64 and part.ndim == 1 and bool((part[1:] > part[:-1]).all())

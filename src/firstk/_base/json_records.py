@@ -4,7 +4,8 @@ A record holds numbers, text, tuples, mappings and other records. The same mista
 error names the record and the field. A hint says what a field may hold: ``Annotated[int, Allowed(...)]`` adds a
 condition to a type. In files of earlier versions, a field may have had another name (``field(metadata={"formerly":
 name})``) or been missing (``field(default=..., metadata={"added": True})``). A field that has another
-name in files than in Python says ``metadata={"stored_as": name}``.
+name in files than in Python says ``metadata={"stored_as": name}``. A record of which fields were dropped has a
+static method ``upgraded``, from the values of a file to those that it takes today.
 """
 
 from __future__ import annotations
@@ -180,6 +181,7 @@ def from_plain(kind: type[Record], value: object) -> Record:
     names = [part.name for part in parts]
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"A {kind.__name__} has the fields {', '.join(names)}. Got {value!r:.100}.")
+    value = getattr(kind, "upgraded", dict)(value)
     formerly: dict[object, str] = {
         part.metadata[kind_of]: part.name for part in parts for kind_of in _OTHER_NAMES if kind_of in part.metadata
     }

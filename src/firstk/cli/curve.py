@@ -266,7 +266,6 @@ def _as_record(
         "curve": found.curve.to_dict(),
         "baselines": [curve.to_dict() for curve in found.baselines],
         "precisions": found.table.to_dict(),
-        "unseen": None if found.unseen is None else found.unseen.to_dict(),
         "recommendation": None if found.recommendation is None else found.recommendation.to_dict(),
         "chosen": text.as_record(found.recommendation, encoder.p * found.given.itemsize, rows),
         "refused": None if found.refusal is None else str(found.refusal),

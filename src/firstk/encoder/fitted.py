@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.array_types import MatrixLike, SparseMatrix
+from firstk._base.arrays import are_hashes
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
@@ -42,6 +43,7 @@ _HEAD_ARRAYS = ("weight", "offset", "quadratic")
 _OWN_HEADS = ("own_weight", "own_offset")
 _TREES = ("centroids", "squares", "distortion")
 _BIT_WEIGHTS = "trees.weights"
+_LEARNED = "learned"
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,9 @@ class FittedEncoder:
         What a unit of squared error of each coordinate costs, when bits are given to coordinates; None: the same.
     sample : mapping or None
         Rows of the fit ("X", maybe "weight"), from which `quantizer` fits trees when it is first asked for; not saved.
+    learned : ndarray of uint64 or None
+        Hashes of the documents in the pairs of the fit, ascending (`firstk.moments.fingerprint.document_hashes`), so
+        that searches for new documents can be told from others; None of a fit on rows, and of earlier versions.
     """
 
     components: np.ndarray
@@ -154,6 +159,7 @@ class FittedEncoder:
     trees: Trees | None = None
     bit_weights: np.ndarray | None = None
     sample: Mapping[str, Rows] | None = field(default=None, repr=False)
+    learned: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def d(self) -> int:
@@ -427,6 +433,7 @@ class FittedEncoder:
         if trees is not None:
             arrays |= {f"trees.{name}": part for name, part in trees.arrays().items()}
             arrays |= {} if self.bit_weights is None else {_BIT_WEIGHTS: self.bit_weights}
+        arrays |= {} if self.learned is None else {_LEARNED: self.learned}
         return config, arrays
 
     @property
@@ -456,6 +463,7 @@ class FittedEncoder:
             network = _restored_network(config, arrays, module, path)
             d, p = config.pop("d"), config.pop("p")
             trees, bit_weights = _restored_trees(arrays, d, path)
+            learned = _restored_hashes(arrays, path)
             pinned, normalized = config.pop("pinned"), config.pop("normalised")
             _check_arrays(arrays, d, p, path, network)
             return cls(
@@ -467,6 +475,7 @@ class FittedEncoder:
                 network=network,
                 trees=trees,
                 bit_weights=bit_weights,
+                learned=learned,
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
@@ -540,6 +549,14 @@ def _restored_trees(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> 
     ):
         raise CorruptModelError(f"'{path}': array '{_BIT_WEIGHTS}' is no {d} finite numbers of at least 0.")
     return trees, weights
+
+
+def _restored_hashes(arrays: dict[str, np.ndarray], path: str | Path) -> np.ndarray | None:
+    """Take the hashes of the documents that were learned from out of `arrays`; None of models that have none."""
+    found = arrays.pop(_LEARNED, None)
+    if found is not None and not are_hashes(found):
+        raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
+    return found
 
 
 def _restored_network(

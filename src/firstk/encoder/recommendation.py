@@ -19,6 +19,8 @@ from firstk.data.precision import PRECISIONS
 FORMAT = "firstk.Recommendation/1"
 RAW = "raw vectors"
 _ADDED = {"added": True}
+# A choice is made on searches for new documents alone where there are so many: fewer cannot tell codes apart.
+FEWEST_NEW = 30
 # Said once wherever a share above 100 % is printed.
 ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop what misleads them."
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -176,12 +178,13 @@ class Recommendation:
         Those asked for; empty: all.
     seconds : float, optional
         The most that one exact search may take.
-    unseen : Choice or None
-        What `chosen` keeps on queries whose relevant documents the fit has not seen, where there are others too.
-    n_unseen : int, optional
-        How many such queries were evaluated.
-    for_new : Choice or None
-        What would be advised by those queries alone, where that is something else.
+    n_known, n_new : int, optional
+        Of all queries at hand, how many ask for a document that the fit has learned from, and how many for new ones
+        only; None for none, and where nothing was learned from judgements. The choice is made on those for new
+        documents, if there are enough: `n_evaluated` is `n_new` then.
+    everything, known : Choice or None
+        What `advised` keeps over all queries, and over those that ask for documents the fit has learned from, where
+        the choice is made on the others.
 
     Examples
     --------
@@ -212,9 +215,10 @@ class Recommendation:
     k: Count | None = field(default=None, metadata=_ADDED)
     precisions: tuple[str, ...] = field(default=(), metadata=_ADDED)
     seconds: NonNegative | None = field(default=None, metadata=_ADDED)
-    unseen: Choice | None = field(default=None, metadata=_ADDED)
-    n_unseen: Count | None = field(default=None, metadata=_ADDED)
-    for_new: Choice | None = field(default=None, metadata=_ADDED)
+    n_known: Count | None = field(default=None, metadata=_ADDED)
+    n_new: Count | None = field(default=None, metadata=_ADDED)
+    everything: Choice | None = field(default=None, metadata=_ADDED)
+    known: Choice | None = field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -225,14 +229,14 @@ class Recommendation:
         return self.better or self.as_good or self.chosen
 
     @property
-    def leads_with_unseen(self) -> bool:
-        """Whether the choice is the encoder's own, and what it keeps of new documents is known."""
-        return self.advised is self.chosen and self.unseen is not None
+    def on_new(self) -> bool:
+        """Whether the choice is made on searches for new documents alone, and there were others."""
+        return self.n_known is not None and self.n_new is not None and self.n_evaluated == self.n_new
 
     @property
     def _above(self) -> bool:
         """Whether a share above 100 % is shown."""
-        choices = (self.better, self.chosen, self.safe, self.as_good, self.unseen, self.for_new)
+        choices = (self.better, self.chosen, self.safe, self.as_good, self.everything, self.known)
         ends = (choice.kept if choice.high is None else choice.high for choice in choices if choice is not None)
         return self.reference == RAW and any(end > 1.005 for end in ends)
 
@@ -258,22 +262,42 @@ class Recommendation:
         else:
             yield self._advice(advised)
             yield from self._saved(advised.point.bytes, rows)
+        yield from self._about_known(advised)
         if advised is not self.chosen:
             yield self._against_own()
-        if self.leads_with_unseen and self.for_new is not None:
-            yield (
-                f"By the queries for new documents alone the choice would be {self.for_new}: better if many documents "
-                "will be added."
-            )
         yield from self._how_sure()
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
-            yield f"Cheapest of this model that keep a share of {self._whose()}: {'; '.join(parts)}."
+            yield f"Cheapest of this model that keep a share of {self._whose()}{self.where}: {'; '.join(parts)}."
         if self._above:
             yield ABOVE_RAW
 
     def _by_share(self) -> Iterator[tuple[float, Choice]]:
         return zip(self.shares, self.thresholds, strict=True)
+
+    def _about_known(self, advised: Choice | None) -> Iterator[str]:
+        """Say what is kept beyond new documents; or that new ones may fare worse, where the choice is not by them."""
+        if self.n_known is None:
+            return
+        if not self.on_new:
+            told = f"{self.n_known:,} of the {self.unit} ask for documents that the fit has learned from, and "
+            few = self.n_new is None or self.n_new < FEWEST_NEW
+            told += f"{'none' if self.n_new is None else f'{self.n_new:,}'} for new ones only"
+            told += f", too few to choose by ({FEWEST_NEW} are needed)" if few else ""
+            yield f"{told}: new documents may fare worse."
+            return
+        told = "New documents are those that the fit has not learned from."
+        if advised is not None and self.everything is not None and self.known is not None:
+            told += (
+                f" Over all {self.n_known + (self.n_new or 0):,} {self.unit} {_they(advised.point).lower()} "
+                f"{self.everything.share}; over the {self.n_known:,} for documents that it knows, {self.known.share}."
+            )
+        yield told
+
+    @property
+    def where(self) -> str:
+        """On which searches shares are, where these are not all."""
+        return " on new documents" if self.on_new else ""
 
     def _whose(self) -> str:
         return f"the {RAW}' {self.metric}" if self.reference == RAW else f"the {self.metric} of {self.reference}"
@@ -282,15 +306,10 @@ class Recommendation:
         point = advised.point
         less = self.input_bytes is not None and point.bytes < self.input_bytes
         instead = f" instead of {self.input_bytes:,}" if less else ""
-        one = point.precision == PRODUCT_QUANTIZER or (point.is_prefix and point.k == 1)
-        they = "It keeps" if one else "They keep"
+        they = _they(point)
         kept = f"{they} {advised.share} of {self._whose()}."
-        if self.leads_with_unseen and self.unseen is not None:
-            kept = (
-                f"On documents that the fit has not seen {they.lower()} {self.unseen.share} of {self._whose()} "
-                f"({self.n_unseen:,} {self.unit}); over all {self.n_evaluated or 0:,}, of documents that it knows too, "
-                f"{advised.share}."
-            )
+        if self.on_new:
+            kept = f"On new documents ({self.n_new:,} {self.unit}) {they.lower()} {advised.share} of {self._whose()}."
         return f"{self._lead(point.code)} {point}: {_bytes(point.bytes)} a vector{instead}. {kept}"
 
     def _lead(self, code: str) -> str:
@@ -318,7 +337,7 @@ class Recommendation:
             best += " Longer ones that may be as good do not, so that it may be luck."
         asked = "the share asked for" if self.keep is None else f"{100 * self.keep:g} %"
         whole = f"{self._whose()} ({self.reference_score:.4f})"
-        return f"No code of this model{self._limits()} keeps {asked} of {whole}.{best}"
+        return f"No code of this model{self._limits()} keeps {asked} of {whole}{self.where}.{best}"
 
     def _limits(self) -> str:
         """Return the limits on codes as text."""
@@ -343,10 +362,20 @@ class Recommendation:
         if chosen is None or self.keep is None or chosen.low is None or chosen.low >= self.keep:
             return
         count = "The rows at hand" if self.n_evaluated is None else f"{self.n_evaluated:,} {self.unit}"
+        count += " for new documents" if self.on_new else ""
         text = f"{count} cannot tell {100 * self.keep:g} % from {_at_least(chosen.low, 0)} %"
         if self.needed is not None:
             text += f"; about {_rounded(self.needed):,} would"
         yield f"{text}." if self.safe is None else f"{text}. To be safe: {self.safe}."
+
+    @staticmethod
+    def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file: earlier ones chose by all queries, and told of new documents beside that."""
+        found = {name: value for name, value in values.items() if name not in ("unseen", "n_unseen", "for_new")}
+        n, new = values.get("n_evaluated"), values.get("n_unseen")
+        if isinstance(n, int) and isinstance(new, int) and 0 < new < n:
+            found |= {"n_known": n - new, "n_new": new}
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as plain Python objects, all of which JSON can hold."""
@@ -386,6 +415,12 @@ def bytes_text(count: float) -> str:
         count, power = count / 1000, power + 1
     digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
     return f"{count:.{digits}f} {_UNITS[power]}"
+
+
+def _they(point: OperatingPoint) -> str:
+    """Return the subject and verb of a sentence on what a point keeps."""
+    one = point.precision == PRODUCT_QUANTIZER or (point.is_prefix and point.k == 1)
+    return "It keeps" if one else "They keep"
 
 
 def _bytes(count: int) -> str:

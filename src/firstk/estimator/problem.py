@@ -26,7 +26,7 @@ from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
-from firstk.moments.fingerprint import Fingerprint, row_priorities
+from firstk.moments.fingerprint import Fingerprint, document_hashes, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
@@ -86,8 +86,14 @@ class Problem:
         statistics = self.empty(n_features or vectors.shape[1])
         self._update(statistics, rows)
         self._sample(statistics.sample, rows)
-        statistics.fingerprint = Fingerprint.of(rows)
+        self._identify(statistics, rows)
         return statistics
+
+    @staticmethod
+    def _identify(statistics: Statistics, rows: Rows) -> None:
+        """Note who the rows are, as they came; of pairs, which documents are in them too."""
+        statistics.fingerprint = Fingerprint.of(rows)
+        statistics.learned = document_hashes(rows["right"]) if "right" in rows else None
 
     def _moments_of(self, rows: Rows) -> Moments | PairMoments:
         """Return the moments of rows or pairs."""
@@ -141,7 +147,7 @@ class Problem:
         statistics.moments.note_resolution(*vectors.values())
         inside = {**rows} | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
-        statistics.fingerprint = Fingerprint.of(rows)
+        self._identify(statistics, rows)
         sample = RowSample(self.objective.sample_size or sample_capacity(len(basis)))
         statistics.sample = self._sample(sample, rows).in_basis(basis)
         statistics.basis = basis
@@ -214,7 +220,7 @@ class Problem:
         else:
             choice, request = None, self.request(objective, statistics, rows)
         encoder = self._solved_by(self.solver, request, choice)
-        encoder = replace(encoder, sample=_documents(statistics.sample))
+        encoder = replace(encoder, sample=_documents(statistics.sample), learned=statistics.learned)
         if moments.rows < FEWEST_ROWS:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder

@@ -16,10 +16,10 @@ from firstk.data.files.beside import load_columns
 from firstk.data.files.choosing import missing_column
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.naming import learned_from
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.card import saved_curve
 from firstk.estimator.fit_files import draw
-from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
 from firstk.evaluation.held_out import (
@@ -33,7 +33,7 @@ from firstk.evaluation.held_out import (
 )
 from firstk.evaluation.inputs import File, Stream, VectorSource, open_stream
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
-from firstk.evaluation.new_documents import table_of_unseen
+from firstk.evaluation.new_documents import population_of, with_seen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
 from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, default_lengths, ladder, precision_table
@@ -121,8 +121,6 @@ class CurveResult:
     notes : tuple of str
     refusal : InvalidInputError or None
         Why nothing could be chosen, where a choice was asked for.
-    unseen : PrecisionTable or None
-        The same on queries alone whose relevant documents the fit has not seen, where there are others too.
     """
 
     curve: PrefixCurve
@@ -132,7 +130,6 @@ class CurveResult:
     given: EvaluationInput
     notes: tuple[str, ...]
     refusal: InvalidInputError | None = None
-    unseen: PrecisionTable | None = None
 
 
 def evaluate_files(
@@ -174,7 +171,7 @@ def evaluate_files(
     given = replace(given, data=METRICS[name].prepare(encoder, given.data))
     others, notes = _baselines(encoder, given) if baselines else ({}, [])
     found = compare(
-        encoder, given.data, name, others, baseline_ks=ladder(encoder.d),
+        encoder, population_of(given.data).data, name, others, baseline_ks=ladder(encoder.d),
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
     leaders = rivals(found, others)
@@ -193,17 +190,16 @@ def evaluate_files(
         progress=progress,
     )  # fmt: skip
     table = replace(table, input_bytes=encoder.p * given.itemsize)
-    unseen = table_of_unseen(encoder, given.data, table, others)
     notes = [*given.notes, *_about_labels(given), *about_list(found.ours), *notes]
     advice, refusal = None, None
     try:
         table.check_within(limits)
-        advice = with_unseen(recommendation_of(table, limits), unseen, limits)
+        advice = recommendation_of(table, limits)
         if advice is not None and (advice.advised is None or advice.chance is not None):
             refusal = InvalidInputError(advice.headline())
     except InvalidInputError as error:  # the scores are there all the same
         refusal = error
-    return CurveResult(found.ours, found.baselines, table, advice, given, tuple(notes), refusal, unseen)
+    return CurveResult(found.ours, found.baselines, table, advice, given, tuple(notes), refusal)
 
 
 def read_evaluation(encoder: FittedEncoder, request: CurveRequest, metric: str = "auto") -> EvaluationInput:
@@ -416,12 +412,19 @@ def _searches(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs
     split = split_of_training(encoder, judged)
     held = split is not None and len(split.held) > 0
     some = judged.some_queries(request.most, SEED)
-    data = split.evaluation if split is not None and held else judged.evaluation(some)
-    said, notes = judged.described(data), search_notes(encoder, data, metric)
+    data = split.evaluation if split is not None and held else with_seen(judged.evaluation(some), encoder.learned)
+    people = population_of(data)
+    said, notes = judged.described(data), search_notes(encoder, people, metric)
     if held:
         said += " They were held out; the model was fitted on pairs of the others."
     elif split is not None:
         notes.append("The model was fitted on these judgements, so scores are better than those of new queries.")
+    elif data.query_seen is None and learned_from(encoder.config) == "pair":
+        notes.append(
+            "This model was saved without the hashes of the documents that it has learned from, so searches for new "
+            "documents cannot be told from others, and may fare worse than these. Fit it again to have them."
+        )
+    said += f" {people.sentence}" if people.on_new else ""
     training = _training(encoder, request)
     training = judged.documents if training is None else training
     return EvaluationInput(data, metric, said, training, judged.itemsize, judged.store, tuple(notes))

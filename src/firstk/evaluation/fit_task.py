@@ -15,6 +15,7 @@ from firstk.estimator.fit_files import MOST_HELD, StreamedFit, draw, draw_groups
 from firstk.evaluation.held_out import Provenance, provenance_of
 from firstk.evaluation.inputs import Stream, VectorSource, open_stream, read_held_out
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs
+from firstk.evaluation.new_documents import population_of
 from firstk.evaluation.query_split import QuerySplit
 from firstk.exceptions import InvalidInputError
 from firstk.moments.stream import Chunks, Columns, HoldOut, len_of
@@ -75,7 +76,7 @@ class FitTask:
             facts=facts | counts | {"documents": len(np.asarray(data.documents))},
             rows=len(judged.documents),
             itemsize=judged.itemsize,
-            held_out=f"{judged.described(data)} {self.drawn_from}",
+            held_out=" ".join(filter(None, (judged.described(data), self.drawn_from, population_of(data).sentence))),
         )
 
 

@@ -23,9 +23,8 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.naming import objective_name
 from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import StreamedFit
-from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.baselines import BASELINES, baselines_of
-from firstk.evaluation.new_documents import table_of_unseen
+from firstk.evaluation.new_documents import population_of
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, default_lengths, ladder, precision_table
 from firstk.evaluation.recommending import AS_GOOD, CHANCE_CODE, Limits, simpler_codes
@@ -144,20 +143,19 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
             f"the vectors have {encoder.p}. Give the shape of one image, such as --image 28x28."
         )
     notes: list[str] = []
-    baselines = _baselines_of(fit)
-    comparisons = tuple(_comparisons(encoder, data, baselines, notes, progress))
+    baselines, people = _baselines_of(fit), population_of(data)
+    comparisons = tuple(_comparisons(encoder, people.data, baselines, notes, progress))
     if data.relevance is not None:
-        notes.extend(search_notes(encoder, data))
+        notes.extend(search_notes(encoder, people))
     elif data.left is not None:
         notes.append(_known_documents(fit))
-    table, unseen, advice = None, None, None
+    table, advice = None, None
     if comparisons:
         notes += about_list(comparisons[0].ours)
         metric, others = comparisons[0].ours.metric, rivals(comparisons[0], baselines)
         table = precision_table(encoder, affordable(data, metric, notes), metric, others=others, progress=progress)
         table = replace(table, input_bytes=encoder.p * source.itemsize)
-        unseen = table_of_unseen(encoder, data, table, baselines)
-        advice = with_unseen(recommendation_of(table, None, notes), unseen)
+        advice = recommendation_of(table, None, notes)
     progress("single coordinates")
     axes = _axes(encoder, data, notes)
     images = None if source.image_shape is None else _images(encoder, fit, source.image_shape, notes)
@@ -173,7 +171,6 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
         precisions=table,
         notes=tuple(notes),
         recommendation=advice,
-        unseen=unseen,
     )
 
 

@@ -124,12 +124,8 @@ class JudgedPairs:
         rows = self.pairs[pairs[self.grades[pairs] > 0]]
         return {"left": self.queries[rows[:, 0]], "right": self.documents[rows[:, 1]]}
 
-    def evaluation(self, pairs: np.ndarray | None = None, learned: np.ndarray | None = None) -> EvaluationData:
-        """Return the searches of the pairs numbered `pairs`, or of all, among all documents that are candidates.
-
-        With the numbers of the pairs that were `learned` from, queries are told apart by whether those hold a document
-        that is relevant to them.
-        """
+    def evaluation(self, pairs: np.ndarray | None = None) -> EvaluationData:
+        """Return the searches of the pairs numbered `pairs`, or of all, among all documents that are candidates."""
         chosen = np.arange(len(self.pairs)) if pairs is None else pairs
         rows, grades = self.pairs[chosen], self.grades[chosen]
         keep = np.ones(len(rows), dtype=bool) if self.within is None else self.within[rows[:, 1]]
@@ -152,7 +148,6 @@ class JudgedPairs:
             relevance=np.column_stack([query, place[rows[:, 1]], grades]),
             query_weight=None if self.query_weight is None else self.query_weight[asked],
             query_rows=place[asked] if self.shared else None,
-            query_seen=None if learned is None else self._seen(query, rows[:, 1], grades, learned),
             query_field=None if fields[0] is None else fields[0][asked],
             document_field=None if fields[1] is None else fields[1][candidates],
         )
@@ -175,12 +170,6 @@ class JudgedPairs:
                 "of it, give the store as VECTORS and pairs by ids."
             )
         return text
-
-    def _seen(self, query: np.ndarray, document: np.ndarray, grades: np.ndarray, learned: np.ndarray) -> np.ndarray:
-        """Tell of each query whether a document that is relevant to it is in a relevant pair of those `learned`."""
-        known = np.zeros(len(self.documents), dtype=bool)
-        known[self.pairs[learned[self.grades[learned] > 0], 1]] = True
-        return np.bincount(query, weights=known[document] & (grades > 0)) > 0
 
 
 def read_judged_pairs(place: VectorSource) -> JudgedPairs:

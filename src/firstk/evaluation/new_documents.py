@@ -1,25 +1,83 @@
-"""What a code keeps on new documents: the searches whose relevant documents no fit has seen, evaluated apart.
+"""Which searches advice is given on: those for new documents, of which the fit has learned from none.
 
-A code that learns from pairs knows the documents of those pairs by heart. Of a store that grows, only unseen documents
-tell what it will keep.
+A code that learns from judgements knows the documents of its pairs by heart. A store grows, and what is asked for
+tomorrow is mostly not among them: only queries whose relevant documents were not learned from tell what a code will
+keep. So choices are made on those, and scores of all queries are told beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.recommendation import EMBEDDED
-from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import precision_table
-from firstk.evaluation.recommending import CHANCE_CODE
+from firstk._base.rows import is_sparse
+from firstk.encoder.recommendation import FEWEST_NEW
 from firstk.metrics.curve import EvaluationData
+from firstk.metrics.scorers import n_rows
+from firstk.moments.fingerprint import row_priorities
 
-# With fewer unseen queries, shares are not worth a line of their own.
-FEWEST = 10
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The searches that a choice is made on.
+
+    Attributes
+    ----------
+    data : EvaluationData
+        Those for new documents where there are enough; else all.
+    whole : EvaluationData
+        All of them.
+    n_known, n_new : int
+        How many queries ask for a document that was learned from, and for new ones only; 0 where nothing was learned
+        from judgements, or that is not known.
+    """
+
+    data: EvaluationData
+    whole: EvaluationData
+    n_known: int = 0
+    n_new: int = 0
+
+    @property
+    def on_new(self) -> bool:
+        """Whether the choice is made on searches for new documents alone, and there are others."""
+        return self.n_known > 0 and self.n_new >= FEWEST_NEW
+
+    @property
+    def sentence(self) -> str:
+        """What is evaluated of the queries, where it is not all of them."""
+        if not self.on_new:
+            return ""
+        return (
+            f"Scores, and the choice by them, are of the {self.n_new:,} of these queries that ask for new documents: "
+            "none that is relevant to them was learned from."
+        )
+
+
+def population_of(data: EvaluationData) -> Population:
+    """Return the searches that a choice is made on: by `query_seen`, where the data have it."""
+    parts = parts_by_seen(data)
+    found = Population(data, data, *(_queries(parts.get(name)) for name in ("seen", "unseen")))
+    return replace(found, data=parts["unseen"]) if found.on_new else found
+
+
+def with_seen(data: EvaluationData, learned: np.ndarray | None) -> EvaluationData:
+    """Tell searches apart by whether a document that is relevant to the query is among those learned from.
+
+    Parameters
+    ----------
+    data : EvaluationData
+        Returned as it is where it has no judgements, or has `query_seen` already.
+    learned : ndarray of uint64 or None
+        `FittedEncoder.learned`.
+    """
+    if data.relevance is None or learned is None or data.query_seen is not None:
+        return data
+    documents = data.documents if is_sparse(data.documents) else np.asarray(data.documents)
+    relevance, known = np.asarray(data.relevance), np.isin(row_priorities({"X": documents}), learned)
+    seen = np.zeros(n_rows(data.queries), dtype=bool)
+    seen[relevance[known[relevance[:, 1]] & (relevance[:, 2] > 0), 0]] = True
+    return replace(data, query_seen=seen)
 
 
 def parts_by_seen(data: EvaluationData) -> dict[str, EvaluationData]:
@@ -27,7 +85,7 @@ def parts_by_seen(data: EvaluationData) -> dict[str, EvaluationData]:
 
     A part without queries is left out; both are where `data` does not tell them apart.
     """
-    if data.query_seen is None:
+    if data.query_seen is None or data.relevance is None:
         return {}
     seen, relevance = np.asarray(data.query_seen), np.asarray(data.relevance)
     counts = np.ones(len(seen), dtype=bool) if data.query_weight is None else np.asarray(data.query_weight) > 0
@@ -38,22 +96,5 @@ def parts_by_seen(data: EvaluationData) -> dict[str, EvaluationData]:
     return {name: replace(data, relevance=part) for name, part in parts.items() if len(part)}
 
 
-def table_of_unseen(
-    encoder: FittedEncoder, data: EvaluationData, table: PrecisionTable, others: Mapping[str, FittedEncoder]
-) -> PrecisionTable | None:
-    """Return the points of a table, but for product quantizers, scored on unseen queries alone.
-
-    None where all queries are unseen, as the table is of those then, or fewer than FEWEST are.
-    """
-    parts = parts_by_seen(data)
-    if "seen" not in parts or "unseen" not in parts:
-        return None
-    unseen = parts["unseen"]
-    if len(np.unique(np.asarray(unseen.relevance)[:, 0])) < FEWEST:
-        return None
-    ks = sorted({point.k for point in table.own if point.is_prefix})
-    sizes = sorted({point.bytes for point in table.points if point.precision == EMBEDDED})
-    # Columns drawn at random are advised to nobody.
-    fitted = {name: other for name, other in others.items() if name != CHANCE_CODE}
-    found = precision_table(encoder, unseen, table.metric, ks=ks, sizes=sizes, others=fitted)
-    return replace(found, input_bytes=table.input_bytes)
+def _queries(part: EvaluationData | None) -> int:
+    return 0 if part is None else len(np.unique(np.asarray(part.relevance)[:, 0]))

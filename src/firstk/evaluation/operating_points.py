@@ -66,6 +66,10 @@ class PrecisionTable:
         Prefix lengths at which the order of the code is fixed, as in `PrefixCurve`.
     resampled : Packed, optional
         Scores of resampled rows: one row for each point, in the order of `points`, one column for each draw.
+    n_known : int, optional
+        Of all queries at hand, how many ask for a document that the fit has learned from.
+    everything, known : PrecisionTable, optional
+        The same points over all queries, and over those alone, where this table is of searches for new documents.
 
     Examples
     --------
@@ -99,6 +103,9 @@ class PrecisionTable:
     chance: float | None = field(default=None, metadata=_ADDED)
     supported: Lengths | None = field(default=None, metadata=_ADDED)
     resampled: Packed | None = field(default=None, metadata=_ADDED)
+    n_known: Count | None = field(default=None, metadata=_ADDED)
+    everything: PrecisionTable | None = field(default=None, metadata=_ADDED)
+    known: PrecisionTable | None = field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -303,6 +310,7 @@ class PrecisionTable:
     def __str__(self) -> str:
         ours = [o for o in self.points if not o.code and o.is_prefix]
         title = ": ".join(part for part in (self.label, self.metric) if part)
+        title += "" if self.everything is None else " on new documents"
         grid = self._grid(ours) if ours else []
         return "\n".join(
             [f"{title} (bytes per vector)", *grid, *self._bits(), "* best score for its size", *self._others()]

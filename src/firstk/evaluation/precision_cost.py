@@ -24,12 +24,13 @@ from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER, RAW, Oper
 from firstk.evaluation.baselines import plain_truncation
 from firstk.evaluation.embedded_points import bit_strings
 from firstk.evaluation.encoded_once import encoded_once
+from firstk.evaluation.new_documents import Population, population_of, with_seen
 from firstk.evaluation.operating_points import PrecisionTable, in_order
 from firstk.evaluation.packed import Packed
 from firstk.evaluation.product_quantizer import faiss_is_there, quantizers
 from firstk.exceptions import InvalidInputError
 from firstk.metrics._sweep import largest
-from firstk.metrics.bootstrap import PerRowScores, resampled_scores
+from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
 from firstk.metrics.curve import (
     METRICS,
     SEARCH,
@@ -128,6 +129,10 @@ def precision_table(
 ) -> PrecisionTable:
     """Score prefix lengths times precisions, next to the raw vectors and baselines in the same precisions.
 
+    Of searches, where the encoder has learned from judgements: the table is of queries for new documents, of which it
+    has learned from none, if there are 30 of them. Those of all queries, and of the others, are in its fields
+    `everything` and `known`.
+
     Parameters
     ----------
     encoder : FittedEncoder
@@ -180,7 +185,8 @@ def precision_table(
     )
     chosen = [resolve_precision(each, "precision_table") for each in dict.fromkeys(precisions)]
     searched = _rows_to_search(rows, data)
-    data = METRICS[name].prepare(encoder, data)
+    people = population_of(with_seen(METRICS[name].prepare(encoder, data), encoder.learned))
+    data = people.whole
     seconds = dict(search_times(encoder, data.stored, lengths, searched)) if latency else {}
     scored = list(
         scored_points(
@@ -188,18 +194,40 @@ def precision_table(
             others=others, product_quantizer=product_quantizer, seconds=seconds, progress=progress,
         )
     )  # fmt: skip
+    facts = {
+        "metric": name,
+        "input_bytes": encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
+        "label": objective_name(encoder.config),
+        "n_searched": searched if latency else None,
+        "unit": "queries" if data.relevance is not None else "pairs" if data.left is not None else "rows",
+        "supported": supported_lengths(encoder.config, encoder.d),
+    }
+    if people.on_new:
+        return _of_new(scored, people, facts)
     return tabulated(
         scored,
-        metric=name,
         input_score=METRICS[name].raw(encoder, data),
-        input_bytes=encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
-        label=objective_name(encoder.config),
-        n_searched=searched if latency else None,
         n_evaluated=next((rows.n for _, rows in scored if rows is not None), _asked(data)),
-        unit="queries" if data.relevance is not None else "pairs" if data.left is not None else "rows",
         chance=METRICS[name].chance(data),
-        supported=supported_lengths(encoder.config, encoder.d),
+        n_known=people.n_known or None,
+        **facts,
     )
+
+
+def _of_new(scored: Sequence[Scored], people: Population, facts: dict[str, Any]) -> PrecisionTable:
+    """Return the table of searches for new documents, with those of all and of the others beside it, without draws."""
+    seen = np.asarray(people.whole.query_seen)
+    parts = {"everything": np.ones(len(seen), dtype=bool), "known": seen, "new": ~seen}
+
+    def of(name: str, **more: Any) -> PrecisionTable:
+        own = [_with_score(point, rows.part(parts[name])) for point, rows in scored if isinstance(rows, MeanScore)]
+        raw = next(point.score for point, _ in own if point.code == RAW and point.precision == "float32")
+        n = next(rows.n for _, rows in own if rows is not None)
+        return tabulated(own, input_score=raw, n_evaluated=n, **facts, **more)
+
+    beside = {name: replace(of(name), resampled=None) for name in ("everything", "known")}
+    chance = METRICS[facts["metric"]].chance(people.data)
+    return of("new", chance=chance, n_known=beside["known"].n_evaluated, **beside)
 
 
 # A point, and its scores by row; None where the score is a constant.

@@ -13,10 +13,11 @@ import numpy as np
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import MOST_REFERENCE, draw_groups
 from firstk.evaluation.judged_pairs import JudgedPairs
+from firstk.evaluation.new_documents import with_seen
 from firstk.evaluation.overlap import HELD_OUT, seed_of
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
-from firstk.moments.fingerprint import Fingerprint
+from firstk.moments.fingerprint import Fingerprint, document_hashes
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +46,11 @@ class QuerySplit:
 
     @property
     def evaluation(self) -> EvaluationData:
-        """The held-out queries among all documents."""
-        return self.judged.evaluation(self.held, self.learned if len(self.learned) else None)
+        """The held-out queries among all documents; seen and unseen, where others were learned from."""
+        data = self.judged.evaluation(self.held)
+        if not len(self.learned):
+            return data
+        return with_seen(data, document_hashes(self.judged.to_learn(self.learned)["right"]))
 
     def positives(self) -> dict[str, np.ndarray]:
         """Return the positive pairs to learn from."""

@@ -10,7 +10,7 @@ Introduction to the Bootstrap, chapter 17).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -261,7 +261,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
     equal = None if chosen is None or better is not None else rule.as_good(simpler, chosen)
     thresholds = _thresholds(found, limits, own) if limits.keep is not None else {}
     everything = np.array([point.own for point in table.points])
-    return Recommendation(
+    advice = Recommendation(
         metric=table.metric,
         reference=name,
         reference_score=whole,
@@ -283,6 +283,37 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         precisions=() if set(limits.precisions) >= set(PRECISIONS) else limits.precisions,
         seconds=limits.seconds,
     )
+    return _with_known(advice, table, limits.relative_to)
+
+
+def _with_known(advice: Recommendation, table: PrecisionTable, relative_to: str) -> Recommendation:
+    """Add what is kept over other queries than those for new documents, on which the choice was made."""
+    if table.n_known is None or table.n_evaluated is None:
+        return advice
+    if table.everything is None:
+        new = table.n_evaluated - table.n_known
+        return replace(advice, n_known=table.n_known, n_new=new or None)
+    advice = replace(advice, n_known=table.n_known, n_new=table.n_evaluated)
+    if advice.advised is None or table.known is None:
+        return advice
+    point = advice.advised.point
+    kept = [_share_of(other, point, relative_to) for other in (table.everything, table.known)]
+    return replace(advice, everything=kept[0], known=kept[1])
+
+
+def _share_of(table: PrecisionTable, point: OperatingPoint, relative_to: str) -> Choice | None:
+    """Return what a point of another table keeps by this one; None where a share means nothing."""
+    place = next((i for i, other in enumerate(table.points) if _named(other) == _named(point)), None)
+    if place is None:
+        return None
+    try:
+        return Choice(table.points[place], float(evidence(table, relative_to)[0].shares[place]))
+    except InvalidInputError:
+        return None
+
+
+def _named(point: OperatingPoint) -> tuple[object, ...]:
+    return point.code, point.k, point.bytes, point.stored_as
 
 
 def simpler_codes(objective: str) -> tuple[str, ...]:
@@ -294,13 +325,6 @@ def simpler_codes(objective: str) -> tuple[str, ...]:
     (('plain truncation', 'PCA', 'uncentred SVD'), ('plain truncation',))
     """
     return ("plain truncation",) if objective in SOLVED else ("plain truncation", *SOLVED.values())
-
-
-def share_of(table: PrecisionTable, point: OperatingPoint) -> Choice:
-    """Return a point of a table with the share that it keeps, chosen or not."""
-    rule = _Rule(evidence(table)[0], Limits())
-    alone = np.array([other == point for other in table.points])
-    return rule.described(int(np.flatnonzero(alone)[0]), alone)
 
 
 def within_limits(table: PrecisionTable, limits: Limits) -> list[OperatingPoint]:

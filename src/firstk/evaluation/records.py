@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -168,7 +169,6 @@ class HeldOutReport:
     precisions: PrecisionTable | None = None
     notes: tuple[str, ...] = field(default=())
     recommendation: Recommendation | None = field(default=None, metadata={"added": True})
-    unseen: PrecisionTable | None = field(default=None, metadata={"added": True})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", dict(self.facts))
@@ -178,6 +178,11 @@ class HeldOutReport:
             raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
         if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts)):
             raise _damaged("its notes are text")
+
+    @staticmethod
+    def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file: earlier ones had a table of new documents beside that of all queries."""
+        return {name: value for name, value in values.items() if name != "unseen"}
 
     @property
     def lead(self) -> Comparison:

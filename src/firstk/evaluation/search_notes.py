@@ -5,7 +5,7 @@ from __future__ import annotations
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.recommendation import ABOVE_RAW
-from firstk.evaluation.new_documents import parts_by_seen
+from firstk.evaluation.new_documents import Population, parts_by_seen
 from firstk.metrics.curve import SEARCH, EvaluationData, prefix_curve
 
 # Prefix lengths at which scores are shown.
@@ -22,19 +22,19 @@ def curves_by_seen(
     return {name: prefix_curve(encoder, part, metric, ks) for name, part in parts_by_seen(data).items()}
 
 
-def search_notes(encoder: FittedEncoder, data: EvaluationData, metric: str = "ndcg@10") -> list[str]:
+def search_notes(encoder: FittedEncoder, people: Population, metric: str = "ndcg@10") -> list[str]:
     """Say how a code fares by the other metrics of search, and on seen and unseen queries, at a few prefix lengths."""
     ks = sorted({*(k for k in _SHOWN if k < encoder.d), encoder.d})
-    at = f"at k = {', '.join(map(str, ks))}"
-    others = [prefix_curve(encoder, data, name, ks) for name in SEARCH if name != metric]
+    at = f"at k = {', '.join(map(str, ks))}{' on new documents' if people.on_new else ''}"
+    others = [prefix_curve(encoder, people.data, name, ks) for name in SEARCH if name != metric]
     notes = [f"By other metrics {at}: {'; '.join(f'{curve.metric} {_scores(curve)}' for curve in others)}."]
-    curves = curves_by_seen(encoder, data, metric, ks)
+    curves = curves_by_seen(encoder, people.whole, metric, ks)
     if not curves:
         return notes
     lead = f"Of the raw vectors' {metric}, k = {', '.join(map(str, ks))} keep"
     meaning = {
-        "unseen": "where training has seen none of the relevant documents, which is how new documents will fare",
-        "seen": "where it has learned from one of them",
+        "unseen": "on new documents, which the fit has not learned from",
+        "seen": "on documents that it has learned from",
     }
     said = "; ".join(
         f"{_shares(curves[name])} % {what} ({curves[name].n_evaluated:,} queries)"

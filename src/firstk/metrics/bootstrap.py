@@ -52,11 +52,14 @@ class MeanScore:
         The largest count, where counts are kept.
     weights : ndarray of shape (n,), optional
         What each row counts in the mean, positive; all count the same if not given.
+    rows : ndarray of int of shape (n,), optional
+        Which rows of the data they are, where some are not scored.
     """
 
     values: np.ndarray
     out_of: int = 1
     weights: np.ndarray | None = None
+    rows: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -72,6 +75,16 @@ class MeanScore:
     def column(self, i: int) -> MeanScore:
         """Return the scores of the prefix length number `i` alone."""
         return replace(self, values=self.values[:, i : i + 1])
+
+    def part(self, chosen: np.ndarray) -> MeanScore:
+        """Return the scores of some rows of the data, given as a mask over all of them."""
+        kept = chosen if self.rows is None else chosen[self.rows]
+        return replace(
+            self,
+            values=self.values[kept],
+            weights=None if self.weights is None else self.weights[kept],
+            rows=None if self.rows is None else self.rows[kept],
+        )
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the means of resampled rows: one matrix product."""

@@ -418,8 +418,8 @@ def _searched(
         query_rows=data.query_rows, query_field=data.query_field, document_field=data.document_field,
     )  # fmt: skip
     if weights is None:
-        return MeanScore(values)
+        return MeanScore(values, rows=judged)
     counts = weights[judged] > 0
     if not counts.any():
         raise InvalidInputError(f"'query_weight' is 0 for all {len(judged)} queries with judgements.")
-    return MeanScore(values[counts], weights=weights[judged][counts])
+    return MeanScore(values[counts], weights=weights[judged][counts], rows=judged[counts])

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from firstk._base.arrays import under, within
+from firstk._base.arrays import are_hashes, under, within
 from firstk._base.rows import Rows, as_dense, projected, sliceable
 from firstk.exceptions import CorruptModelError
 from firstk.moments.fingerprint import Fingerprint, row_hashes, row_priorities
@@ -224,6 +224,8 @@ class Statistics:
         Of the rows seen, as they came.
     part_of : PartOf, optional
         The statistics of more rows, where these are of a fold of their sample.
+    learned : ndarray of uint64, optional
+        Of pairs, the `document_hashes` of their right sides; None of rows, and of pairs that were stored without.
     """
 
     moments: Moments | PairMoments
@@ -233,6 +235,7 @@ class Statistics:
     derived: dict[str, Any] = field(default_factory=dict)
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     part_of: PartOf | None = None
+    learned: np.ndarray | None = None
     _workspace: _Workspace | None = field(default=None, init=False, repr=False, compare=False)
 
     def merge(self, other: Statistics) -> Statistics:
@@ -241,22 +244,25 @@ class Statistics:
         mine.moments.merge(theirs.moments)  # type: ignore[arg-type]
         mine.sample.merge(theirs.sample)
         mine.fingerprint += theirs.fingerprint
+        both = mine.learned is not None and theirs.learned is not None
+        mine.learned = np.union1d(mine.learned, theirs.learned) if both else None  # type: ignore[arg-type]
         return mine
 
     def in_full_coordinates(self) -> Statistics:
         """Return the statistics in full coordinates."""
         if self.basis is None:
-            return Statistics(self.moments, self.sample, self.n_features, fingerprint=self.fingerprint)
-        moments, sample = self.moments.from_basis(self.basis), self.sample.from_basis(self.basis)
-        return Statistics(moments, sample, self.n_features, fingerprint=self.fingerprint)
+            moments, sample = self.moments, self.sample
+        else:
+            moments, sample = self.moments.from_basis(self.basis), self.sample.from_basis(self.basis)
+        return Statistics(moments, sample, self.n_features, fingerprint=self.fingerprint, learned=self.learned)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return what is kept of the data as arrays of numbers and text: to be stored or sent, without pickle."""
         full = self.in_full_coordinates()
         counts = np.array([full.n_features, full.fingerprint.rows, full.fingerprint.total], dtype=np.uint64)
-        return (
-            {"counts": counts} | under("moments", full.moments.to_arrays()) | under("sample", full.sample.to_arrays())
-        )
+        known = {} if full.learned is None else {"learned": full.learned}
+        parts = under("moments", full.moments.to_arrays()) | under("sample", full.sample.to_arrays())
+        return {"counts": counts} | known | parts
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Statistics:
@@ -266,7 +272,7 @@ class Statistics:
             moments = within(arrays, "moments")
             kind: type[Moments | PairMoments] = PairMoments if "third" in moments else Moments
             made = cls(kind.from_arrays(moments), RowSample.from_arrays(within(arrays, "sample")), n_features)
-            made.fingerprint = Fingerprint(rows, total)
+            made.fingerprint, made.learned = Fingerprint(rows, total), arrays.get("learned")
             wrong = _nonsense(arrays) or _misfit(made)
         except CorruptModelError:
             raise
@@ -317,6 +323,7 @@ class Statistics:
 # Counts and flags are whole numbers, labels and targets of sampled rows may be anything; all else has fractions.
 _WHOLE = (
     "counts",
+    "learned",
     "moments.counts",
     "moments.joint.counts",
     "moments.resolution",
@@ -355,4 +362,6 @@ def _misfit(made: Statistics) -> str:
         return f"a fingerprint of {made.fingerprint.rows} rows"
     if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
         return f"{len(sample)} rows in a sample of {sample.capacity}"
+    if made.learned is not None and not are_hashes(made.learned):
+        return "hashes of documents that are no ascending whole numbers"
     return ""

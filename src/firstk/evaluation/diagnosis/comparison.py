@@ -17,11 +17,11 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import pose
 from firstk.evaluation.diagnosis.axes import target_of
 from firstk.evaluation.diagnosis.candidates import Candidate, balanced_weight, candidates_for
-from firstk.evaluation.diagnosis.folds import Fold, Trials, held_in, lengths_for
+from firstk.evaluation.diagnosis.folds import Fold, Trials, lengths_for
 from firstk.evaluation.diagnosis.ranking import Margin, Ranking, Trial
 from firstk.exceptions import FirstkError, InvalidInputError
-from firstk.metrics.bootstrap import PerRowScores
-from firstk.metrics.curve import METRICS, prefix_curve
+from firstk.metrics.bootstrap import MeanScore, PerRowScores
+from firstk.metrics.curve import METRICS
 from firstk.moments.moments import Moments
 
 CONFIDENCE, RESAMPLES = 0.95, 500
@@ -31,7 +31,7 @@ CONFIDENCE, RESAMPLES = 0.95, 500
 class _Scored:
     """A candidate with its held-out scores: at each length, and in each draw of the held-out rows.
 
-    `unseen` are those of searches for new documents; empty without any.
+    Where these are of searches for new documents, `everything` are those of all; empty otherwise.
     """
 
     candidate: Candidate
@@ -39,7 +39,7 @@ class _Scored:
     draws: np.ndarray  # (B, K)
     components: int | None
     seconds: float
-    unseen: np.ndarray = field(default_factory=lambda: np.empty(0))  # (K,)
+    everything: np.ndarray = field(default_factory=lambda: np.empty(0))  # (K,)
 
 
 def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambda name: None) -> Ranking:
@@ -58,22 +58,21 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
     for candidate in candidates_for(trials.task, _balance(trials)):
         progress(f"objective {candidate.name}")
         try:
-            scored.append(_tried(candidate, trials.metric, folds, ks))
+            scored.append(_tried(candidate, trials, folds, ks))
         except FirstkError as error:
             left_out[candidate.name] = str(error)
     if not scored:
         raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
-    found = _ranked(scored, left_out, trials, ks, _raw_score(trials, folds))
-    if not scored[0].unseen.size:
+    raw = _raw_scores(trials, folds)
+    found = _ranked(scored, left_out, trials, ks, raw[0])
+    if not trials.on_new:
         return found
-    by_name = {one.candidate.name: one for one in scored}
-    raw = _raw_score(trials, folds, unseen=True)
-    n = sum(held_in(fold.unseen) for fold in folds if fold.unseen is not None)
-    unseen = tuple(
-        PrefixCurve(curve.k, tuple(by_name[curve.label].unseen.tolist()), curve.metric, raw, curve.label, n_evaluated=n)
+    by_name = {one.candidate.name: one.everything.tolist() for one in scored}
+    everything = tuple(
+        PrefixCurve(curve.k, tuple(by_name[curve.label]), curve.metric, raw[1], curve.label, n_evaluated=trials.n)
         for curve in found.curves
     )
-    return replace(found, unseen=unseen)
+    return replace(found, everything=everything)
 
 
 def _balance(trials: Trials) -> float | None:
@@ -95,23 +94,31 @@ def _prepared(fold: Fold, metric: str) -> Fold:
     return replace(fold, data=METRICS[metric].prepare(encoder, fold.data))
 
 
-def _tried(candidate: Candidate, metric: str, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
+def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
     began = time.process_time()
     parts: list[PerRowScores] = []
-    apart: list[PerRowScores] = []
+    everything: list[PerRowScores] = []
     for fold in folds:
         encoder = _fitted(candidate, fold, int(ks[-1]))
         # A code shorter than k is scored at its full width.
         lengths = np.unique(np.minimum(ks, encoder.d))
-        parts.append(METRICS[metric].score(encoder, fold.data, lengths))
-        if fold.unseen is not None:
-            apart.append(METRICS[metric].score(encoder, fold.unseen, lengths))
+        scores = METRICS[trials.metric].score(encoder, fold.data, lengths)
+        parts += _ranked_on(scores, fold, trials)
+        everything += [scores] if trials.on_new else []
     draws = sum(
         share * _padded(_redrawn(part, i), len(ks))
         for i, (share, part) in enumerate(zip(_shares(parts), parts, strict=True))
     )
-    seconds = time.process_time() - began
-    return _Scored(candidate, _mean(parts, ks), draws, _components(candidate, folds[0], ks), seconds, _mean(apart, ks))
+    seconds, width = time.process_time() - began, _components(candidate, folds[0], ks)
+    return _Scored(candidate, _mean(parts, ks), draws, width, seconds, _mean(everything, ks))
+
+
+def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials) -> list[PerRowScores]:
+    """Return the scores that a fold gives to the ranking: of searches for new documents where that is the question."""
+    if not trials.on_new or not isinstance(scores, MeanScore):
+        return [scores]
+    new = scores.part(~np.asarray(fold.data.query_seen))
+    return [new] if new.n else []
 
 
 def _shares(parts: Sequence[PerRowScores]) -> np.ndarray:
@@ -155,18 +162,20 @@ def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
     return scores.resampled(counts)
 
 
-def _raw_score(trials: Trials, folds: Sequence[Fold], *, unseen: bool = False) -> float | None:
-    """Return the score of the vectors as they are, which no objective changes; with `unseen`, on new documents."""
-    found: list[tuple[int, float | None]] = []
-    for fold in folds:
-        data = fold.unseen if unseen else fold.data
-        if data is not None:
-            encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
-            found.append((held_in(data), prefix_curve(encoder, data, trials.metric, [1]).input_score))
-    scores = [score for _, score in found if score is not None]
-    if not found or len(scores) < len(found):
-        return None
-    return float(np.average(scores, weights=[n for n, _ in found]))
+def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, float | None]:
+    """Return the score of the vectors as they are, which no objective changes: as ranked, and on all that is held out.
+
+    None where they have none.
+    """
+    metric = METRICS[trials.metric]
+    encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(folds[0].rows)[0]
+    rows = [metric.raw_rows(encoder, fold.data) for fold in folds]
+    if any(scores is None for scores in rows):
+        return metric.raw_constant, metric.raw_constant
+    whole = [scores for scores in rows if scores is not None]
+    parts = [part for scores, fold in zip(whole, folds, strict=True) for part in _ranked_on(scores, fold, trials)]
+    ranked, everything = (float(_mean(of, np.ones(1))[0]) for of in (parts, whole))
+    return ranked, everything
 
 
 def _ranked(
@@ -204,7 +213,7 @@ def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None) -> P
         metric=trials.metric,
         input_score=raw,
         label=one.candidate.name,
-        n_evaluated=trials.n,
+        n_evaluated=trials.n - (trials.known if trials.on_new else 0),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
         confidence=CONFIDENCE,

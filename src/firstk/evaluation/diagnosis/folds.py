@@ -16,11 +16,13 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, check_matrix, check_matrix_pair, check_same_length
 from firstk._base.linalg import ordered_eigh
 from firstk._base.rows import distinct_rows
+from firstk.encoder.recommendation import FEWEST_NEW
 from firstk.evaluation.diagnosis.candidates import Task
+from firstk.evaluation.new_documents import with_seen
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData, check_metric
 from firstk.metrics.ranking import check_scores
-from firstk.moments.fingerprint import row_hashes
+from firstk.moments.fingerprint import document_hashes, row_hashes
 
 # A quarter is held out at a time; folds are added until this many rows, pairs or queries have been evaluated.
 N_FOLDS, ENOUGH = 4, 2048
@@ -46,15 +48,12 @@ class Fold:
     rows, pairs : mapping of ndarray
         Rows ("X", maybe "y") and maybe pairs ("left", "right", "scores") to fit on.
     data : EvaluationData
-        Held-out data on which objectives are ranked.
-    unseen : EvaluationData or None
-        Those of `data` for new documents: no document that is relevant to the query is in `pairs`.
+        Held-out data; of searches, `query_seen` tells where a document that is relevant to the query is in `pairs`.
     """
 
     rows: Columns
     pairs: Columns
     data: EvaluationData
-    unseen: EvaluationData | None = None
 
     @property
     def n(self) -> int:
@@ -80,6 +79,11 @@ class Trials:
     metric: str
     folds: tuple[Fold, ...]
     known: int = 0
+
+    @property
+    def on_new(self) -> bool:
+        """Whether objectives are ranked on searches for new documents alone, and there are others."""
+        return self.known > 0 and self.n - self.known >= FEWEST_NEW
 
     @property
     def width(self) -> int:
@@ -175,8 +179,8 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
     """Return folds of judged queries, searched among the documents.
 
     A query is *seen* where a document that is relevant to it is learned from with another query. Codes that learn from
-    pairs know such documents by heart, and the documents of tomorrow are not among them. Objectives are ranked on all
-    queries, as searches come, and evaluated on unseen ones apart, unless these are too few.
+    pairs know such documents by heart, and the documents of tomorrow are not among them. Objectives are ranked on
+    unseen queries, unless these are too few.
 
     Parameters
     ----------
@@ -192,27 +196,14 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
     _check_enough(len(asked), "judged queries")
     asked = asked[_thinned(len(asked), MOST_ROWS)]
     rows = {"X": documents[_thinned(len(documents), MOST_ROWS)]}
-    folds, seen = [], []
-    names = row_hashes({"X": documents})
+    folds = []
     for fit, held in _splits(_fold_numbers(queries[asked]), every=True):
         learned = relevance[np.isin(relevance[:, 0], asked[fit]) & (relevance[:, 2] > 0)]
         known = {"left": queries[learned[:, 0]], "right": documents[learned[:, 1]]} if pairs is None else pairs
-        folds.append(Fold(rows, known, _asked(search, asked[held])))
-        right = known["right"].astype(documents.dtype, copy=False)
-        seen.append(_queries_of(relevance, np.isin(names, row_hashes({"X": right})), asked[held]))
-    count = sum(int(of.sum()) for of in seen)
-    unseen = sum(fold.n for fold in folds) - count
-    if count and unseen >= FEWEST:
-        folds = [
-            fold if of.all() else replace(fold, unseen=_asked(fold.data, np.flatnonzero(~of)))
-            for fold, of in zip(folds, seen, strict=True)
-        ]
+        data = replace(_asked(search, asked[held]), query_seen=None)
+        folds.append(Fold(rows, known, with_seen(data, document_hashes(known["right"]))))
+    count = sum(int(np.sum(fold.data.query_seen)) for fold in folds)  # type: ignore[arg-type]
     return Trials("judgements", "ndcg@10", tuple(folds), count)
-
-
-def _queries_of(relevance: np.ndarray, documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Tell of each query whether one of some documents, given as a mask, is relevant to it."""
-    return np.isin(queries, relevance[documents[relevance[:, 1]] & (relevance[:, 2] > 0), 0])
 
 
 def _asked(search: EvaluationData, queries: np.ndarray) -> EvaluationData:

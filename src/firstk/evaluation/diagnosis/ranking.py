@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firstk.encoder.curve import PrefixCurve
-from firstk.encoder.recommendation import ABOVE_RAW
+from firstk.encoder.recommendation import ABOVE_RAW, FEWEST_NEW
 
 _ADDED = {"added": True}
 # In records without intervals: number of standard errors for a clear difference.
@@ -127,8 +127,9 @@ class Ranking:
         How many parts were held out in turn; 0 in records that do not say.
     known : int
         Number of held-out queries of which a relevant document was learned from with another query.
-    unseen : tuple of PrefixCurve
-        Scores on the other queries, those of new documents, in the order of `curves`.
+    everything : tuple of PrefixCurve
+        Scores on all queries, in the order of `curves`, where these are of searches for new documents: the other
+        queries, of which no relevant document was learned from.
     """
 
     curves: tuple[PrefixCurve, ...]
@@ -140,7 +141,12 @@ class Ranking:
     task: str = field(default="", metadata=_ADDED)
     folds: int = field(default=0, metadata=_ADDED)
     known: int = field(default=0, metadata=_ADDED)
-    unseen: tuple[PrefixCurve, ...] = field(default=(), metadata=_ADDED)
+    everything: tuple[PrefixCurve, ...] = field(default=(), metadata=_ADDED)
+
+    @staticmethod
+    def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file: earlier rankings were by all queries, with scores of new documents beside."""
+        return {name: value for name, value in values.items() if name != "unseen"}
 
     @property
     def chosen(self) -> Trial | None:
@@ -157,9 +163,10 @@ class Ranking:
     @property
     def _held_out(self) -> str:
         """What is evaluated: held out at once, or in turn."""
+        units = f"{self._units} for new documents" if self.everything else self._units
         if self.folds < 2:
-            return f"held-out {self._units}"
-        return f"{self._units}, cross-validated: each was held out of one of {self.folds} fits"
+            return f"held-out {units}"
+        return f"{units}, cross-validated: each was held out of one of {self.folds} fits"
 
     @property
     def _units(self) -> str:
@@ -193,22 +200,20 @@ class Ranking:
         return [sentence for sentence in found if sentence]
 
     def _about_new(self) -> str:
-        """Say how the choice fares on documents that no fit has learned from, and which objective is best there."""
+        """Say what new documents are, and how the choice fares on all queries; or that too few ask for new ones."""
         if not self.known:
             return ""
-        if not self.unseen:
+        if not self.everything:
             return (
                 f"{self.known:,} of the queries ask for documents that a fit has learned from with other queries: "
-                "objectives that learn from pairs know these by heart, and new documents will fare worse."
+                "objectives that learn from pairs know these by heart, and new documents will fare worse. The other "
+                f"queries are too few to rank by: {FEWEST_NEW} are needed."
             )
-        best = max(self.unseen, key=_mean)
-        own = next(curve for curve in self.unseen if curve.label == self.choice)
-        text = f"On new documents ({own.n_evaluated:,} queries), which no fit has learned from, {own.label} reaches"
-        if best.label == own.label:
-            return f"{text} {_mean(own):.3f}, the best as well."
+        own = next(curve for curve in self.everything if curve.label == self.choice)
         return (
-            f"{text} {_mean(own):.3f}, and {best.label} is best, {_mean(best):.3f}: take that if documents are added "
-            "often."
+            "New documents are those that no fit has learned from: documents that are added to a store are such. Over "
+            f"all {own.n_evaluated:,} queries, of which {self.known:,} ask for documents that are known, {own.label} "
+            f"reaches {_mean(own):.3f}."
         )
 
     def _without_trials(self) -> str:
@@ -246,13 +251,13 @@ class Ranking:
         seconds = {trial.name: trial for trial in self.trials}
         wide = 22 if first.low is not None else 6
         head = "  ".join(f"{f'k = {k}':<{wide}}" for k in first.k)
-        new = {curve.label: curve for curve in self.unseen}
-        head += "  mean" + ("     new" if new else "") + "   seconds" if seconds else ""
+        whole = {curve.label: curve for curve in self.everything}
+        head += "  mean" + ("     all" if whole else "") + "   seconds" if seconds else ""
         lines = [(f"{first.metric}", head)]
         for curve in self.curves:
             cells = "  ".join(f"{cell:<{wide}}" for cell in _cells(curve))
             if trial := seconds.get(curve.label):
-                mean = f"  {_mean(new[curve.label]):6.3f}" if new else ""
+                mean = f"  {_mean(whole[curve.label]):6.3f}" if whole else ""
                 cells += f"  {trial.mean:.3f}{mean}  {trial.seconds:7.1f}"
             lines.append((curve.label, cells))
         if first.input_score is not None and seconds:
@@ -268,9 +273,9 @@ class Ranking:
             if any(start in (name, name.rpartition(", ")[2]) for name in names)
         ]
         found = [("", f"({'; '.join(glosses)})")] if glosses else []
-        if self.unseen:
-            count = f"the {self.unseen[0].n_evaluated:,} queries whose relevant documents no fit has learned from"
-            found.append(("", f"(new: the mean on {count})"))
+        if self.everything:
+            count = f"{self.everything[0].n_evaluated:,} queries, those for known documents included"
+            found.append(("", f"(all: the mean on all {count})"))
         return found
 
 

@@ -7,7 +7,6 @@ from pathlib import PurePath
 from firstk._base.checks import bad_parameter, check_fraction
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation, bytes_text
-from firstk.evaluation.advice_for_new import with_unseen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import KEEP, Limits
 from firstk.evaluation.records import HeldOutReport
@@ -54,7 +53,7 @@ def advice_of(
         limits = Limits(k=k, precisions=("float32",))
     table.check_within(limits)
     try:
-        return with_unseen(table.recommend(limits), report.unseen, limits)
+        return table.recommend(limits)
     except InvalidInputError:
         return None  # a share of a score that is not positive
 
@@ -113,15 +112,12 @@ def title_of(report: HeldOutReport, advice: Recommendation | None) -> str:
         most = (
             "no code is within the limits" if advice.best is None else f"at most {advice.best.share} of {quality} kept"
         )
-        return f"{file}: {most}{asked}"
+        return f"{file}: {most}{advice.where}{asked}"
     instead = "" if advice.input_bytes is None else f" instead of {advice.input_bytes:,}"
     best = "" if advice.reference == RAW else " at its best"
-    lead, where = advised.share, ""
-    if advice.leads_with_unseen and advice.unseen is not None:
-        lead, where = advice.unseen.share, " on new documents"
     return (
-        f"{file}: {advised.point.bytes:,} bytes a vector{instead}{_by_what(advised.point)}, {lead} of "
-        f"{quality}{best} kept{where}"
+        f"{file}: {advised.point.bytes:,} bytes a vector{instead}{_by_what(advised.point)}, {advised.share} of "
+        f"{quality}{best} kept{advice.where}"
     )
 
 
@@ -147,18 +143,16 @@ def figures_of(
         return (
             ()
             if most is None
-            else ((most.share, f"{whose} {metric} at most: {most.point}, {most.point.bytes:,} bytes"),)
+            else ((most.share, f"{whose} {metric}{advice.where} at most: {most.point}, {most.point.bytes:,} bytes"),)
         )
     point = advised.point
     instead = "" if before is None else f" instead of {before:,}"
     name = metric_of(advice.metric).name
     found = [(f"{point.bytes:,}", f"bytes a vector{instead}: {point}")]
-    if advice.leads_with_unseen and advice.unseen is not None:
-        found.append((advice.unseen.share, f"{whose} {name} on new documents, {advice.n_unseen:,} {advice.unit}"))
-    known = ", known documents included" if advice.leads_with_unseen else ""
-    found.append((advised.share, f"{whose} {name}{known}, {score_text(advice.reference_score)}"))
-    # On new documents, what others keep is in the text.
-    rival = None if table is None or advice.leads_with_unseen else _rival(table, point, higher_is_better)
+    count = f", {advice.n_new:,} {advice.unit}" if advice.on_new and advice.n_new is not None else ""
+    whole = f"{name} of {score_text(advice.reference_score)}"
+    found.append((advised.share, f"{whose} {whole}, kept{advice.where}{count}"))
+    rival = None if table is None else _rival(table, point, higher_is_better)
     if rival is not None:
         share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
         who = "the best baseline" if not point.code else "this model"
@@ -190,8 +184,6 @@ def terms_of(advice: Recommendation | None, lead: PrefixCurve) -> tuple[tuple[st
     choices = (
         advice.advised,
         advice.chosen,
-        advice.unseen,
-        advice.for_new,
         advice.safe,
         advice.as_good,
         advice.best,

@@ -62,7 +62,7 @@ def report_of_curve(values: Mapping[str, Any], columns: int) -> HeldOutReport:
     ours = PrefixCurve.from_dict(values["curve"])
     baselines = tuple(PrefixCurve.from_dict(curve) for curve in values["baselines"])
     table = PrecisionTable.from_dict(values["precisions"])
-    advice, unseen = values.get("recommendation"), values.get("unseen")
+    advice = values.get("recommendation")
     stored = values.get("stored") or table.n_searched or table.n_evaluated or 1
     return HeldOutReport(
         facts=_facts(values, ours, columns),
@@ -74,7 +74,6 @@ def report_of_curve(values: Mapping[str, Any], columns: int) -> HeldOutReport:
         precisions=table,
         notes=tuple(map(str, values.get("notes") or ())),
         recommendation=None if advice is None else Recommendation.from_dict(advice),
-        unseen=None if unseen is None else PrecisionTable.from_dict(unseen),
     )
 
 

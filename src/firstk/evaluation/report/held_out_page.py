@@ -24,7 +24,7 @@ PRECISION_TEXT = (
     "vectors are rounded; queries stay float32. Higher and further left is better. Steps join the best of this model, "
     "squares are others in the same bytes, and the ring is what is recommended."
 )
-ALL_QUERIES_TEXT = "These scores are of all queries, those included whose documents the fit knows."
+NEW_TEXT = "These scores are of searches for new documents, which the fit has not learned from."
 STORAGE_TEXT = "Bytes of the vectors as they are, and of their first k coordinates in each precision."
 IMAGES_TEXT = (
     "Held-out images above; below, what the best linear decoder rebuilds from their first k coordinates, and the share "
@@ -63,8 +63,8 @@ def page_of(
     advice = advice_of(report, k, keep, bytes_per_vector)
     asked = asked_level(advice, curve.higher_is_better)
     lead, *others = (_section(comparison) for comparison in report.comparisons)
-    if advice is not None and advice.leads_with_unseen:
-        lead = replace(lead, text=f"{lead.text} {ALL_QUERIES_TEXT}".strip())
+    if advice is not None and advice.on_new:
+        lead = replace(lead, text=f"{lead.text} {NEW_TEXT}".strip())
     lead = replace(lead, asked=asked, input_interval=_raw_interval(report.precisions))
     sections: list[object] = [lead]
     if report.precisions is not None:
