@@ -1,4 +1,4 @@
-"""What is said of new documents: seen and unseen searches apart, and first in every text."""
+"""Advice is given on searches for new documents; what is kept on all of them follows."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, precision_table
-from firstk.encoder.recommendation import ABOVE_RAW, Recommendation
-from firstk.evaluation.advice_for_new import with_unseen
-from firstk.evaluation.new_documents import FEWEST, parts_by_seen, table_of_unseen
+from firstk.encoder.recommendation import ABOVE_RAW, FEWEST_NEW, Recommendation
+from firstk.evaluation.new_documents import parts_by_seen, population_of, with_seen
+from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import Limits
 from firstk.metrics import EvaluationData
+from firstk.moments.fingerprint import document_hashes
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = RNG.standard_normal((120, 12)) * np.arange(12, 0, -1)
-OF = RNG.integers(0, 120, 60)
-QUERIES = DOCUMENTS[OF] + 2 * RNG.standard_normal((60, 12))
-SEEN = np.arange(60) < 40
+OF = RNG.integers(0, 120, 80)
+QUERIES = DOCUMENTS[OF] + 2 * RNG.standard_normal((80, 12))
+SEEN = np.arange(80) < 45
 DATA = EvaluationData(
     queries=QUERIES,
     documents=DOCUMENTS,
-    relevance=np.column_stack([np.arange(60), OF, np.ones(60, int)]),
+    relevance=np.column_stack([np.arange(80), OF, np.ones(80, int)]),
     query_seen=SEEN,
 )
 
@@ -33,51 +34,139 @@ def encoder():
 
 
 @pytest.fixture(scope="module")
-def tables(encoder):
-    table = precision_table(encoder, DATA, "ndcg@10")
-    return table, table_of_unseen(encoder, DATA, table, {})
+def table(encoder):
+    return precision_table(encoder, DATA, "ndcg@10")
 
 
-def test_the_unseen_table_is_that_of_unseen_queries_alone(encoder, tables):
-    alone = EvaluationData(
-        queries=QUERIES[~SEEN],
-        documents=DOCUMENTS,
-        relevance=np.column_stack([np.arange(20), OF[~SEEN], np.ones(20, int)]),
-    )
-    expected = precision_table(encoder, alone, "ndcg@10")
-    assert tables[1].n_evaluated == 20
-    assert tables[1].input_score == pytest.approx(expected.input_score)
-    assert [point.score for point in tables[1].points] == pytest.approx([point.score for point in expected.points])
+def alone(chosen):
+    """Return the searches of some queries, with no other query in them."""
+    n = int(chosen.sum())
+    relevance = np.column_stack([np.arange(n), OF[chosen], np.ones(n, int)])
+    return EvaluationData(queries=QUERIES[chosen], documents=DOCUMENTS, relevance=relevance)
 
 
-def test_the_choice_is_the_same_and_its_share_is_of_unseen_queries(tables):
-    table, unseen = tables
-    advice = with_unseen(table.recommend(Limits(bytes_per_vector=8)), unseen, Limits(bytes_per_vector=8))
-    point = advice.chosen.point
-    same = next(o for o in unseen.own if (o.k, o.precision) == (point.k, point.precision))
-    assert advice.unseen.kept == pytest.approx(same.score / unseen.input_score, abs=0.01)  # less optimism
-    assert advice.n_unseen == 20
+@pytest.mark.parametrize(
+    ("name", "chosen"), [(None, ~SEEN), ("known", SEEN), ("everything", np.ones(80, bool))], ids=["new", "seen", "all"]
+)
+def test_each_table_is_that_of_its_queries_alone(encoder, table, name, chosen):
+    found = table if name is None else getattr(table, name)
+    expected = precision_table(encoder, alone(chosen), "ndcg@10")
+    assert found.n_evaluated == expected.n_evaluated == chosen.sum()
+    assert found.input_score == pytest.approx(expected.input_score)
+    assert [point.score for point in found.points] == pytest.approx([point.score for point in expected.points])
+    if name is None:
+        assert (
+            found.recommend(Limits(bytes_per_vector=8)).chosen == expected.recommend(Limits(bytes_per_vector=8)).chosen
+        )
+    assert PrecisionTable.from_json(found.to_json()) == found
+
+
+def test_what_is_kept_on_all_queries_follows_the_advice(table):
+    advice = table.recommend(Limits(bytes_per_vector=8))
+    point = advice.advised.point
+    for found, other in ((advice.everything, table.everything), (advice.known, table.known)):
+        same = next(
+            o
+            for o in other.points
+            if (o.code, o.k, o.stored_as, o.bytes) == (point.code, point.k, point.stored_as, point.bytes)
+        )
+        assert found.kept == pytest.approx(same.score / other.input_score)
+    assert (advice.n_known, advice.n_new, advice.n_evaluated) == (45, 35, 35)
+    first, after, *_ = advice.lines()
+    assert f"On new documents (35 queries) they keep {advice.advised.share}" in first
+    assert f"Over all 80 queries they keep {advice.everything.share}; over the 45" in after
+    assert after.endswith(f"{advice.known.share}.")
     assert Recommendation.from_json(advice.to_json()) == advice
-    if advice.leads_with_unseen:
-        first = advice.headline()
-        assert first.index(advice.unseen.share) < first.index("over all 60")
-        assert "documents that the fit has not seen" in first
 
 
-@pytest.mark.parametrize("seen", [np.zeros(60, bool), np.ones(60, bool), np.arange(60) >= FEWEST - 1, None])
-def test_nothing_is_said_where_there_is_nothing_to_tell_apart(encoder, tables, seen):
-    data = replace(DATA, query_seen=seen)
-    assert table_of_unseen(encoder, data, tables[0], {}) is None
-    assert with_unseen(tables[0].recommend(), None) == tables[0].recommend()
+def test_where_nothing_keeps_the_share_on_new_documents_that_is_said_first(table):
+    advice = table.recommend(Limits(keep=1.0, precisions=("binary",), k=8))
+    assert advice.chosen is None
+    assert advice.lines()[0].startswith("No code of this model with k = 8 as binary keeps 100 % of")
+    assert "on new documents. The best is" in advice.lines()[0]
+
+
+@pytest.mark.parametrize("new", [0, 1, FEWEST_NEW - 1])
+def test_too_few_new_documents_to_choose_by_are_told(encoder, new):
+    found = precision_table(encoder, replace(DATA, query_seen=np.arange(80) >= new), "ndcg@10")
+    expected = precision_table(encoder, replace(DATA, query_seen=None), "ndcg@10")
+    assert found.points == expected.points
+    advice = found.recommend()
+    assert not advice.on_new
+    assert advice.chosen == expected.recommend().chosen
+    said = (
+        f"{80 - new} of the queries ask for documents that the fit has learned from, and {new or 'none'} for new ones"
+    )
+    assert advice.lines()[1].startswith(said)
+    assert "too few to choose by (30 are needed)" in advice.lines()[1]
+
+
+@pytest.mark.parametrize("seen", [np.zeros(80, bool), None])
+def test_nothing_is_said_where_there_is_nothing_to_tell_apart(encoder, seen):
+    found = precision_table(encoder, replace(DATA, query_seen=seen), "ndcg@10")
+    assert (found.everything, found.known, found.n_known) == (None, None, None)
+    assert "new" not in " ".join(found.recommend().lines())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_encoder_knows_the_documents_of_its_pairs(tmp_path, dtype):
+    documents, queries = DOCUMENTS.astype(dtype), QUERIES.astype(dtype)
+    fitted = PrefixEncoder(8, objective="similarity").fit_pairs(queries[SEEN], documents[OF[SEEN]])
+    fitted.save(tmp_path / "model")
+    data = EvaluationData(queries=queries, documents=documents, relevance=DATA.relevance)
+    wanted = np.isin(OF, OF[SEEN])
+    for encoder in (fitted.encoder_, PrefixEncoder.load(tmp_path / "model").encoder_, fitted.encoder_[:4]):
+        np.testing.assert_array_equal(with_seen(data, encoder.learned).query_seen, wanted)
+    # In a file of float32 and another of float64 a document is the same one.
+    np.testing.assert_array_equal(with_seen(data, document_hashes(DOCUMENTS[OF[SEEN]])).query_seen, wanted)
+    assert PrefixEncoder(8).fit(documents).encoder_.learned is None
+
+
+def test_batches_and_merged_encoders_know_the_documents_of_all_pairs():
+    parts = [np.arange(30), np.arange(30, 80)]
+    whole = PrefixEncoder(8, objective="similarity").fit_pairs(QUERIES, DOCUMENTS[OF])
+    batches = PrefixEncoder(8, objective="similarity")
+    apart = [PrefixEncoder(8, objective="similarity") for _ in parts]
+    for rows, one in zip(parts, apart, strict=True):
+        batches.partial_fit_pairs(QUERIES[rows], DOCUMENTS[OF[rows]])
+        one.partial_fit_pairs(QUERIES[rows], DOCUMENTS[OF[rows]])
+    for other in (batches, apart[0].merge(apart[1])):
+        np.testing.assert_array_equal(other.encoder_.learned, whole.encoder_.learned)
+    np.testing.assert_array_equal(whole.encoder_.learned, document_hashes(DOCUMENTS[OF]))
+
+
+def test_python_is_advised_by_the_same_queries_as_the_commands():
+    encoder = PrefixEncoder(8, objective="similarity").fit_pairs(QUERIES[:30], DOCUMENTS[OF[:30]]).encoder_
+    data = EvaluationData(queries=QUERIES[30:], documents=DOCUMENTS, relevance=DATA.relevance[30:] - [30, 0, 0])
+    new = ~np.isin(OF[30:], OF[:30])
+    assert FEWEST_NEW <= new.sum() < 50
+    table = precision_table(encoder, data, "ndcg@10")
+    assert table.n_evaluated == new.sum() == table.recommend().n_new
+    assert population_of(with_seen(data, encoder.learned)).on_new
+
+
+def test_recommendations_of_earlier_versions_say_what_they_were_made_on(table):
+    advice = replace(table.everything.recommend(), n_known=None, n_new=None)
+    earlier = advice.to_dict()
+    for name in ("n_known", "n_new", "everything", "known"):
+        del earlier[name]
+    earlier |= {"unseen": None, "n_unseen": 35, "for_new": None}
+    found = Recommendation.from_dict(earlier)
+    assert found == replace(advice, n_known=45, n_new=35)
+    assert "45 of the queries ask for documents that the fit has learned from, and 35 for new ones only: new" in str(
+        found
+    )
 
 
 def test_queries_without_weight_are_in_neither_part():
-    parts = parts_by_seen(replace(DATA, query_weight=np.where(np.arange(60) % 2, 1.0, 0.0)))
-    assert [len(parts[name].relevance) for name in ("seen", "unseen")] == [20, 10]
+    parts = parts_by_seen(replace(DATA, query_weight=np.where(np.arange(80) % 2, 1.0, 0.0)))
+    assert [len(parts[name].relevance) for name in ("seen", "unseen")] == [22, 18]
 
 
-def test_a_share_above_one_hundred_percent_is_explained(tables):
-    advice = replace(tables[0].recommend(), better=None, safe=None, as_good=None)
+def test_a_share_above_one_hundred_percent_is_explained(table):
+    advice = replace(
+        table.recommend(Limits(bytes_per_vector=8)), better=None, safe=None, as_good=None, everything=None, known=None
+    )
     above = replace(advice, chosen=replace(advice.chosen, kept=1.1, low=1.05, high=1.2))
     below = replace(advice, chosen=replace(advice.chosen, kept=0.9, low=0.85, high=0.95))
     assert above.lines()[-1] == ABOVE_RAW

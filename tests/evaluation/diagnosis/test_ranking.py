@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import firstk
-from firstk import diagnose
-from firstk.evaluation.diagnosis import Diagnosis, candidates, comparison
+from firstk import PrefixEncoder, diagnose, prefix_curve
+from firstk._base.json_records import from_plain, to_plain
+from firstk.evaluation.diagnosis import Diagnosis, Ranking, candidates, comparison
 from firstk.evaluation.diagnosis.candidates import balanced_weight, candidates_for
 from firstk.evaluation.diagnosis.comparison import compare_objectives
 from firstk.evaluation.diagnosis.folds import judged_trials, row_trials
@@ -244,25 +245,40 @@ def shared_documents(n_docs=60, p=16):
     return EvaluationData(queries=queries, documents=documents, relevance=relevance)
 
 
-def test_queries_for_documents_that_no_fit_has_seen_are_evaluated_apart():
-    search = shared_documents()
-    trials = judged_trials(search)
+def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
+    trials = judged_trials(shared_documents())
     assert trials.n == 180
     assert 0 < trials.known < 180
     for fold in trials.folds:
         learned = {row.tobytes() for row in fold.pairs["right"]}
-        for query in range(len(fold.unseen.queries)):
-            own = fold.unseen.relevance[fold.unseen.relevance[:, 0] == query, 1]
-            assert not any(fold.unseen.documents[i].tobytes() in learned for i in own)
-    assert sum(len(fold.unseen.queries) for fold in trials.folds) == 180 - trials.known
+        for query, seen in enumerate(fold.data.query_seen):
+            own = fold.data.relevance[fold.data.relevance[:, 0] == query, 1]
+            assert seen == any(fold.data.documents[i].tobytes() in learned for i in own)
     ranking = compare_objectives(trials)
-    assert ranking.curves[0].n_evaluated == trials.n
-    assert [curve.label for curve in ranking.unseen] == [curve.label for curve in ranking.curves]
-    assert ranking.unseen[0].n_evaluated == 180 - trials.known
-    text = " ".join(ranking.sentences())
-    assert f"On new documents ({180 - trials.known:,} queries), which no fit has learned from" in text
-    assert "cross-validated: each was held out of one of 4 fits" in ranking.why()
-    assert "new" in ranking.table()[0][1]
+    assert ranking.curves[0].n_evaluated == 180 - trials.known
+    assert [curve.label for curve in ranking.everything] == [curve.label for curve in ranking.curves]
+    assert ranking.everything[0].n_evaluated == 180
+    # By hand: one objective, fitted on each fold, and the queries of which nothing was learned.
+    of_new, of_all = [], []
+    for fold in trials.folds:
+        encoder = PrefixEncoder(8).fit(fold.rows["X"]).encoder_
+        for found, kept in ((of_new, ~fold.data.query_seen), (of_all, np.ones(len(fold.data.query_seen), bool))):
+            relevance = fold.data.relevance[kept[fold.data.relevance[:, 0]]]
+            part = replace(fold.data, relevance=relevance)
+            found.append((len(np.unique(relevance[:, 0])), prefix_curve(encoder, part, "ndcg@10", [8]).score[0]))
+    for found, curves in ((of_new, ranking.curves), (of_all, ranking.everything)):
+        own = next(curve for curve in curves if curve.label == "reconstruction")
+        assert own.at(8) == pytest.approx(np.average([s for _, s in found], weights=[n for n, _ in found]), abs=1e-6)
+    assert "queries for new documents, cross-validated: each was held out of one of 4 fits" in ranking.why()
+    assert "Over all 180 queries" in " ".join(ranking.sentences())
+    assert "all" in ranking.table()[0][1]
+
+
+def test_rankings_of_earlier_versions_are_read():
+    ranking = compare_objectives(judged_trials(shared_documents()))
+    values = to_plain(replace(ranking, everything=()))
+    earlier = {name: part for name, part in values.items() if name != "everything"} | {"unseen": values["curves"]}
+    assert from_plain(Ranking, earlier) == replace(ranking, everything=())
 
 
 def test_where_every_document_is_known_the_ranking_says_so():
@@ -273,7 +289,7 @@ def test_where_every_document_is_known_the_ranking_says_so():
     trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
     assert (trials.n, trials.known) == (120, 120)
     ranking = compare_objectives(trials)
-    assert ranking.unseen == ()
+    assert ranking.everything == ()
     assert "120 of the queries ask for documents that a fit has learned from" in " ".join(ranking.sentences())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from firstk.encoder.recommendation import RAW, OperatingPoint, Recommendation
+from firstk.encoder.recommendation import EMBEDDED, RAW, OperatingPoint, Recommendation
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.records import Comparison, HeldOutReport
 from firstk.evaluation.report.advice import advice_of, asked_level, figures_of, start_of, terms_of, title_of
@@ -25,7 +25,10 @@ PRECISION_TEXT = (
     "squares are others in the same bytes, and the ring is what is recommended."
 )
 NEW_TEXT = "These scores are of searches for new documents, which the fit has not learned from."
-STORAGE_TEXT = "Bytes of the vectors as they are, and of their first k coordinates in each precision."
+STORAGE_TEXT = (
+    "Bytes of the vectors as they are, of what is recommended, of embedded bits, and of the first k coordinates in "
+    "each precision."
+)
 IMAGES_TEXT = (
     "Held-out images above; below, what the best linear decoder rebuilds from their first k coordinates, and the share "
     "of the squared distance from the mean image that is rebuilt."
@@ -131,9 +134,14 @@ def _storage_section(report: HeldOutReport, rows: int, advice: Recommendation | 
     table = report.precisions
     names = () if table is None else tuple(dict.fromkeys(point.precision for point in table.prefixes))
     names = names or ("float32",)
-    own = None if advice is None else advice.chosen
-    chosen = None if own is None or own.point.precision not in names else own.point.precision
-    return StorageSection("What is saved?", STORAGE_TEXT, rows, report.columns, report.itemsize, names, chosen)
+    advised = None if advice is None else advice.advised
+    whole = () if advised is None else ((f"recommended: {advised.point}", advised.point.bytes),)
+    bits = () if table is None else table.embedded
+    if advised is not None and bits and (advised.point.precision != EMBEDDED or advised.point.code):
+        # As many bytes of bits, or the nearest below.
+        near = max((o for o in bits if o.bytes <= advised.point.bytes), key=lambda o: o.bytes, default=bits[0])
+        whole += ((str(near), near.bytes),)
+    return StorageSection("What is saved?", STORAGE_TEXT, rows, report.columns, report.itemsize, names, whole)
 
 
 def _interval_note(lead: Section, advice: Recommendation | None) -> tuple[str, ...]:

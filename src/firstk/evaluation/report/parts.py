@@ -67,8 +67,8 @@ class StorageSection:
         Width of a raw vector, and bytes of each of its numbers.
     precisions : tuple of str
         Precisions in which the coordinates may be stored.
-    chosen : str, optional
-        The recommended one of them.
+    whole : tuple of (str, int)
+        Codes whose bytes do not depend on k, with these: what is recommended first, and embedded bits.
     """
 
     heading: str
@@ -77,10 +77,12 @@ class StorageSection:
     columns: int
     itemsize: int
     precisions: tuple[str, ...] = ("float32",)
-    chosen: str | None = None
+    whole: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
+        if not all(isinstance(name, str) and is_int(size) and size > 0 for name, size in self.whole):
+            raise bad_parameter("whole", "StorageSection", "names, each with its bytes", self.whole)
         for name in self.precisions:
             check_choice(name, PRECISIONS, "precisions", "StorageSection")
         for name in ("rows", "columns", "itemsize"):

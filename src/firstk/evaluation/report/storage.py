@@ -1,4 +1,4 @@
-"""The section of bytes: what the raw vectors take, and what their first k coordinates take in each precision."""
+"""The section of bytes: what is recommended, embedded bits, the first k coordinates in each precision, raw vectors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ def cells_at(section: StorageSection, k: int) -> list[str]:
     """Return, for each precision, bytes of a code, bytes of all codes, and the share that is saved."""
     cells: list[str] = []
     for name in section.precisions:
-        saved = 1 - section.each(k, name) / section.each()
-        cells += [f"{section.each(k, name):,}", bytes_text(section.bytes_at(k, name)), share_text(saved)]
+        cells += _cells(section, section.each(k, name))
     return cells
+
+
+def _cells(section: StorageSection, each: int) -> list[str]:
+    """Return bytes of a code, bytes of all codes, and the share that is saved."""
+    return [f"{each:,}", bytes_text(section.rows * each), share_text(1 - each / section.each())]
 
 
 def storage_html(page: Page, number: int) -> str:
     """Return the table of the section; the script rewrites the cells of the codes."""
     section: StorageSection = page.sections[number]
     texts = iter(cells_at(section, page.start))
-    rows = "".join(_row(name, [next(texts) for _ in range(3)], name == section.chosen) for name in section.precisions)
+    rows = "".join(_row(name, _cells(section, each), not i) for i, (name, each) in enumerate(section.whole))
+    rows += "".join(
+        _row(f"first k coordinates, {name}", [next(texts) for _ in range(3)], False, moves=True)
+        for name in section.precisions
+    )
     return (
         f'<table class="at stored" data-section="{number}"><caption>{section.rows:,} vectors at k = '
         f'<span class="k">{page.start}</span></caption>'
@@ -34,10 +42,11 @@ def storage_html(page: Page, number: int) -> str:
     )
 
 
-def _row(precision: str, texts: list[str], chosen: bool) -> str:
+def _row(name: str, texts: list[str], chosen: bool, *, moves: bool = False) -> str:
+    """Return a row; the script rewrites those that move with k."""
     cells = "".join(f'<td><span class="value">{text}</span></td>' for text in texts)
-    kind = ' class="ours"' if chosen else ""
-    return f'<tr{kind} data-code><th scope="row">first k coordinates, {escape(precision)}</th>{cells}</tr>'
+    kind, code = ' class="ours"' if chosen else "", " data-code" if moves else ""
+    return f'<tr{kind}{code}><th scope="row">{escape(name)}</th>{cells}</tr>'
 
 
 def storage_data(page: Page, number: int) -> dict[str, object]:
