@@ -8,7 +8,10 @@ the recommendation is made from and a part that is kept unseen.
 - Regret: what the recommended choice loses against the best choice of no more bytes, known afterwards; and, for
   shares, its bytes over those of the cheapest choice that would have kept the share.
 
-Encoders are fitted on documents alone (SciFact), and on training rows that are in no part (Banking77, several draws).
+Encoders are fitted on documents alone (SciFact), on training rows that are in no part (Banking77, several draws), and
+on the judgements of a third of SciFact's queries (several draws). Of the last, both parts are of the other queries for
+new documents, of which no relevant one was learned from, as advice is given on those; what is required of the other
+two is shown for it, but not required: parts of about 200 queries differ by more than 0.01.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from firstk.data.folder import data_folder
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.recommendation import OperatingPoint
 from firstk.evaluation.baselines import baselines_of
+from firstk.evaluation.new_documents import population_of, with_seen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.precision_cost import default_lengths, scored_points, tabulated
 from firstk.evaluation.recommending import DEVIATIONS, Limits
@@ -35,7 +39,8 @@ from firstk.objectives import Fisher, Similarity
 ASKED = (Limits(keep=0.95), Limits(keep=0.99), Limits(bytes_per_vector=32), Limits(bytes_per_vector=64))
 # What is required: coverage, optimism, loss, and bytes over the least that would have done.
 COVERAGE, OPTIMISM, LOSS, BYTES = (0.90, 0.99), 0.01, 0.01, 1.25
-CASES = ("scifact", "banking77")
+CASES = ("scifact", "banking77", "judgements")
+REQUIRED = ("scifact", "banking77")
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,24 @@ def scifact(splits: int) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
         yield scores, order[: len(order) // 2], order[len(order) // 2 :]
 
 
+def judgements(splits: int, draws: int = 4) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
+    """Yield splits of the queries for new documents, for several draws of queries that an encoder learns from."""
+    held = np.load(data_folder() / "retrieval-scifact" / "scifact_minilm.npz")
+    documents, queries = held["D"].astype(np.float32), held["Q"].astype(np.float32)
+    relevance = np.concatenate([held["qrels_train"], held["qrels_test"]])
+    for draw in range(draws):
+        order = np.random.default_rng(1000 + draw).permutation(len(queries))
+        learned = np.isin(relevance[:, 0], order[: len(order) // 3])
+        pairs = relevance[learned & (relevance[:, 2] > 0)]
+        encoder = PrefixEncoder(objective=Similarity()).fit_pairs(queries[pairs[:, 0]], documents[pairs[:, 1]])
+        data = EvaluationData(queries=queries, documents=documents, relevance=relevance[~learned])
+        people = population_of(with_seen(data, encoder.encoder_.learned))
+        scores = scores_of(encoder, people.data, "ndcg@10", documents, "queries")
+        for seed in range(draw, splits, draws):
+            shuffled = np.random.default_rng(seed).permutation(len(scores.values))
+            yield scores, shuffled[: len(shuffled) // 2], shuffled[len(shuffled) // 2 :]
+
+
 def banking77(splits: int, draws: int = 5) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
     """Yield splits of rows that no fit has seen, 2,000 and 2,000, for several draws of training rows."""
     held = np.load(data_folder() / "banking77" / "banking77_minilm.npz")
@@ -140,7 +163,7 @@ def outcome(
 
 def report(case: str, splits: int) -> bool:
     """Print the table of a case, and return whether all of it is as required."""
-    parts = [(*part, part[0].table(part[1])) for part in {"scifact": scifact, "banking77": banking77}[case](splits)]
+    parts = [(*part, part[0].table(part[1])) for part in _SPLITS[case](splits)]
     print(f"\n{case}: {len(parts)} splits, {len(parts[0][1]):,} seen and {len(parts[0][2]):,} unseen")
     print(f"{'asked for':<16}{'covered':>9}{'optimism':>10}{'loss':>8}{'bytes':>8}{'chosen':>8}")
     fine = True
@@ -158,6 +181,9 @@ def report(case: str, splits: int) -> bool:
     return fine
 
 
+_SPLITS = {"scifact": scifact, "banking77": banking77, "judgements": judgements}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases asked for; 1 where something is not as required."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -169,8 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{COVERAGE[0]:.0%} to {COVERAGE[1]:.0%}, optimism at most {OPTIMISM}, loss at most {LOSS}, bytes at most "
         f"{BYTES} times the least."
     )
-    fine = [report(case, given.splits) for case in CASES if given.only in (None, case)]
-    return 0 if all(fine) else 1
+    fine = {case: report(case, given.splits) for case in CASES if given.only in (None, case)}
+    return 0 if all(fine[case] for case in fine if case in REQUIRED) else 1
 
 
 if __name__ == "__main__":

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import command_line
-from firstk import PrefixEncoder
+from firstk import PrefixEncoder, precision_table
 from firstk.data import load_scifact
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.recommendation import Recommendation
 from firstk.evaluation.recommending import Limits
 from firstk.evaluation.records import read_report
+from firstk.exceptions import CorruptModelError
+from firstk.metrics import EvaluationData
 
 M, N, P = 60, 200, 10
 RNG = np.random.default_rng(3)
@@ -81,7 +88,7 @@ def test_curve_evaluates_the_queries_that_the_fit_held_out(store):
     ours = read_report(store / "by ids").lead.ours
     np.testing.assert_array_equal(found["curve"]["score"], ours.score)
     assert "They were held out; the model was fitted on pairs of the others." in found["judged"]
-    assert any("where training has seen none of the relevant documents" in note for note in found["notes"])
+    assert any("on new documents, which the fit has not learned from" in note for note in found["notes"])
 
 
 def test_what_is_printed_names_the_store(store):
@@ -210,3 +217,77 @@ def test_scifact_by_ids_away_from_row_numbers(data_folder, tmp_path):
         assert curve["input_score"] == pytest.approx(expected.input_score, abs=1e-6)
     refused = firstk(tmp_path, "curve", "pca", *SEARCH, "rows.tsv", code=1)
     assert "which is not in 'queries.parquet'" in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    """Fit on judgements of 60 queries; 90 others ask for documents of those, or for documents of their own."""
+    path, rng = tmp_path_factory.mktemp("taught"), np.random.default_rng(8)
+    of = np.concatenate([np.arange(60), rng.integers(0, 60, 50), np.arange(100, 140)])
+    queries = (DOCUMENTS[of] + 3 * rng.normal(size=(150, P))).astype(np.float32)
+    judged = np.column_stack([np.arange(150), of, np.ones(150, int)])
+    write_store(path, queries, DOCUMENTS, judged, 1000 + rng.permutation(150), DOCUMENT_IDS)
+    header, *lines = (path / "ids.tsv").read_text().splitlines()
+    for name, part in (("train", lines[:60]), ("test", lines[60:]), ("few", lines[60:120])):
+        (path / f"{name}.tsv").write_text("\n".join([header, *part]) + "\n")
+    learning = ("--id", "_id", "--objective", "similarity", *FAST, "--held-out", "test.tsv")
+    firstk(path, "fit", *SEARCH, "train.tsv", *learning, "-o", "model")
+    return path
+
+
+def test_a_model_that_learned_from_judgements_is_advised_on_new_documents_by_every_command(taught):
+    said = read_report(taught / "model").recommendation
+    assert (said.n_known, said.n_new, said.n_evaluated) == (50, 40, 40)
+    # Judgements of their own: the model knows by hashes which documents it has learned from.
+    found = json.loads(firstk(taught, "curve", "model", *SEARCH, "test.tsv", "--id", "_id", "--json").stdout)
+    advice = Recommendation.from_dict(found["recommendation"])
+    assert (advice.chosen, advice.everything, advice.known) == (said.chosen, said.everything, said.known)
+    assert found["curve"]["n_evaluated"] == 40
+    info = json.loads(firstk(taught, "info", "model", "--json").stdout)
+    assert Recommendation.from_dict(info["recommendation"]) == said
+    firstk(taught, "report", "model", "-o", "page.html")
+    page = html.unescape(re.sub(r"<[^>]*>", "", (taught / "page.html").read_text()))
+    card = re.sub(r"\\(.)", r"\1", (taught / "model" / "README.md").read_text())
+    for text in (page, card, firstk(taught, "info", "model").stdout):
+        assert f"On new documents (40 queries) they keep {said.advised.share}" in text
+        assert str(said.advised.point) in text
+    encoder = PrefixEncoder.load(taught / "model").encoder_
+    queries, judged = (part["test"] for part in searches(taught))
+    table = precision_table(encoder, EvaluationData(queries=queries, documents=DOCUMENTS, relevance=judged), "ndcg@10")
+    assert table.recommend().chosen.point == said.chosen.point
+
+
+def searches(path):
+    """Return queries and judgements by rows, by file."""
+    z = pq.read_table(path / "queries.parquet").to_pydict()
+    vectors = np.array(z["e"], dtype=np.float32)
+    rows = {str(name): row for row, name in enumerate(z["_id"])}
+    place = {str(name): row for row, name in enumerate(DOCUMENT_IDS)}
+    queries, judged = {}, {}
+    for name in ("train", "test"):
+        lines = [line.split("\t") for line in (path / f"{name}.tsv").read_text().splitlines()[1:]]
+        queries[name] = vectors[[rows[q] for q, _, _ in lines]]
+        judged[name] = np.array([(i, place[d], 1) for i, (_, d, _) in enumerate(lines)])
+    return queries, judged
+
+
+def test_too_few_new_documents_to_choose_by_are_said(taught):
+    said = firstk(taught, "curve", "model", *SEARCH, "few.tsv", "--id", "_id", "--no-baselines").stdout
+    assert "documents that the fit has learned from, and 10 for new ones only, too few to choose by" in said
+
+
+def test_a_model_without_hashes_says_that_it_cannot_tell(taught):
+    encoder = FittedEncoder.load(taught / "model")
+    replace(encoder, learned=None).save(taught / "earlier")
+    said = firstk(taught, "curve", "earlier", *SEARCH, "test.tsv", "--id", "_id", "--no-baselines").stdout
+    assert "saved without the hashes of the documents that it has learned from" in said
+    assert "Evaluated on 90 queries" in said
+    assert "On new documents" not in said
+
+
+@pytest.mark.parametrize("hashes", [[2, 1], [1, 1], [1.0, 2.0], [[1], [2]]], ids=["order", "twice", "floats", "shape"])
+def test_damaged_hashes_are_refused(taught, hashes):
+    kind = np.float64 if isinstance(hashes[0], float) else np.uint64
+    replace(FittedEncoder.load(taught / "model"), learned=np.array(hashes, dtype=kind)).save(taught / "damaged")
+    with pytest.raises(CorruptModelError, match="'learned' is no ascending list of hashes"):
+        FittedEncoder.load(taught / "damaged")

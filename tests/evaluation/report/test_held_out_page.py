@@ -22,6 +22,7 @@ from firstk.evaluation.report import render_page
 from firstk.evaluation.report.held_out_page import page_of
 from firstk.evaluation.report.images import png
 from firstk.evaluation.report.parts import StorageSection
+from firstk.evaluation.report.reading import share_text
 from firstk.evaluation.report.storage import bytes_text
 from firstk.evaluation.report.terms import METRICS
 from firstk.exceptions import InvalidInputError
@@ -280,24 +281,47 @@ def test_a_storage_section_counts_positive_numbers():
 def test_the_title_is_of_new_documents_where_they_are_told_apart(found):
     points = [OperatingPoint(k, "int8", k, score) for k, score in ((4, 0.5), (8, 0.6), (16, 0.7))]
     table = PrecisionTable(points, "ndcg@10", input_score=0.6, input_bytes=256, n_evaluated=50, unit="queries")
-    unseen = replace(table, points=tuple(replace(point, score=point.score / 2) for point in points), n_evaluated=20)
+    half = tuple(replace(point, score=point.score / 2) for point in points)
+    new = replace(
+        table, points=half, n_evaluated=40, n_known=10, everything=table, known=replace(table, n_evaluated=10)
+    )
     curve = replace(found.lead.ours, metric="ndcg@10")
     report = replace(
         found, comparisons=(replace(found.lead, ours=curve, baselines=()),), precisions=table, recommendation=None
     )
-    page = page_of(replace(report, unseen=unseen), bytes_per_vector=8)
+    page = page_of(replace(report, precisions=new), bytes_per_vector=8)
     assert page.title == (
         "digits.npz: 8 bytes a vector instead of 256, 50.0 % of the search quality kept on new documents"
     )
     assert page.summary.startswith(
-        "Store 8 coordinates as int8: 8 bytes a vector instead of 256. On documents that the fit has not seen they "
-        "keep 50.0 % of the raw vectors' ndcg@10 (20 queries); over all 50, of documents that it knows too, 100.0 %."
+        "Store 8 coordinates as int8: 8 bytes a vector instead of 256. On new documents (40 queries) they keep 50.0 % "
+        "of the raw vectors' ndcg@10."
     )
-    assert ("50.0 %", "of the raw vectors' nDCG@10 on new documents, 20 queries") in page.figures
-    assert "of all queries" in page.sections[0].text
+    assert "Over all 50 queries they keep 100.0 %; over the 10 for documents that it knows, 100.0 %." in page.summary
+    assert ("50.0 %", "of the raw vectors' nDCG@10 of 0.6000, kept on new documents, 40 queries") in page.figures
+    assert "of searches for new documents" in page.sections[0].text
     known = page_of(report, bytes_per_vector=8)
     assert known.title.endswith("100.0 % of the search quality kept")
-    assert "of all queries" not in known.sections[0].text
+    assert ("100.0 %", "of the raw vectors' nDCG@10 of 0.6000, kept") in known.figures
+    assert "new documents" not in known.sections[0].text
+
+
+def test_what_is_saved_has_a_row_of_what_is_recommended_and_one_of_bits(found):
+    bits = [OperatingPoint(8, "embedded", size, 0.5 + size / 100) for size in (8, 12, 16)]
+    points = [OperatingPoint(16, "int8", 16, 0.7), *bits]
+    table = PrecisionTable(points, "ndcg@10", input_score=0.6, input_bytes=256, n_evaluated=50, unit="queries")
+    report = replace(found, precisions=table, recommendation=None, itemsize=4)
+    for size, whole in (
+        (16, (("recommended: 16 coordinates as int8", 16), ("embedded bits of 8 coordinates", 16))),
+        (12, (("recommended: embedded bits of 8 coordinates", 12),)),
+    ):
+        page = page_of(report, bytes_per_vector=size)
+        assert page.storage.whole == whole
+        text = render_page(page)
+        each, rows, raw = whole[0][1], page.storage.rows, page.storage.each()
+        cells = (f"{each:,}", bytes_text(rows * each), share_text(1 - each / raw))
+        shown = "".join(f'<td><span class="value">{cell}</span></td>' for cell in cells)
+        assert f'<tr class="ours"><th scope="row">{whole[0][0]}</th>{shown}</tr>' in text
 
 
 def test_bytes_that_nothing_fits_into_are_refused(found):

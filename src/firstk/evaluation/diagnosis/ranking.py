@@ -210,10 +210,12 @@ class Ranking:
                 f"queries are too few to rank by: {FEWEST_NEW} are needed."
             )
         own = next(curve for curve in self.everything if curve.label == self.choice)
+        best = max(self.everything, key=_mean)
+        memory = f"; {best.label} reaches {_mean(best):.3f} there, by what it remembers of known documents"
         return (
             "New documents are those that no fit has learned from: documents that are added to a store are such. Over "
-            f"all {own.n_evaluated:,} queries, of which {self.known:,} ask for documents that are known, {own.label} "
-            f"reaches {_mean(own):.3f}."
+            f"all {own.n_evaluated:,} queries, of which {self.known:,} ask for known documents, {own.label} reaches "
+            f"{_mean(own):.3f}{memory if best.label != own.label else ''}."
         )
 
     def _without_trials(self) -> str:
