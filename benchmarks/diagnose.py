@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from firstk import PrefixEncoder, diagnose, objectives, prefix_curve
+from firstk import PrefixEncoder, diagnose, objectives
 from firstk.data import load_digits, load_fashion_mnist, load_scifact, load_stsb
 from firstk.data.folder import data_folder
 from firstk.evaluation.diagnosis import Ranking, Trial
 from firstk.evaluation.new_documents import population_of, with_seen
 from firstk.metrics import EvaluationData
+from firstk.metrics.bootstrap import PerRowScores, resampled_scores
+from firstk.metrics.curve import per_row_scores
 from firstk.moments.fingerprint import document_hashes
 
 KS = (16, 32)
@@ -101,10 +103,10 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def fitted_scores(trial: Trial, case: Case) -> tuple[np.ndarray, np.ndarray]:
+def fitted_scores(trial: Trial, case: Case) -> list[PerRowScores]:
     """Fit an objective on the whole training part, and score it on the test part, and on all queries of a search.
 
-    Short codes are scored at their full width.
+    Scores are kept by row. Short codes are scored at their full width.
     """
     objective = objectives.PUBLIC[trial.objective](**trial.settings)
     encoder = PrefixEncoder(trial.components, objective=objective, solver=trial.solver, random_state=0)
@@ -115,11 +117,9 @@ def fitted_scores(trial: Trial, case: Case) -> tuple[np.ndarray, np.ndarray]:
         else:
             encoder.fit(*(case.rows if trial.objective not in ("reconstruction", "similarity") else case.rows[:1]))
     found = encoder.encoder_
-    ks = sorted({min(k, found.d) for k in KS})
+    ks = np.array(sorted({min(k, found.d) for k in KS}))
     parts = [case.test] if case.everything is None else [case.test, case.everything]
-    curves = [prefix_curve(found, part, case.metric, ks) for part in parts]
-    scores = [np.array([curve.at(min(k, found.d)) for k in KS]) for curve in curves]
-    return scores[0], scores[-1]
+    return [per_row_scores(found, part, case.metric, ks) for part in parts]
 
 
 def regret_of(name: str, case: Case) -> float:
@@ -132,19 +132,22 @@ def regret_of(name: str, case: Case) -> float:
     print(f"  {'objective':<40}{'diagnosis':<10}{case.metric} on test at k = {', '.join(map(str, KS))}")
     scores = {}
     for trial in ranking.trials:
-        test, whole = scores[trial.name] = fitted_scores(trial, case)
+        scores[trial.name] = fitted_scores(trial, case)
         mark = "  <- chosen" if trial.name == ranking.choice else ""
-        shown = "  ".join(f"{score:.4f}" for score in test)
-        beside = "" if case.everything is None else f"   all queries {'  '.join(f'{score:.4f}' for score in whole)}"
+        shown, *rest = ("  ".join(f"{score:.4f}" for score in part.score()) for part in scores[trial.name])
+        beside = f"   all queries {rest[0]}" if rest else ""
         print(f"  {trial.name:<40}{trial.mean:<10.4f}{shown}{beside}{mark}", flush=True)
     for left_out, reason in ranking.left_out.items():
         print(f"  {left_out}: not tried ({reason})")
     regrets = []
-    for part in (0, 1):
-        means = {trial: float(values[part].mean()) for trial, values in scores.items()}
-        regrets.append(max(means.values()) - means[str(ranking.choice)])
-    if case.everything is not None:
-        print(f"  Regret on all queries: {regrets[1]:.4f}")
+    for i, part in enumerate(("test", "all queries")[: len(next(iter(scores.values())))]):
+        means = {trial: float(values[i].score().mean()) for trial, values in scores.items()}
+        best = max(means, key=lambda trial: means[trial])
+        regrets.append(means[best] - means[str(ranking.choice)])
+        # The same draws for both, so that the difference is paired.
+        draws = [resampled_scores(scores[name][i], resamples=1000).mean(axis=1) for name in (best, str(ranking.choice))]
+        low, high = np.quantile(draws[0] - draws[1], [0.025, 0.975])
+        print(f"  regret on {part}: {regrets[-1]:.4f}, against {best}; 95 % interval {low:.4f} to {high:.4f}")
     return regrets[0]
 
 

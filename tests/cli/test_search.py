@@ -254,7 +254,12 @@ def test_a_model_that_learned_from_judgements_is_advised_on_new_documents_by_eve
     encoder = PrefixEncoder.load(taught / "model").encoder_
     queries, judged = (part["test"] for part in searches(taught))
     table = precision_table(encoder, EvaluationData(queries=queries, documents=DOCUMENTS, relevance=judged), "ndcg@10")
-    assert table.recommend().chosen.point == said.chosen.point
+    assert table.recommend().chosen == said.chosen
+    limits = Limits(bytes_per_vector=6)
+    assert table.recommend(limits).chosen == read_report(taught / "model").precisions.recommend(limits).chosen
+    other = firstk(taught, "curve", "model", *SEARCH, "test.tsv", "--id", "_id", "--bytes-per-vector", 6, "--json")
+    chosen = Recommendation.from_dict(json.loads(other.stdout)["recommendation"]).chosen
+    assert chosen == table.recommend(limits).chosen is not None
 
 
 def searches(path):

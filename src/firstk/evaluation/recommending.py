@@ -249,7 +249,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
             chance=table.chance,
         )
     found, name, whole = evidence(table, limits.relative_to)
-    rule = _Rule(found, limits)
+    rule = _Rule(found, limits, _over_all(table, limits.relative_to))
     own = _allowed(table, limits, own=True)
     others = _allowed(table, limits, own=False) if limits.k is None else np.zeros(len(own), dtype=bool)
     chosen = rule.choose(own)
@@ -299,6 +299,16 @@ def _with_known(advice: Recommendation, table: PrecisionTable, relative_to: str)
     point = advice.advised.point
     kept = [_share_of(other, point, relative_to) for other in (table.everything, table.known)]
     return replace(advice, everything=kept[0], known=kept[1])
+
+
+def _over_all(table: PrecisionTable, relative_to: str) -> np.ndarray | None:
+    """Return the shares of a table's points over all queries, where it is of searches for new documents."""
+    if table.everything is None:
+        return None
+    try:
+        return evidence(table.everything, relative_to)[0].shares
+    except InvalidInputError:  # a share of them means nothing
+        return None
 
 
 def _share_of(table: PrecisionTable, point: OperatingPoint, relative_to: str) -> Choice | None:
@@ -360,6 +370,8 @@ class _Rule:
 
     found: Evidence
     limits: Limits
+    # Shares over all queries, where `found` is of searches for new documents; of points in the same order.
+    over_all: np.ndarray | None = None
 
     @cached_property
     def _order(self) -> np.ndarray:
@@ -430,6 +442,8 @@ class _Rule:
             return False
         if chosen is None:
             return True
+        if self._behind_over_all(other, chosen) and not self._clearly_ahead(other, own):
+            return False
         if self.limits.keep is not None:
             if points[other].bytes != points[chosen].bytes:
                 return points[other].bytes < points[chosen].bytes
@@ -437,6 +451,20 @@ class _Rule:
             ahead = self.found.shares[other] - self.found.shares[chosen]
             return bool(ahead > DEVIATIONS * self._apart(other, chosen) + ROUNDING)
         return self.described(other, own | others).kept > self.described(chosen, own).kept + ROUNDING
+
+    def _behind_over_all(self, other: int, chosen: int) -> bool:
+        """Tell whether a point keeps less than the chosen one over all queries, where that is not what was asked."""
+        return self.over_all is not None and bool(self.over_all[chosen] - self.over_all[other] > AS_GOOD)
+
+    def _clearly_ahead(self, other: int, own: np.ndarray) -> bool:
+        """Tell whether a point is clearly ahead of the best of the encoder's own in no more bytes."""
+        size = np.array([point.bytes for point in self.found.points])
+        places = np.flatnonzero(own & (size <= size[other]))
+        if not len(places):
+            return True
+        rival = int(places[self.found.shares[places].argmax()])
+        ahead = self.found.shares[other] - self.found.shares[rival]
+        return bool(ahead > DEVIATIONS * self._apart(other, rival) + ROUNDING)
 
     def as_good(self, simpler: np.ndarray, chosen: int) -> int | None:
         """Return the best simpler code that takes no more bytes than the one chosen, and is as good.
@@ -449,6 +477,7 @@ class _Rule:
             i
             for i in np.flatnonzero(simpler).tolist()
             if points[i].bytes <= points[chosen].bytes
+            and not self._behind_over_all(i, chosen)
             and shares[chosen] - shares[i] <= min(AS_GOOD, DEVIATIONS * self._apart(i, chosen)) + ROUNDING
         ]
         return max(places, key=lambda i: shares[i]) if places else None

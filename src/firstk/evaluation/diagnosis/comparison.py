@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ CONFIDENCE, RESAMPLES = 0.95, 500
 class _Scored:
     """A candidate with its held-out scores: at each length, and in each draw of the held-out rows.
 
-    Where these are of searches for new documents, `everything` are those of all; empty otherwise.
+    Where these are of searches for new documents, `everything` are the same of all; None otherwise.
     """
 
     candidate: Candidate
@@ -39,7 +39,7 @@ class _Scored:
     draws: np.ndarray  # (B, K)
     components: int | None
     seconds: float
-    everything: np.ndarray = field(default_factory=lambda: np.empty(0))  # (K,)
+    everything: _Scored | None = None
 
 
 def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambda name: None) -> Ranking:
@@ -67,11 +67,8 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
     found = _ranked(scored, left_out, trials, ks, raw[0])
     if not trials.on_new:
         return found
-    by_name = {one.candidate.name: one.everything.tolist() for one in scored}
-    everything = tuple(
-        PrefixCurve(curve.k, tuple(by_name[curve.label]), curve.metric, raw[1], curve.label, n_evaluated=trials.n)
-        for curve in found.curves
-    )
+    by_name = {one.candidate.name: one.everything for one in scored if one.everything is not None}
+    everything = tuple(_curve(by_name[curve.label], trials, ks, raw[1], trials.n) for curve in found.curves)
     return replace(found, everything=everything)
 
 
@@ -105,12 +102,10 @@ def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.n
         scores = METRICS[trials.metric].score(encoder, fold.data, lengths)
         parts += _ranked_on(scores, fold, trials)
         everything += [scores] if trials.on_new else []
-    draws = sum(
-        share * _padded(_redrawn(part, i), len(ks))
-        for i, (share, part) in enumerate(zip(_shares(parts), parts, strict=True))
-    )
-    seconds, width = time.process_time() - began, _components(candidate, folds[0], ks)
-    return _Scored(candidate, _mean(parts, ks), draws, width, seconds, _mean(everything, ks))
+    width = _components(candidate, folds[0], ks)
+    whole = _Scored(candidate, _mean(everything, ks), _drawn(everything, ks), width, 0.0) if everything else None
+    found = _Scored(candidate, _mean(parts, ks), _drawn(parts, ks), width, 0.0, whole)
+    return replace(found, seconds=time.process_time() - began)
 
 
 def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials) -> list[PerRowScores]:
@@ -126,10 +121,14 @@ def _shares(parts: Sequence[PerRowScores]) -> np.ndarray:
     return np.array([part.n for part in parts]) / sum(part.n for part in parts)
 
 
+def _drawn(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
+    """Return the scores over all folds in each draw, (B, K)."""
+    draws = [_padded(_redrawn(part, i), len(ks)) for i, part in enumerate(parts)]
+    return np.tensordot(_shares(parts), np.array(draws), axes=1)
+
+
 def _mean(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
-    """Return the scores over all folds, (K,); empty without folds."""
-    if not parts:
-        return np.empty(0)
+    """Return the scores over all folds, (K,)."""
     return _shares(parts) @ np.array([_padded(part.score(), len(ks)) for part in parts])
 
 
@@ -181,21 +180,36 @@ def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, fl
 def _ranked(
     scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray, raw: float | None
 ) -> Ranking:
-    order = sorted(scored, key=lambda one: -float(one.score.mean()))  # stable: of equal ones, the simpler first
-    leader = order[0]
-    margins = tuple(_margin(leader, other) for other in order[1:])
-    as_good = {leader.candidate.name, *(margin.objective for margin in margins if margin.as_good)}
+    order, margins = _in_order(scored)
+    as_good = _as_good(scored)
+    whole = [one.everything for one in as_good if one.everything is not None]
+    # As good on new documents, and better on those that are known: the better choice. Of several, the simplest.
+    choice = (_as_good(whole) if whole else as_good)[0].candidate.name
+    n = trials.n - (trials.known if trials.on_new else 0)
     return Ranking(
-        curves=tuple(_curve(one, trials, ks, raw) for one in order),
-        leader=leader.candidate.name,
+        curves=tuple(_curve(one, trials, ks, raw, n) for one in order),
+        leader=order[0].candidate.name,
         margins=margins,
         trials=tuple(_trial(one) for one in order),
-        choice=next(one.candidate.name for one in scored if one.candidate.name in as_good),
+        choice=choice,
         left_out=left_out,
         task=trials.task,
         folds=len(trials.folds),
         known=trials.known,
     )
+
+
+def _in_order(scored: Sequence[_Scored]) -> tuple[list[_Scored], tuple[Margin, ...]]:
+    """Return candidates, the best mean first, and the margins of the others to it."""
+    order = sorted(scored, key=lambda one: -float(one.score.mean()))  # stable: of equal ones, the simpler first
+    return order, tuple(_margin(order[0], other) for other in order[1:])
+
+
+def _as_good(scored: Sequence[_Scored]) -> list[_Scored]:
+    """Return the candidates that are as good as the best of them, the simplest first."""
+    order, margins = _in_order(scored)
+    names = {order[0].candidate.name, *(margin.objective for margin in margins if margin.as_good)}
+    return [one for one in scored if one.candidate.name in names]
 
 
 def _margin(leader: _Scored, other: _Scored) -> Margin:
@@ -205,7 +219,7 @@ def _margin(leader: _Scored, other: _Scored) -> Margin:
     return Margin(other.candidate.name, behind, float(np.std(difference)), low, high)
 
 
-def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None) -> PrefixCurve:
+def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None, n: int) -> PrefixCurve:
     low, high = np.quantile(one.draws, _edges(), axis=0)
     return PrefixCurve(
         k=tuple(ks.tolist()),
@@ -213,7 +227,7 @@ def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None) -> P
         metric=trials.metric,
         input_score=raw,
         label=one.candidate.name,
-        n_evaluated=trials.n - (trials.known if trials.on_new else 0),
+        n_evaluated=n,
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
         confidence=CONFIDENCE,

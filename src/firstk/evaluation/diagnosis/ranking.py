@@ -182,7 +182,17 @@ class Ranking:
         score = f"{trial.mean:.3f} ({self.scope})"
         if not tied:
             return f"Objective {trial.name} is best: {score}."
+        if self._better_over_all(tied):
+            return (
+                f"Objective {trial.name} is as good on new documents as {_listed(tied)}, and better over all queries: "
+                f"{score}."
+            )
         return f"Objective {trial.name} is as good as {_listed(tied)}, and simpler or faster: {score}."
+
+    def _better_over_all(self, tied: list[str]) -> bool:
+        """Whether the choice is ahead of one that is as good on new documents, by its mean over all queries."""
+        means = {curve.label: _mean(curve) for curve in self.everything}
+        return any(means[str(self.choice)] > means[name] + TOLERANCE for name in tied if name in means)
 
     def sentences(self) -> list[str]:
         """Return the recommended objective, what each length keeps, then how sure that is, and what was not tried."""
