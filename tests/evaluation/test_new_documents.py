@@ -74,8 +74,8 @@ def test_what_is_kept_on_all_queries_follows_the_advice(table):
     assert (advice.n_known, advice.n_new, advice.n_evaluated) == (45, 35, 35)
     first, after, *_ = advice.lines()
     assert f"On new documents (35 queries) they keep {advice.advised.share}" in first
-    assert f"Over all 80 queries they keep {advice.everything.share}; over the 45" in after
-    assert after.endswith(f"{advice.known.share}.")
+    assert f"Over all 80 queries they keep {100 * advice.everything.kept:.0f} %; over the 45" in after
+    assert after.endswith(f"{100 * advice.known.kept:.0f} %.")
     assert Recommendation.from_json(advice.to_json()) == advice
 
 

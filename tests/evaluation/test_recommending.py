@@ -114,6 +114,29 @@ def test_as_good_is_not_clearly_behind_nor_by_half_a_percent(n, lost, size, as_g
     assert (found.as_good is not None, found.advised is found.as_good) == (as_good, as_good)
 
 
+@pytest.mark.parametrize(
+    ("new", "over_all", "asked", "advised"),
+    [
+        (0.80, 0.90, Limits(keep=0.8), ""),  # as good on new documents, and behind over all queries
+        (0.80, 0.95, Limits(keep=0.8), "PCA"),
+        (0.801, 0.90, Limits(bytes_per_vector=8), ""),  # ahead on new documents by less than the noise
+        (0.801, 0.95, Limits(bytes_per_vector=8), "PCA"),
+        (0.85, 0.90, Limits(bytes_per_vector=8), "PCA"),  # clearly ahead on new documents
+    ],
+)
+def test_a_baseline_that_is_behind_over_all_queries_must_be_clearly_ahead_on_new_documents(
+    new, over_all, asked, advised
+):
+    ours, pca = OperatingPoint(8, "int8", 8, 0.0), OperatingPoint(8, "int8", 8, 0.0, code="PCA")
+    everything = table_of({ours: right(2000, 0.95), pca: right(2000, over_all)}, right(2000, 0.9))
+    beside = {"everything": everything, "known": everything, "n_known": 500}
+    rows = right(2000, new, seed=1)
+    table = table_of({ours: right(2000, 0.8), pca: rows}, right(2000, 0.9), **beside)
+    found = recommend(table, asked)
+    assert found.advised.point.code == advised
+    assert found.everything.kept == pytest.approx((over_all if advised else 0.95) / 0.9)
+
+
 def test_a_product_quantizer_is_no_simpler():
     ours, raw = right(2000, 0.8), right(2000, 0.9)
     codes = {

@@ -211,6 +211,24 @@ def test_the_simpler_of_equals_is_chosen():
     assert "as good as fancy" in ranked(scored("simple", slightly), scored("fancy", best)).why()
 
 
+def test_of_equals_on_new_documents_the_better_over_all_queries_is_chosen():
+    many = np.arange(4000)
+    best = many % 10 < 9
+    slightly = np.roll(best, 3) & (many > 4)
+    clearly = best & (many % 20 > 0)
+
+    def both(name, new, everything):
+        return replace(scored(name, new), everything=scored(name, everything))
+
+    tied = both("simple", best, clearly), both("fancy", slightly, best)
+    assert ranked(*tied).choice == "fancy"
+    assert ranked(both("simple", best, slightly), both("fancy", slightly, best)).choice == "simple"
+    # Clearly behind on new documents: no memory of others makes up for it.
+    assert ranked(both("simple", best, clearly), both("fancy", clearly, best)).choice == "simple"
+    found = replace(ranked(*tied), everything=tuple(ranked(*(one.everything for one in tied)).curves))
+    assert found.why().startswith("Objective fancy is as good on new documents as simple, and better over all queries")
+
+
 def test_a_difference_that_matters_is_no_tie_where_rows_are_few():
     """Sixty rows cannot tell 0.80 from 0.90, but they do not make 0.80 as good."""
     few = np.arange(60)
