@@ -74,7 +74,7 @@ def half_whitening(X: ArrayLike) -> np.ndarray:
 
 
 def mined_judgements(queries: ArrayLike, documents: ArrayLike) -> np.ndarray:
-    """Judge for each query one document relevant: the nearest by the half-whitened cosine.
+    """Take for each query one document as relevant: the nearest by the half-whitened cosine.
 
     Many of these judgements are wrong: they serve to compare codes, not to measure a search.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 
 from firstk._base.checks import bad_parameter, check_fraction
@@ -156,11 +157,24 @@ def figures_of(
     if rival is not None:
         share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
         who = "the best baseline" if not point.code else "this model"
-        found.append((share_text(share), f"by {who} in as few bytes: {rival}, {rival.bytes:,} bytes"))
+        rest = _over_all(advice, table, rival)
+        found.append((share_text(share), f"by {who} in as few bytes: {rival}, {rival.bytes:,} bytes{rest}"))
     if before is not None and before > point.bytes:
         saved, whole = rows * (before - point.bytes), rows * before
         found.append((bytes_text(saved), f"saved on {rows:,} vectors: {share_text(saved / whole)} of their bytes"))
     return tuple(found)
+
+
+def _over_all(advice: Recommendation, table: PrecisionTable | None, rival: OperatingPoint) -> str:
+    """Say what another code and the advised one keep over all queries, where the choice is on new documents."""
+    whole = None if table is None else table.everything
+    if whole is None or not whole.input_score or advice.everything is None:
+        return ""
+    place = next((o for o in whole.points if replace(o, score=0.0) == replace(rival, score=0.0)), None)
+    if place is None:
+        return ""
+    theirs, ours = 100 * place.score / whole.input_score, 100 * advice.everything.kept
+    return f" (over all queries {theirs:.0f} %, and {ours:.0f} % by what is recommended)"
 
 
 def _rival(table: PrecisionTable, point: OperatingPoint, higher_is_better: bool) -> OperatingPoint | None:
