@@ -151,8 +151,8 @@ def figures_of(
     name = metric_of(advice.metric).name
     found = [(f"{point.bytes:,}", f"bytes a vector{instead}: {point}")]
     count = f", {advice.n_new:,} {advice.unit}" if advice.on_new and advice.n_new is not None else ""
-    whole = f"{name} of {score_text(advice.reference_score)}"
-    found.append((advised.share, f"{whose} {whole}, kept{advice.where}{count}"))
+    score = f"{name} of {score_text(advice.reference_score)}"
+    found.append((advised.share, f"{whose} {score}, kept{advice.where}{count}"))
     rival = None if table is None else _rival(table, point, higher_is_better)
     if rival is not None:
         share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
