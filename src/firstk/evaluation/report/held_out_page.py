@@ -135,7 +135,9 @@ def _storage_section(report: HeldOutReport, rows: int, advice: Recommendation | 
     names = () if table is None else tuple(dict.fromkeys(point.precision for point in table.prefixes))
     names = names or ("float32",)
     advised = None if advice is None else advice.advised
-    whole = () if advised is None else ((f"recommended: {advised.point}", advised.point.bytes),)
+    whole: tuple[tuple[str, int], ...] = ()
+    if advised is not None:
+        whole = ((f"recommended: {advised.point}", advised.point.bytes),)
     bits = () if table is None else table.embedded
     if advised is not None and bits and (advised.point.precision != EMBEDDED or advised.point.code):
         # As many bytes of bits, or the nearest below.
