@@ -460,7 +460,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     @property
     def spectrum_(self) -> np.ndarray:
-        """Eigenvalues of the objective's pencil, descending; for "error_bound", what each coordinate takes off the loss."""
+        """Eigenvalues of the objective's pencil, descending; "error_bound": by how much coordinates lower the loss."""
         return self.encoder_.spectrum
 
     @property
