@@ -17,6 +17,7 @@ codes = [
         "files",
         "retrieval",
         "text",
+        "labels",
         "relevance",
         "advice",
         "diagnose",

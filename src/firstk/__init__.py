@@ -27,6 +27,7 @@ _HOMES = {
     "firstk.objectives": [
         "Reconstruction",
         "Fisher",
+        "ErrorBound",
         "Classification",
         "Regression",
         "Similarity",
@@ -45,7 +46,7 @@ _HOMES = {
         "Rotation",
         "Variational",
     ],
-    "firstk.solvers": ["ClosedForm", "Gradient"],
+    "firstk.solvers": ["ClosedForm", "Gradient", "QuasiNewton"],
     "firstk.encoder.network": ["MLP"],
     "firstk.retrieval": ["CodeIndex", "FunnelIndex"],
     "firstk.integrations.sentence_transformers": ["fit_sentence_transformer"],
@@ -59,6 +60,7 @@ __all__ = [
     "ClosedForm",
     "CodeIndex",
     "Denoising",
+    "ErrorBound",
     "Fisher",
     "FittedEncoder",
     "FullPrefix",
@@ -74,6 +76,7 @@ __all__ = [
     "PairMoments",
     "PrefixCurve",
     "PrefixEncoder",
+    "QuasiNewton",
     "Reconstruction",
     "Regression",
     "Rotation",
@@ -111,6 +114,7 @@ if TYPE_CHECKING:
     from firstk.objectives import (
         Classification,
         Denoising,
+        ErrorBound,
         Fisher,
         GaussianNoise,
         Masking,
@@ -132,7 +136,7 @@ if TYPE_CHECKING:
         Variational,
     )
     from firstk.retrieval import CodeIndex, FunnelIndex
-    from firstk.solvers import ClosedForm, Gradient
+    from firstk.solvers import ClosedForm, Gradient, QuasiNewton
 
 
 def __getattr__(name: str) -> Any:

@@ -215,6 +215,24 @@ class Objective(Protocol):
         """Return the settings among which "auto" chooses; empty when nothing is left to choose."""
 
 
+class PrefixCriterion(Protocol):
+    """A loss of every prefix of a rotated code that depends on the data through moments alone."""
+
+    def losses(self, Q: np.ndarray) -> np.ndarray:
+        """Return the losses of the prefixes of length 0 to d, shape (d + 1,), for orthonormal columns Q, (r, d)."""
+
+    def weighted(self, Q: np.ndarray, omega: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return ``sum_k omega_k loss_k`` over the prefixes of length 1 to d, and its gradient with respect to Q."""
+
+
+@runtime_checkable
+class MomentObjective(Objective, Protocol):
+    """An objective whose losses are functions of moments and which no pencil solves: its axes are rotated."""
+
+    def criterion(self, statistics: Statistics, components: np.ndarray) -> PrefixCriterion:
+        """Return the losses of rotations of these axes, (r, p), which are orthonormal in the pencil's N."""
+
+
 class TrainedModel(Protocol):
     """What hooks see of the model: ``encoder.weight`` (d, p) when it is linear, the shared decoder (q, d), extras."""
 

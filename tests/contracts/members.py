@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from firstk import objectives, orderings, solvers
+from firstk.contracts import MomentObjective
 
 N, P, C = 120, 6, 3
 # Settings of members that cannot be made without any.
@@ -22,6 +23,8 @@ def examples(registry):
 OBJECTIVES = examples({**objectives.PUBLIC, **objectives.REGISTRY.internal})
 ORDERINGS = examples(orderings.PUBLIC)
 SOLVERS = examples({name: kind for name, kind in solvers.PUBLIC.items() if name != "auto"})
+# Objectives that training by gradient finds too; those of moments alone have a solver of their own.
+TRAINABLE = {name: objective for name, objective in OBJECTIVES.items() if not isinstance(objective, MomentObjective)}
 
 
 def settings():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from contracts.members import OBJECTIVES, C, P, data, fit, settled
+from contracts.members import OBJECTIVES, TRAINABLE, C, P, data, fit, settled
 from firstk import PrefixEncoder, objectives
 from firstk._base.prefix_weights import resolve_omega
 from firstk.contracts import Conventions, Objective, Supervision, TrainingLossName
@@ -19,6 +19,7 @@ from firstk.orderings import FullPrefix
 from firstk.solvers import ClosedForm
 
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
+every_trainable = pytest.mark.parametrize("objective", TRAINABLE.values(), ids=TRAINABLE.keys())
 
 
 def statistics_of(objective):
@@ -134,7 +135,7 @@ def test_rotation_free_means_that_axes_turn_with_the_data(objective):
     assert follows == goal.rotation_free
 
 
-@every_objective
+@every_trainable
 def test_scale_free_means_that_the_loss_of_moments_has_no_scale(objective):
     pytest.importorskip("torch")
     from firstk.solvers.gradient.build import build, with_axes
@@ -154,7 +155,7 @@ def test_scale_free_means_that_the_loss_of_moments_has_no_scale(objective):
     assert (abs(after - before) < 1e-9 * abs(before)) == goal.scale_free
 
 
-@every_objective
+@every_trainable
 def test_training_gives_what_the_closed_form_gives_a_place_for(objective):
     pytest.importorskip("torch")
     from firstk.solvers.gradient.settings import Gradient

@@ -41,11 +41,12 @@ class ModelToExtend:
     @classmethod
     def read(cls, path: Path, command: typer.Context | None) -> ModelToExtend:
         """Read a model, and raise an error if nothing can be added to it."""
+        from firstk import solvers
         from firstk.estimator.prefix_encoder import PrefixEncoder
 
         encoder = PrefixEncoder.load(path)
         rows = int(encoder.encoder_.config.get("rows", 0))
-        if encoder.solver_ != "closed_form":
+        if solvers.resolve(encoder.solver_).trains:
             raise InvalidInputError(
                 f"'{path}' was trained, on rows that it does not hold: nothing can be added to it. Fit all rows again."
             )
@@ -86,7 +87,8 @@ class ModelToExtend:
 
         yield "components", self.encoder.n_components, asked.n_components
         yield "ordering", orderings.resolve(self.encoder.ordering), orderings.resolve(asked.ordering)
-        yield "solver", "closed_form", "closed_form" if asked.solver == "auto" else asked.solver
+        own_solver = self.encoder.solver_
+        yield "solver", own_solver, own_solver if asked.solver == "auto" else asked.solver
         yield "network", self.encoder.network, asked.network
         own, wanted = _objective_of(self.encoder), _objective_of(asked)
         for option, setting in _SETTINGS.items():

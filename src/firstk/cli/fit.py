@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from firstk.orderings import SparsePrefix
 
 # The options that no other command has: one name each, so that the command's signature reads as a list.
-OBJECTIVES = "reconstruction, fisher, classification, regression, similarity, mixture or denoising"
+OBJECTIVES = "reconstruction, fisher, error_bound, classification, regression, similarity, mixture or denoising"
 # Settings of objectives, in the order in which the command hands them on.
 # An option that has another name than the setting: --keep is a share, in every command that has it.
 _OTHER_NAMES = {"keep": "preserve"}
@@ -67,7 +67,7 @@ Components = Annotated[
     int | None, typer.Option(min=1, help="Width of the code. Without it: all coordinates that carry signal.")
 ]
 Ordering = Annotated[str, typer.Option(help="How coordinates get their order; sparse_prefix:8,16,32 has a list.")]
-Solver = Annotated[str, typer.Option(help="auto, closed_form or gradient.")]
+Solver = Annotated[str, typer.Option(help="auto, closed_form, quasi_newton or gradient.")]
 Network = Annotated[str, typer.Option(help="linear, mlp, or mlp:256,256.")]
 Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or auto.")]
 Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]

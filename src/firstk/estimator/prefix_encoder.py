@@ -103,8 +103,8 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         where the coordinates dropped (seven at most) hold at most 0.1 % of the sum of the spectrum. Directions that
         classes or targets determine ("fisher", "classification", "regression") are all kept.
     objective : str or object
-        What a good prefix is: "reconstruction", "fisher", "classification", "regression", "similarity", "mixture",
-        "denoising", or an object with settings, such as ``Fisher(shrinkage="auto")``.
+        What a good prefix is: "reconstruction", "fisher", "error_bound", "classification", "regression", "similarity",
+        "mixture", "denoising", or an object with settings, such as ``Fisher(shrinkage="auto")``.
     ordering : str or object
         How coordinates get their order: "full_prefix", "unordered", "uniform_l2", "nonuniform_l2", "monotone_l1",
         "nested_dropout", "rotation", "variational", or an object such as ``SparsePrefix([8, 16, 32])``.
@@ -460,7 +460,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     @property
     def spectrum_(self) -> np.ndarray:
-        """Eigenvalues of the objective's pencil, descending."""
+        """Eigenvalues of the objective's pencil, descending; "error_bound": by how much coordinates lower the loss."""
         return self.encoder_.spectrum
 
     @property

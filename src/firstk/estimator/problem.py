@@ -20,7 +20,18 @@ from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
 from firstk._base.progress import Verbose
 from firstk._base.rows import as_dense, is_sparse, projected
-from firstk.contracts import Conventions, FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
+from firstk.contracts import (
+    Conventions,
+    FitRequest,
+    MomentObjective,
+    Objective,
+    Ordering,
+    Pencil,
+    Processes,
+    Rows,
+    Solver,
+    Width,
+)
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
@@ -226,8 +237,8 @@ class Problem:
         return encoder
 
     def _choice(self, statistics: Statistics) -> selection.Choice:
-        """Choose what is "auto"; candidates are compared by their closed form, also where the one chosen is trained."""
-        solver = solvers.ClosedForm()
+        """Choose what is "auto"; candidates are compared by their closed form where the one chosen is trained."""
+        solver = solvers.ClosedForm() if self.solver.trains else self.solver
         return selection.choose(
             self.objective,
             statistics,
@@ -327,11 +338,19 @@ def pose(
             "fit_pairs(left, right, scores), or objective='similarity'",
         )
     order, net = orderings.resolve(ordering), _resolved_network(network)
-    closed = goal.exact and order.has_closed_form and net == "linear"
     auto = isinstance(solver, str) and solver == "auto"
-    chosen = solvers.resolve("gradient" if auto and not closed else solver)
+    chosen = solvers.resolve(_default_solver(goal, order, net) if auto else solver)
     chosen.check_combination(goal, order, net)
     return Problem(goal, order, chosen, n_components, network=net)
+
+
+def _default_solver(objective: Objective, ordering: Ordering, network: str | MLP | nn.Module) -> str:
+    """Return the quickest solver that finds what is asked for."""
+    if network != "linear" or not ordering.has_closed_form:
+        return "gradient"
+    if objective.exact:
+        return "closed_form"
+    return "quasi_newton" if isinstance(objective, MomentObjective) else "gradient"
 
 
 def too_few_rows(n: int) -> str:

@@ -15,6 +15,7 @@ from firstk.contracts import Objective, Supervision
 from firstk.objectives._common import ClosedFormObjective, LeastSquaresObjective, ShrinkageObjective
 from firstk.objectives.classification import Classification
 from firstk.objectives.denoising import Denoising
+from firstk.objectives.error_bound import ErrorBound
 from firstk.objectives.fisher import Fisher
 from firstk.objectives.mixture import Mixture
 from firstk.objectives.noise import NOISES, GaussianNoise, Masking, image_patches
@@ -27,7 +28,16 @@ REGISTRY: Registry[Objective] = Registry(
     "Fisher()",
     {
         objective.name: objective
-        for objective in (Reconstruction, Fisher, Classification, Regression, Similarity, Mixture, Denoising)
+        for objective in (
+            Reconstruction,
+            Fisher,
+            ErrorBound,
+            Classification,
+            Regression,
+            Similarity,
+            Mixture,
+            Denoising,
+        )
     },
     # What "similarity" resolves into.
     internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs)},
@@ -41,6 +51,7 @@ __all__ = [
     "ClosedFormObjective",
     "Denoising",
     "DotProducts",
+    "ErrorBound",
     "Fisher",
     "GaussianNoise",
     "LeastSquaresObjective",

@@ -9,11 +9,12 @@ from firstk._base.checks import Registry
 from firstk.contracts import Solver
 from firstk.solvers.closed_form import ClosedForm
 from firstk.solvers.gradient.settings import Gradient
+from firstk.solvers.quasi_newton import QuasiNewton
 
 # "auto" is the closed form, unless there is none: `firstk.estimator.problem.pose` decides.
 REGISTRY: Registry[Solver] = Registry(
-    "solver", "ClosedForm()", {"auto": ClosedForm, ClosedForm.name: ClosedForm, Gradient.name: Gradient}
+    "solver", "ClosedForm()", {"auto": ClosedForm, **{kind.name: kind for kind in (ClosedForm, QuasiNewton, Gradient)}}
 )
 PUBLIC, resolve, restore = REGISTRY.public, REGISTRY.resolve, REGISTRY.restore
 
-__all__ = ["ClosedForm", "Gradient", "resolve", "restore"]
+__all__ = ["ClosedForm", "Gradient", "QuasiNewton", "resolve", "restore"]

@@ -7,7 +7,7 @@ dropped; directions on which the objective has no preference are ordered by thei
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -71,17 +71,23 @@ class ClosedForm:
 
     def solve(self, request: FitRequest) -> FittedEncoder:
         """Return the encoder with the axes of the request's pencil as rows."""
-        objective, solution = request.objective, pencil_axes(request)
-        return FittedEncoder(
-            components=solution.components,
-            spectrum=solution.spectrum,
-            mean=request.mean,
-            query_mean=request.query_mean,
-            decoder=objective.decoder(request.statistics, solution.components),
-            head=objective.head(request.statistics, solution.components),
-            normalized=objective.conventions.normalized,
-            pinned=solution.pinned,
-        )
+        return fitted_encoder(request, pencil_axes(request))
+
+
+def fitted_encoder(request: FitRequest, solution: Solution, config: Mapping[str, Any] | None = None) -> FittedEncoder:
+    """Return the linear encoder with these axes as rows, and the objective's readouts of its codes."""
+    objective = request.objective
+    return FittedEncoder(
+        components=solution.components,
+        spectrum=solution.spectrum,
+        mean=request.mean,
+        query_mean=request.query_mean,
+        decoder=objective.decoder(request.statistics, solution.components),
+        head=objective.head(request.statistics, solution.components),
+        normalized=objective.conventions.normalized,
+        pinned=solution.pinned,
+        config=dict(config or {}),
+    )
 
 
 def pencil_axes(request: FitRequest) -> Solution:

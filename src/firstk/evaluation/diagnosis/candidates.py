@@ -14,7 +14,7 @@ import numpy as np
 
 from firstk._base.checks import require
 from firstk.contracts import Objective
-from firstk.objectives import Classification, Fisher, Mixture, Reconstruction, Regression, Similarity
+from firstk.objectives import Classification, ErrorBound, Fisher, Mixture, Reconstruction, Regression, Similarity
 from firstk.solvers import Gradient
 
 # What a code is fitted for: labels, targets, scored pairs, judged documents, or the vectors themselves.
@@ -103,6 +103,7 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
     return (
         *plain,
         *supervised,
+        Candidate("error_bound", ErrorBound()),
         *mixtures,
         neighbors,
         Candidate("classification", Classification(), trained=True),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from firstk._base.checks import bad_parameter, check_choice, is_int, is_real, require
 from firstk._base.json_records import settings_of
 from firstk._base.progress import Verbose
-from firstk.contracts import FitRequest, Objective, Ordering
+from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 
@@ -156,6 +156,12 @@ class Gradient:
     def check_combination(self, objective: Objective, ordering: Ordering, network: object) -> None:
         """Raise an error if the ordering's hooks are not defined for the objective or the network."""
         pair = f"objective '{objective.name}' with ordering '{ordering.name}'"
+        if isinstance(objective, MomentObjective):
+            raise IllegalCombinationError(
+                f"objective '{objective.name}' with solver 'gradient'",
+                "its loss is of moments, with linear encoders and orderings that only weight prefixes",
+                "solver='quasi_newton' or 'auto', or objective='classification', which networks learn too",
+            )
         if ordering.needs_linear_encoder and network != "linear":
             raise IllegalCombinationError(
                 f"ordering '{ordering.name}' with a nonlinear network",
