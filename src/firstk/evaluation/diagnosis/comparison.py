@@ -14,11 +14,12 @@ import numpy as np
 
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.auto import UNSEEN_LOSS
 from firstk.estimator.problem import pose
 from firstk.evaluation.diagnosis.axes import target_of
 from firstk.evaluation.diagnosis.candidates import Candidate, balanced_weight, candidates_for
 from firstk.evaluation.diagnosis.folds import Fold, Trials, lengths_for
-from firstk.evaluation.diagnosis.ranking import Margin, Ranking, Trial
+from firstk.evaluation.diagnosis.ranking import TOLERANCE, Margin, Ranking, Trial
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, PerRowScores
 from firstk.metrics.curve import METRICS
@@ -181,10 +182,9 @@ def _ranked(
     scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray, raw: float | None
 ) -> Ranking:
     order, margins = _in_order(scored)
-    as_good = _as_good(scored)
-    whole = [one.everything for one in as_good if one.everything is not None]
-    # As good on new documents, and better on those that are known: the better choice. Of several, the simplest.
-    choice = (_as_good(whole) if whole else as_good)[0].candidate.name
+    # What loses little on new documents, and of it what is better over all queries: the rule of "auto" for pairs.
+    whole = [one.everything for one in _near(scored, UNSEEN_LOSS) if one.everything is not None]
+    choice = _near(whole or scored)[0].candidate.name
     n = trials.n - (trials.known if trials.on_new else 0)
     return Ranking(
         curves=tuple(_curve(one, trials, ks, raw, n) for one in order),
@@ -205,10 +205,10 @@ def _in_order(scored: Sequence[_Scored]) -> tuple[list[_Scored], tuple[Margin, .
     return order, tuple(_margin(order[0], other) for other in order[1:])
 
 
-def _as_good(scored: Sequence[_Scored]) -> list[_Scored]:
-    """Return the candidates that are as good as the best of them, the simplest first."""
+def _near(scored: Sequence[_Scored], most: float = TOLERANCE) -> list[_Scored]:
+    """Return the candidates behind the best of them by at most so much and not clearly, the simplest first."""
     order, margins = _in_order(scored)
-    names = {order[0].candidate.name, *(margin.objective for margin in margins if margin.as_good)}
+    names = {order[0].candidate.name, *(margin.objective for margin in margins if margin.near(most))}
     return [one for one in scored if one.candidate.name in names]
 
 

@@ -51,7 +51,11 @@ class Margin:
     @property
     def as_good(self) -> bool:
         """Whether the objective may be taken instead of the best one."""
-        return not self.clear and self.behind <= TOLERANCE
+        return self.near(TOLERANCE)
+
+    def near(self, most: float) -> bool:
+        """Whether it is behind by at most so much, and not clearly."""
+        return not self.clear and self.behind <= most
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,12 @@ class Ranking:
         if not tied:
             return f"Objective {trial.name} is best: {score}."
         if self._better_over_all(tied):
+            own = next((margin for margin in self.margins if margin.objective == self.choice), None)
+            if own is not None and not own.as_good:
+                return (
+                    f"Objective {trial.name} is not clearly behind {self.leader} on new documents ({own.behind:.3f}), "
+                    f"and better over all queries: {score}."
+                )
             return (
                 f"Objective {trial.name} is as good on new documents as {_listed(tied)}, and better over all queries: "
                 f"{score}."
