@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.array_types import MatrixLike, SparseMatrix
+from firstk._base.arrays import under, within
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
@@ -22,6 +23,7 @@ from firstk.data.bits.embedded import Embedded
 from firstk.data.bits.trees import Trees, wrong_trees
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
+from firstk.encoder.profile import RowProfile
 from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
 from firstk.encoder.quantizer.weights import DOCUMENTS_TAU, check_tau, document_weights, query_weights
 from firstk.encoder.recommendation import Recommendation
@@ -42,6 +44,7 @@ _HEAD_ARRAYS = ("weight", "offset", "quadratic")
 _OWN_HEADS = ("own_weight", "own_offset")
 _TREES = ("centroids", "squares", "distortion")
 _BIT_WEIGHTS = "trees.weights"
+_PROFILE = "profile"
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,8 @@ class FittedEncoder:
         What a unit of squared error of each coordinate costs, when bits are given to coordinates; None: the same.
     sample : mapping or None
         Rows of the fit ("X", maybe "weight"), from which `quantizer` fits trees when it is first asked for; not saved.
+    profile : RowProfile or None
+        What the rows of the fit were like under this encoder, with which `check` compares later rows.
     """
 
     components: np.ndarray
@@ -154,6 +159,7 @@ class FittedEncoder:
     trees: Trees | None = None
     bit_weights: np.ndarray | None = None
     sample: Mapping[str, Rows] | None = field(default=None, repr=False)
+    profile: RowProfile | None = field(default=None, repr=False)
 
     @property
     def d(self) -> int:
@@ -249,6 +255,7 @@ class FittedEncoder:
             # A cut code that is brought to unit norm is another code, with cells of its own.
             trees=None if self.trees is None or self.normalized else self.trees.cut(k),
             bit_weights=None if self.bit_weights is None else self.bit_weights[:k],
+            profile=None if self.profile is None else self.profile.cut(k),
         )
 
     def _checked(self, X: MatrixLike, owner: str) -> np.ndarray | SparseMatrix:
@@ -427,6 +434,8 @@ class FittedEncoder:
         if trees is not None:
             arrays |= {f"trees.{name}": part for name, part in trees.arrays().items()}
             arrays |= {} if self.bit_weights is None else {_BIT_WEIGHTS: self.bit_weights}
+        if self.profile is not None:
+            arrays |= under(_PROFILE, self.profile.to_arrays())
         return config, arrays
 
     @property
@@ -456,6 +465,7 @@ class FittedEncoder:
             network = _restored_network(config, arrays, module, path)
             d, p = config.pop("d"), config.pop("p")
             trees, bit_weights = _restored_trees(arrays, d, path)
+            profile = _restored_profile(arrays, d, p)
             pinned, normalized = config.pop("pinned"), config.pop("normalised")
             _check_arrays(arrays, d, p, path, network)
             return cls(
@@ -467,6 +477,7 @@ class FittedEncoder:
                 network=network,
                 trees=trees,
                 bit_weights=bit_weights,
+                profile=profile,
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
@@ -540,6 +551,14 @@ def _restored_trees(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> 
     ):
         raise CorruptModelError(f"'{path}': array '{_BIT_WEIGHTS}' is no {d} finite numbers of at least 0.")
     return trees, weights
+
+
+def _restored_profile(arrays: dict[str, np.ndarray], d: int, p: int) -> RowProfile | None:
+    """Take the profile of the rows of the fit out of `arrays`; None of models that were saved without."""
+    own = within(arrays, _PROFILE)
+    for name in own:
+        del arrays[f"{_PROFILE}.{name}"]
+    return RowProfile.from_arrays(own, d, p) if own else None
 
 
 def _restored_network(

@@ -20,6 +20,7 @@ import numpy as np
 
 from firstk import objectives, orderings, solvers
 from firstk._base import arrays
+from firstk._base.array_types import MatrixLike
 from firstk._base.checks import UnsavedMember, check_verbose, is_int
 from firstk._base.json_records import settings_of
 from firstk.encoder.curve import PrefixCurve
@@ -28,10 +29,13 @@ from firstk.encoder.network import MLP, TrainedMLP
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.hub import local_folder, upload
+from firstk.estimator.checking import profile_of
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.moments.statistics import Statistics
+from firstk.moments.targets import one_column
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
     from torch import nn
 
 # File of a model folder that holds the moments of the rows, where they were kept.
@@ -50,6 +54,7 @@ class SavedModels:
         source_model: str | None = None,
         extra: Mapping[str, str | bytes] | None = None,
         moments: bool = False,
+        held_out: MatrixLike | tuple[MatrixLike, ArrayLike | None] | None = None,
     ) -> Path:
         """Write the encoder into the folder `path`, atomically: config.json, model.safetensors and README.md.
 
@@ -68,6 +73,9 @@ class SavedModels:
         moments : bool
             Keep the moments of the rows too, in moments.safetensors, so that a loaded encoder can learn on: 8 p^2
             bytes, and a sample of the rows themselves, at most 8,192 of them.
+        held_out : array-like of shape (n, p) or tuple (X, y), optional
+            Rows that the fit has not seen, 256 or more, whose profile is saved: `check` later compares new rows with
+            it. Without them it is that of rows of the fit. Rows themselves are not saved.
         """
         encoder: FittedEncoder = self.encoder_  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)
@@ -79,7 +87,9 @@ class SavedModels:
             raise InvalidInputError(f"'{MOMENTS}' holds the moments of the rows: write it with moments=True.")
         if moments:
             extra = dict(extra or {}) | {MOMENTS: self._stored_moments()}
-        return replace(encoder, config=config).save(
+        X, y = held_out if isinstance(held_out, tuple) else (held_out, None)
+        profile = profile_of(encoder, None if X is None else self._checked_input(X), one_column(y))  # type: ignore[attr-defined]
+        return replace(encoder, config=config, profile=profile).save(
             path, curve=curve, recommendation=recommendation, source_model=source_model, extra=extra
         )
 
