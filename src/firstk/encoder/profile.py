@@ -15,7 +15,7 @@ import numpy as np
 from firstk._base.arrays import under, within
 
 # Rows among which scores are taken.
-SIZES = (64, 128, 256, 512, 1024, 2048)
+SIZES = (64, 256, 1024)
 
 
 @dataclass(frozen=True, eq=False)

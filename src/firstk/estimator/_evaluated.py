@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, check_prefix
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows, profile_of
+from firstk.encoder.profile import RowProfile
+from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve, prefix_scores
 from firstk.metrics.judgements import Qrels, judgement_rows
@@ -28,6 +29,10 @@ class Evaluated:
         raise NotImplementedError
 
     def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
+        raise NotImplementedError
+
+    def _profile(self, held_out: Any = None) -> RowProfile | None:
+        """Return the profile of the rows of the fit, or of held-out rows where there are enough."""
         raise NotImplementedError
 
     def curve(
@@ -170,7 +175,7 @@ class Evaluated:
         encoder, target = self.encoder_, one_column(y)
         rows = NewRows(encoder).update(self._checked_input(X), target)
         if against is None:
-            then = profile_of(encoder) if encoder.profile is None else encoder.profile
+            then = self._profile()
         else:
             X_then, y_then = against if isinstance(against, tuple) else (against, None)
             found = NewRows(encoder).update(self._checked_input(X_then), one_column(y_then))

@@ -25,14 +25,12 @@ from firstk.metrics.bootstrap import check_confidence
 from firstk.metrics.profile import FEWEST_ROWS, RECALL, Scatter, measure_profile
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
-from firstk.moments.statistics import RowSample, lowest_rows, sample_capacity
+from firstk.moments.statistics import RowSample, sample_capacity
 
 # Share of the quality at the fit that may be lost. Chosen on STS sentences and synthetic rows (docs/decisions.md).
 TOLERANCE = 0.02
 # Where neither -k nor a recommendation names a length: the shortest that keeps this share of the full code's score.
 KEEP = 0.95
-# Held-out rows that make a profile of their own.
-_ENOUGH = 256
 FINE, UNCLEAR, REFIT = "fine", "unclear", "refit"
 
 
@@ -138,14 +136,14 @@ class CheckReport:
         """Return the verdict as one line."""
         worst = self.worst
         share = f"{_percent(worst.ratio)} % ({_percent(worst.ratio_low)} to {_percent(worst.ratio_high)})"
-        what = f"of the {worst.metric} that they kept at the fit"
+        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinates"
         if self.refit:
-            return f"refit: the first {self.k} coordinates keep {share} {what}."
+            return f"refit: keeps {what}."
         if self.verdict == FINE:
-            return f"still keeps {share}: so much {what} do the first {self.k} coordinates keep."
+            return f"still keeps {what}."
         return (
-            f"unclear: the first {self.k} coordinates keep {share} {what}, and {self.rows:,} rows cannot tell whether "
-            f"more than {_percent(self.tolerance)} % is lost. Check more rows."
+            f"unclear: keeps {what}. {self.rows:,} rows cannot tell whether more than {_percent(self.tolerance)} % is "
+            "lost: check more."
         )
 
     def __str__(self) -> str:
@@ -276,7 +274,7 @@ def check_rows(
         share_then=None if then.share is None else float(then.share[k - 1]),
         share_now=None if now.share is None else float(now.share[k - 1]),
         share_best=None if now.share is None else _best_share(rows.moments, k),
-        drift=drift_between(then, now),
+        drift=drift_between(then.cut(k), now.cut(k)),
         tolerance=float(tolerance),
         confidence=confidence,
         notes=tuple(_notes(then, now)),
@@ -385,19 +383,3 @@ def _percent(share: float) -> str:
 
 def _p(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
-
-
-def profile_of(
-    encoder: FittedEncoder, X: Rows | None = None, y: np.ndarray | None = None, *, held_out: bool = True
-) -> RowProfile | None:
-    """Return the profile of given rows, in the order of their hashes; without them, of rows of the fit.
-
-    Held-out rows are taken where there are enough for a few hundred neighborhoods; fewer of them say less than many
-    rows of the fit, which are a little too good.
-    """
-    if X is not None and (X.shape[0] >= _ENOUGH or encoder.sample is None):
-        chosen = lowest_rows({"X": X, "y": None if y is None else np.asarray(y)})
-        return measure_profile(encoder, chosen["X"], chosen.get("y"), held_out=held_out)
-    if encoder.sample is None:
-        return encoder.profile
-    return measure_profile(encoder, encoder.sample["X"])

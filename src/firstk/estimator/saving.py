@@ -29,10 +29,8 @@ from firstk.encoder.network import MLP, TrainedMLP
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.hub import local_folder, upload
-from firstk.estimator.checking import profile_of
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.moments.statistics import Statistics
-from firstk.moments.targets import one_column
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -87,8 +85,7 @@ class SavedModels:
             raise InvalidInputError(f"'{MOMENTS}' holds the moments of the rows: write it with moments=True.")
         if moments:
             extra = dict(extra or {}) | {MOMENTS: self._stored_moments()}
-        X, y = held_out if isinstance(held_out, tuple) else (held_out, None)
-        profile = profile_of(encoder, None if X is None else self._checked_input(X), one_column(y))  # type: ignore[attr-defined]
+        profile = self._profile(held_out)  # type: ignore[attr-defined]
         return replace(encoder, config=config, profile=profile).save(
             path, curve=curve, recommendation=recommendation, source_model=source_model, extra=extra
         )

@@ -1,7 +1,7 @@
 """Measuring the profile of rows under an encoder, at the fit and later: the same function for both.
 
 Scores that look for neighbors are taken among disjoint groups of equally many rows, so that profiles of files of
-different lengths can be compared: recall@10 among 2,048 rows is another number than recall@10 among 256.
+different lengths can be compared: recall@10 among 1,024 rows is another number than recall@10 among 256.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from firstk.metrics.curve import METRICS, EvaluationData, per_row_scores
 
 # The metric that every encoder has: whether short codes find the neighbors that the full vectors have.
 RECALL = "recall@10"
-# Rows of a profile at most; draws of a bootstrap that gives a standard error.
-MOST_ROWS, DRAWS = 4096, 200
+# Rows of a profile at most; groups of them, among which scores are taken; draws of a bootstrap that gives an error.
+MOST_ROWS, MOST_GROUPS, DRAWS = 4096, 16, 200
 FEWEST_ROWS = SIZES[0]
 
 
@@ -69,7 +69,7 @@ def measure_profile(
     """
     if X.shape[0] < FEWEST_ROWS:
         return None
-    rows = as_dense(X).astype(np.float64)
+    rows = as_dense(X[:MOST_ROWS]).astype(np.float64)
     scatter = scatter or _scatter_of(rows)
     total = float(np.trace(scatter.S))
     if not total > 0:
@@ -79,9 +79,7 @@ def measure_profile(
     center, variance = _coordinate_moments(encoder, scatter, Z)
     spread = np.maximum(Z.var(axis=0), np.finfo(float).tiny)
     kurtosis = np.mean((Z - Z.mean(axis=0)) ** 4, axis=0) / spread**2
-    part = slice(0, MOST_ROWS)
-    labels = None if y is None else np.asarray(y)[part]
-    scored = rows[part].astype(np.float32)
+    labels = None if y is None else np.asarray(y)[:MOST_ROWS]
     return RowProfile(
         rows=scatter.rows,
         held_out=held_out,
@@ -91,7 +89,7 @@ def measure_profile(
         variance=variance,
         kurtosis=kurtosis,
         share=variance_shares(encoder, scatter.S),
-        scores=_scores(encoder, scored, labels, sizes),
+        scores=_scores(encoder, rows.astype(np.float32), labels, sizes),
     )
 
 
@@ -161,7 +159,7 @@ def _table(encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, metric: 
 
 def _groups(X: np.ndarray, y: np.ndarray | None, metric: str, size: int) -> Iterator[EvaluationData]:
     """Yield disjoint groups of `size` rows; half of a group is looked among by the other half where labels count."""
-    for start in range(0, len(X) - size + 1, size):
+    for start in range(0, len(X) - size + 1, size)[:MOST_GROUPS]:
         rows = slice(start, start + size)
         if metric == RECALL or y is None:
             yield EvaluationData(X=X[rows])
