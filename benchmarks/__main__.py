@@ -23,6 +23,7 @@ codes = [
         "scale",
         "heads",
         "waiting",
+        "check",
     )
 ]
 raise SystemExit(max(codes))

@@ -200,7 +200,7 @@ class NewRows:
                 f"check looks for neighbors among the rows and needs at least {FEWEST_ROWS}. Got {self.moments.rows}."
             )
         scatter = Scatter(self.moments.rows, self.moments.mean, self.moments.St)
-        y = self.sample["y"] if "y" in self.sample else None
+        y = self.sample.columns.get("y")
         found = measure_profile(
             self.encoder, self.sample["X"], y, scatter=scatter, sizes=self._sizes(sizes), held_out=True
         )

@@ -29,6 +29,7 @@ from firstk.moments.statistics import RowSample, Statistics, lowest_rows
 
 # Parts that are left out in turn; the share of the difference below which it is not worth finding.
 _FOLDS, _LEAST = 4, 0.1
+_DOUBT = 0.5
 # Held-out rows that make a profile of their own.
 ENOUGH = 256
 
@@ -55,7 +56,7 @@ def profile_of_fit(
         again for a correction, or where parts of the rows cannot be fitted.
     """
     sample = statistics.in_full_coordinates().sample
-    X, y = _documents(sample), sample["y"] if "y" in sample else None
+    X, y = _documents(sample), sample.columns.get("y")
     if X is None:
         return None
     y = None if own_metric(encoder, y) is None else y
@@ -105,7 +106,7 @@ def _refits(
 
 
 def _corrected(profile: RowProfile, pairs: list[tuple[RowProfile, RowProfile]], factor: float) -> RowProfile:
-    """Move a profile by `factor` times the difference that not having seen the rows makes, as a share of each number."""
+    """Move each number of a profile by `factor` times the share that not having seen the rows makes."""
     d = len(profile.variance)
 
     def moved(values: np.ndarray, seen: list[np.ndarray], unseen: list[np.ndarray]) -> np.ndarray:
@@ -120,7 +121,9 @@ def _corrected(profile: RowProfile, pairs: list[tuple[RowProfile, RowProfile]], 
 
     def by_length(name: str, table: ScoreTable) -> ScoreTable:
         scored = [[_at(one.scores[name], table.k) for one in side] for side in zip(*pairs, strict=True)]
-        return replace(table, score=moved(table.score, scored[0], scored[1]))
+        score = moved(table.score, scored[0], scored[1])
+        # A correction of first order is sure to about half of itself.
+        return replace(table, score=score, error=np.hypot(table.error, _DOUBT * (score - table.score)))
 
     return replace(
         profile,
