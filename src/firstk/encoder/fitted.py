@@ -21,6 +21,7 @@ from firstk._base.linalg import signed
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
 from firstk.data.bits.embedded import Embedded
 from firstk.data.bits.trees import Trees, wrong_trees
+from firstk.data.stamp import CodeStamp
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.profile import RowProfile
@@ -377,6 +378,12 @@ class FittedEncoder:
             digest.update(f"{name} {array.shape} {array.dtype}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
+
+    def stamp(self, k: int | None = None, *, column: str | None = None) -> CodeStamp:
+        """Return the stamp of codes of the first k coordinates; `column` is that of the vectors."""
+        source = self.config.get("source_model")
+        rows = self.config.get("data_fingerprint")
+        return CodeStamp(self.fingerprint(k), self.fingerprint(), source, column, rows)
 
     # -- storage ---------------------------------------------------------------------------------------------
 
