@@ -49,6 +49,8 @@ def run(objective: str, fits: int) -> bool:
             seconds.append(time.perf_counter() - start)
         found[f"{FOREIGN:.0%} foreign"].append(encoder.check(mixed(rest, foreign, rng)))
         found["foreign"].append(encoder.check(foreign))
+        alarms = ", ".join(f"{sum(one.refit for one in part)} of {len(part)} {name}" for name, part in found.items())
+        print(f"{objective:15} {seed + 1} fits, refit: {alarms}", file=sys.stderr, flush=True)
     for name, reports in found.items():
         verdicts = Counter(report.verdict for report in reports)
         ratio = np.array([report.worst.ratio for report in reports])

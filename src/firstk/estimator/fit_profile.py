@@ -13,6 +13,7 @@ A fit of a few rows in many columns is corrected by several percent, one of a mi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ from firstk.contracts import Objective
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.estimator.problem import Problem
-from firstk.exceptions import FirstkError
+from firstk.exceptions import FirstkError, FirstkWarning
 from firstk.metrics.profile import FEWEST_ROWS, measure_profile, own_metric
 from firstk.moments.statistics import RowSample, Statistics, lowest_rows
 
@@ -97,7 +98,9 @@ def _refits(
         return
     for fold in range(_FOLDS):
         held, kept = np.flatnonzero(number == fold)[:size], np.flatnonzero(number != fold)
-        other = problem.fit(sample.take(kept))[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
+            other = problem.fit(sample.take(kept))[0]
         other = replace(other, config=encoder.config)
         labels = None if y is None else y[held]
         both = [measure_profile(one, X[held], labels, sizes=(size,)) for one in (encoder, other)]
