@@ -3,7 +3,8 @@
 Fitted on a random half of Banking77 (MiniLM). Checked are 200 fresh halves of the rest (ten of each fit, so not
 independent), the rest with 20 % of its rows replaced by SciFact documents, and SciFact alone. The tolerance was chosen
 on STS sentences and synthetic rows, and on none of these.
-``python -m benchmarks.check [FITS]``; the exit code says whether at most 4 of 200 fresh halves are false alarms, and
+``python -m benchmarks.check choose`` shows
+how. ``python -m benchmarks.check [FITS]``; the exit code says whether at most 4 of 200 fresh halves are false alarms, and
 all foreign sets are found.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from firstk import PrefixEncoder
 from firstk.data import load_banking77, load_scifact
+from firstk.data.folder import data_folder
 from firstk.estimator.checking import CheckReport
 
 FITS, HALVES, MOST_FALSE = 20, 10, 0.02
@@ -66,7 +68,46 @@ def run(objective: str, fits: int) -> bool:
     return alarms <= MOST_FALSE * len(fresh) and all(report.refit for reports in others for report in reports)
 
 
+def sentences(*genres: str) -> np.ndarray:
+    """Return the STS sentences of some genres, by the first letters of their names."""
+    with np.load(data_folder() / "stsb" / "stsb_minilm.npz") as z:
+        E, found = z["E"].astype(np.float32), set()
+        for part in ("train", "dev", "test"):
+            chosen = [str(genre).removeprefix("main-").startswith(genres) for genre in z[f"genre_{part}"]]
+            found |= set(z[f"pairs_{part}"][chosen].ravel().tolist())
+    return E[sorted(found)]
+
+
+def choose(fits: int = 8) -> None:
+    """Print alarms by tolerance on other data than those measured: what the tolerance was chosen by."""
+    rng = np.random.default_rng(1)
+    turn, spread = np.linalg.qr(rng.normal(size=(64, 64)))[0], 1 / np.arange(1.0, 65)
+    heavy, other = ((rng.standard_t(5, size=(4000, 64)) * scale) @ turn for scale in (spread, spread[::-1]))
+    cases = {
+        "STS news and forums, captions": (sentences("news", "forum"), sentences("capt"), "similarity"),
+        "STS captions, news": (sentences("capt"), sentences("news"), "reconstruction"),
+        "STS forums, news": (sentences("forum"), sentences("news"), "reconstruction"),
+        "heavy tails": (heavy, other, "reconstruction"),
+    }
+    for name, (X, foreign, objective) in cases.items():
+        ends: dict[str, list[tuple[float, float]]] = {"fresh": [], f"{FOREIGN:.0%} foreign": []}
+        for seed in range(fits):
+            draws = np.random.default_rng(seed)
+            order = draws.permutation(len(X))
+            encoder, rest = PrefixEncoder(objective=objective).fit(X[order[: len(X) // 2]]), X[order[len(X) // 2 :]]
+            for kind, rows in zip(ends, (rest, mixed(rest, foreign, draws)), strict=True):
+                worst = encoder.check(rows).worst
+                ends[kind].append((worst.ratio, worst.ratio_high))
+        for kind, both in ends.items():
+            ratio, high = np.array(both).T
+            alarms = ", ".join(f"{np.sum(high < 1 - least)} at {least:.0%}" for least in (0.01, 0.02, 0.03, 0.05))
+            print(f"{name:30} {kind:12} keeps {ratio.mean():.4f}; alarms of {fits}: {alarms}", flush=True)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["choose"]:
+        choose()
+        raise SystemExit(0)
     fits = int(sys.argv[1]) if len(sys.argv) > 1 else FITS
     kept = [run(objective, fits) for objective in OBJECTIVES]
     raise SystemExit(0 if min(kept) else 1)

@@ -30,7 +30,8 @@ from firstk.moments.statistics import RowSample, Statistics, lowest_rows
 
 # Parts that are left out in turn; the share of the difference below which it is not worth finding.
 _FOLDS, _LEAST = 4, 0.1
-_DOUBT = 0.5
+# Groups of rows by which the difference is found in each part; how unsure it is, as a share of itself.
+_GROUPS, _DOUBT = 4, 0.5
 # Held-out rows that make a profile of their own.
 ENOUGH = 256
 
@@ -93,11 +94,12 @@ def _refits(
     X = _documents(sample)
     assert X is not None
     number = np.arange(len(sample)) % _FOLDS
-    size = max((size for size in SIZES if size * _FOLDS <= len(sample)), default=0)
+    # Differences are paired, so that small groups do; large ones would take longer than the fit.
+    size = max((size for size in SIZES[:2] if size * _FOLDS <= len(sample)), default=0)
     if size < FEWEST_ROWS:
         return
     for fold in range(_FOLDS):
-        held, kept = np.flatnonzero(number == fold)[:size], np.flatnonzero(number != fold)
+        held, kept = np.flatnonzero(number == fold)[: _GROUPS * size], np.flatnonzero(number != fold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
             other = problem.fit(sample.take(kept))[0]
