@@ -3,8 +3,8 @@
 Fitted on a random half of Banking77 (MiniLM). Checked are 200 fresh halves of the rest (ten of each fit, so not
 independent), the rest with 20 % of its rows replaced by SciFact documents, and SciFact alone. The tolerance was chosen
 on STS sentences and synthetic rows, and on none of these: ``python -m benchmarks.check choose`` shows how.
-``python -m benchmarks.check [FITS]``; the exit code says whether at most 4 of 200 fresh halves are false alarms, and all
-foreign sets are found.
+``python -m benchmarks.check [FITS]``; the exit code says whether at most 4 of 200 fresh halves are false alarms, and
+all foreign sets are found.
 """
 
 from __future__ import annotations
