@@ -1,8 +1,8 @@
 """Verdicts of `check`: false alarms on fresh rows of the same set, and alarms on foreign ones.
 
 Fitted on a random half of Banking77 (MiniLM). Checked are 200 fresh halves of the rest (ten of each fit, so not
-independent), the rest with 20 % of its rows replaced by SciFact documents, and SciFact alone. The tolerance was chosen
-on STS sentences and synthetic rows, and on none of these: ``python -m benchmarks.check choose`` shows how.
+independent), the rest with 20 % of its rows replaced by SciFact documents, and SciFact alone. The tolerance was
+set after a look at one such split, and tried on STS and synthetic rows: ``python -m benchmarks.check choose``.
 ``python -m benchmarks.check [FITS]``; the exit code says whether at most 4 of 200 fresh halves are false alarms, and
 all foreign sets are found.
 """
@@ -78,7 +78,7 @@ def sentences(*genres: str) -> np.ndarray:
 
 
 def choose(fits: int = 8) -> None:
-    """Print alarms by tolerance on other data than those measured: what the tolerance was chosen by."""
+    """Print alarms by tolerance on other data than those measured, on which the tolerance was tried."""
     rng = np.random.default_rng(1)
     turn, spread = np.linalg.qr(rng.normal(size=(64, 64)))[0], 1 / np.arange(1.0, 65)
     heavy, other = ((rng.standard_t(5, size=(4000, 64)) * scale) @ turn for scale in (spread, spread[::-1]))

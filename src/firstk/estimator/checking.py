@@ -27,7 +27,7 @@ from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample, sample_capacity
 
-# Share of the quality at the fit that may be lost. Chosen on STS sentences and synthetic rows (docs/decisions.md).
+# Share of the quality at the fit that may be lost. docs/decisions.md says how it was set.
 TOLERANCE = 0.02
 # Where neither -k nor a recommendation names a length: the shortest that keeps this share of the full code's score.
 KEEP = 0.95
