@@ -24,6 +24,7 @@ codes = [
         "scale",
         "heads",
         "waiting",
+        "check",
     )
 ]
 raise SystemExit(max(codes))

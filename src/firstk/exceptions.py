@@ -7,7 +7,15 @@ from __future__ import annotations
 
 
 class FirstkError(Exception):
-    """Base of every error that firstk raises on purpose."""
+    """Base of every error that firstk raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        With which the command line ends.
+    """
+
+    exit_code = 1
 
     @property
     def at_command_line(self) -> str:

@@ -50,7 +50,7 @@ def test_info_loads_numpy_and_what_a_model_is(tmp_path):
     rooms = {".".join(name.split(".")[:2]) for name in own}
     assert rooms == {"firstk", "firstk.cli", "firstk.encoder", "firstk.data", "firstk._base", "firstk.exceptions"}
     of_data = {name for name in own if name.startswith("firstk.data") and not name.startswith("firstk.data.bits")}
-    assert of_data == {"firstk.data", "firstk.data.precision"}
+    assert of_data == {"firstk.data", "firstk.data.precision", "firstk.data.stamp"}
 
 
 def test_a_small_curve_does_not_load_the_compiler():

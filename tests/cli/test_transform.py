@@ -221,8 +221,8 @@ def test_what_cannot_be_like_the_documents_is_refused(place, digits, encoder):
         (["model", "--like", "short.npz", "-k", "6"], "Leave out 'k' (-k)"),
         (["model", "--like", "short.npz", "--precision", "int8"], "Leave out 'precision' (--precision)"),
         (["shorter", "--like", "short.npz"], "holds codes of 6 coordinates, and these have 3 at most"),
-        (["other", "--like", "short.npz"], "made by another encoder"),
-        (["raw", "--like", "short.npz"], "made by another encoder"),
+        (["other", "--like", "short.npz"], "were made by encoder"),
+        (["raw", "--like", "short.npz"], "were made by encoder"),
     ]:
         model, *options = arguments
         assert sentence in refused("transform", model, "in.npy", *options, "-o", "out.npz", cwd=place)

@@ -434,7 +434,7 @@ def test_errors_name_what_is_wrong(reconstruction):
         quantizer.encode_codes(X[:, :5])
     other = PrefixEncoder(4).fit(X[:100]).quantizer(2)
     quantizer.check_codes(reconstruction.quantizer(2).fingerprint)
-    with pytest.raises(InvalidInputError, match="made by another model"):
+    with pytest.raises(InvalidInputError, match="were made by encoder"):
         quantizer.check_codes(other.fingerprint)
 
 

@@ -148,11 +148,11 @@ def test_a_cut_index_is_one_of_fewer_bytes(metric):
 def test_stored_bytes_make_the_same_index():
     quantizer = ENCODER.quantizer(16)
     codes = quantizer.encode(X)
-    index = CodeIndex.from_codes(codes[:, :8], quantizer, fingerprint=quantizer.fingerprint)
+    index = CodeIndex.from_codes(codes[:, :8], quantizer, stamp=quantizer.fingerprint)
     assert index.bytes == 8
     assert np.array_equal(index.search(Q, 10).ids, INDEX.search(Q, 10).ids)
     part = CodeIndex.from_codes(codes[:100, :8], quantizer)
-    part.add_codes(codes[100:], fingerprint=quantizer.fingerprint)
+    part.add_codes(codes[100:], stamp=quantizer.fingerprint)
     assert np.array_equal(part.codes, index.codes)
     assert np.array_equal(part.search(Q, 10).scores, index.search(Q, 10).scores)
 
@@ -240,7 +240,7 @@ def test_damaged_files_are_named(tmp_path, name):
 
 
 PARTS = {
-    "another model's bytes": ({"fingerprint": "f" * 64}, {}, "made by another model"),
+    "another model's bytes": ({"fingerprint": "f" * 64}, {}, "were made by encoder"),
     "another number of bytes": ({"bytes": 9}, {}, "9 bytes expected"),
     "more bytes than there are": ({"bytes": 900}, {}, "an int in"),
     "another metric": ({"metric": "hamming"}, {}, "'metric' parameter"),
@@ -315,12 +315,12 @@ CASES = {
     "one code": (lambda: CodeIndex.from_codes(CODES[0], QUANTIZER), "of shape"),
     "no quantizer": (lambda: CodeIndex.from_codes(CODES, ENCODER), "must be an EmbeddedQuantizer"),
     "codes of another model": (
-        lambda: CodeIndex.from_codes(CODES, QUANTIZER, fingerprint=OTHER.quantizer(8).fingerprint),
-        "made by another model",
+        lambda: CodeIndex.from_codes(CODES, QUANTIZER, stamp=OTHER.quantizer(8).fingerprint),
+        "were made by encoder",
     ),
     "added codes of another model": (
-        lambda: INDEX.add_codes(CODES, fingerprint=OTHER.quantizer(8).fingerprint),
-        "made by another model",
+        lambda: INDEX.add_codes(CODES, stamp=OTHER.quantizer(8).fingerprint),
+        "were made by encoder",
     ),
     "added codes too short": (lambda: INDEX.add_codes(CODES[:, :5]), "takes codes of 8 bytes or more.*Got 5"),
     "shortlist alone": (lambda: INDEX.search(Q, shortlist=50), "with 'rerank' only"),

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from firstk import __version__
 from firstk._base.input_file import check_there
 from firstk.cli._progress import give_bars_room
+from firstk.cli.check import NO_ANSWER, check
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
 from firstk.cli.diagnose import diagnose
@@ -68,6 +69,7 @@ _THERE: dict[str, Callable[[Any], None]] = {
     "queries": check_there,
     "documents": check_there,
     "reference": check_there,
+    "against": check_there,
     "labels": _check_file_of,
     "reference_labels": _check_file_of,
     "pairs": _check_file_of,
@@ -93,10 +95,14 @@ class _Command(_PlainFlags, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Look for the files that the command is given, and run it."""
-        for name, value in ctx.params.items():
-            if value is not None and name in _THERE:
-                _THERE[name](value)
-        return super().invoke(ctx)
+        try:
+            for name, value in ctx.params.items():
+                if value is not None and name in _THERE:
+                    _THERE[name](value)
+            return super().invoke(ctx)
+        except FirstkError as error:
+            error.exit_code = _FAILURES.get(self.name or "", FAILED)
+            raise
 
 
 class _Group(_PlainFlags, TyperGroup):
@@ -145,7 +151,9 @@ app = typer.Typer(
 )
 
 # Exit codes: 0 done, 1 an error with its message, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
+# A command whose answer is its exit code has 1 for that: its errors are told apart from the answer, as those of diff.
 FAILED, INTERRUPTED = 1, 130
+_FAILURES = {"check": NO_ANSWER}
 
 # Each command and the example with which its --help begins.
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
@@ -155,6 +163,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
     (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --plot curve.svg"),
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
+    (check, "firstk check model/ digits.npz -k 8"),
     (report, "firstk report model/ -o report.html --rows 10M"),
     (info, "firstk info model/"),
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
@@ -211,7 +220,7 @@ def main() -> None:
         app()
     except FirstkError as error:
         typer.echo(f"firstk: {error.at_command_line}", err=True)
-        sys.exit(FAILED)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         _say_interrupted()
         sys.exit(INTERRUPTED)

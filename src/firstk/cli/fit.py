@@ -269,8 +269,14 @@ def _run(
         source_model=source_model,
         extra={FILE: found.to_json()},
         moments=moments,
+        held_out=_held_out_rows(done),
     )
     return done, found, dropped
+
+
+def _held_out_rows(done: StreamedFit) -> tuple[Any, Any] | None:
+    """Return held-out rows and their labels, whose profile is saved; None of pairs and judgements."""
+    return (done.held["X"], done.held.get("y")) if "X" in done.held else None
 
 
 @contextmanager

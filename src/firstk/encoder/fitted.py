@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.array_types import MatrixLike, SparseMatrix
-from firstk._base.arrays import are_hashes
+from firstk._base.arrays import are_hashes, under, within
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
 from firstk.data.bits.embedded import Embedded
 from firstk.data.bits.trees import Trees, wrong_trees
+from firstk.data.stamp import CodeStamp
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
+from firstk.encoder.profile import RowProfile
 from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
 from firstk.encoder.quantizer.weights import DOCUMENTS_TAU, check_tau, document_weights, query_weights
 from firstk.encoder.recommendation import Recommendation
@@ -44,6 +46,7 @@ _OWN_HEADS = ("own_weight", "own_offset")
 _TREES = ("centroids", "squares", "distortion")
 _BIT_WEIGHTS = "trees.weights"
 _LEARNED = "learned"
+_PROFILE = "profile"
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,8 @@ class FittedEncoder:
     learned : ndarray of uint64 or None
         Hashes of the documents in the pairs of the fit, ascending (`firstk.moments.fingerprint.document_hashes`), so
         that searches for new documents can be told from others; None of a fit on rows, and of earlier versions.
+    profile : RowProfile or None
+        What the rows of the fit were like under this encoder, with which `check` compares later rows.
     """
 
     components: np.ndarray
@@ -160,6 +165,7 @@ class FittedEncoder:
     bit_weights: np.ndarray | None = None
     sample: Mapping[str, Rows] | None = field(default=None, repr=False)
     learned: np.ndarray | None = field(default=None, repr=False)
+    profile: RowProfile | None = field(default=None, repr=False)
 
     @property
     def d(self) -> int:
@@ -255,6 +261,7 @@ class FittedEncoder:
             # A cut code that is brought to unit norm is another code, with cells of its own.
             trees=None if self.trees is None or self.normalized else self.trees.cut(k),
             bit_weights=None if self.bit_weights is None else self.bit_weights[:k],
+            profile=None if self.profile is None else self.profile.cut(k),
         )
 
     def _checked(self, X: MatrixLike, owner: str) -> np.ndarray | SparseMatrix:
@@ -377,6 +384,12 @@ class FittedEncoder:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
+    def stamp(self, k: int | None = None, *, column: str | None = None) -> CodeStamp:
+        """Return the stamp of codes of the first k coordinates; `column` is that of the vectors."""
+        source = self.config.get("source_model")
+        rows = self.config.get("data_fingerprint")
+        return CodeStamp(self.fingerprint(k), self.fingerprint(), source, column, rows)
+
     # -- storage ---------------------------------------------------------------------------------------------
 
     def save(
@@ -434,6 +447,8 @@ class FittedEncoder:
             arrays |= {f"trees.{name}": part for name, part in trees.arrays().items()}
             arrays |= {} if self.bit_weights is None else {_BIT_WEIGHTS: self.bit_weights}
         arrays |= {} if self.learned is None else {_LEARNED: self.learned}
+        if self.profile is not None:
+            arrays |= under(_PROFILE, self.profile.to_arrays())
         return config, arrays
 
     @property
@@ -464,6 +479,7 @@ class FittedEncoder:
             d, p = config.pop("d"), config.pop("p")
             trees, bit_weights = _restored_trees(arrays, d, path)
             learned = _restored_hashes(arrays, path)
+            profile = _restored_profile(arrays, d, p)
             pinned, normalized = config.pop("pinned"), config.pop("normalised")
             _check_arrays(arrays, d, p, path, network)
             return cls(
@@ -476,6 +492,7 @@ class FittedEncoder:
                 trees=trees,
                 bit_weights=bit_weights,
                 learned=learned,
+                profile=profile,
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
@@ -557,6 +574,14 @@ def _restored_hashes(arrays: dict[str, np.ndarray], path: str | Path) -> np.ndar
     if found is not None and not are_hashes(found):
         raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
     return found
+
+
+def _restored_profile(arrays: dict[str, np.ndarray], d: int, p: int) -> RowProfile | None:
+    """Take the profile of the rows of the fit out of `arrays`; None of models that were saved without."""
+    own = within(arrays, _PROFILE)
+    for name in own:
+        del arrays[f"{_PROFILE}.{name}"]
+    return RowProfile.from_arrays(own, d, p) if own else None
 
 
 def _restored_network(

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, check_prefix
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.profile import RowProfile
+from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve, prefix_scores
 from firstk.metrics.judgements import Qrels, judgement_rows
@@ -27,6 +29,10 @@ class Evaluated:
         raise NotImplementedError
 
     def _checked_input(self, X: Any, *, reset: bool = False) -> Any:
+        raise NotImplementedError
+
+    def _profile(self, held_out: Any = None) -> RowProfile | None:
+        """Return the profile of the rows of the fit, or of held-out rows where there are enough."""
         raise NotImplementedError
 
     def curve(
@@ -120,6 +126,61 @@ class Evaluated:
             document_field=document_field,
         )
         return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence)
+
+    def check(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        k: int | None = None,
+        against: ArrayLike | tuple[ArrayLike, ArrayLike | None] | None = None,
+        tolerance: float = TOLERANCE,
+        confidence: float = 0.95,
+    ) -> CheckReport:
+        """Tell whether the first k coordinates still keep of new rows what they kept at the fit.
+
+        The verdict goes by the quality that is lost at k, with its interval: recall@10 against the full vectors, and
+        with `y` the objective's own score. Drift of mean and scatter is reported with a test beside it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            New rows, 64 or more.
+        y : array-like, optional
+            Their labels or targets.
+        k : int, optional
+            The prefix length in use; the recommended one if not given.
+        against : array-like of shape (n, p) or tuple (X, y), optional
+            Rows of the time of the fit, best some that it has not seen. If not given, the profile that was saved with
+            the model, or that of rows of the fit.
+        tolerance : float in (0, 1)
+            Share of the quality at the fit that may be lost.
+        confidence : float in (0, 1)
+            Of the intervals.
+
+        Returns
+        -------
+        report : CheckReport
+            `report.verdict` is "fine", "unclear" or "refit"; ``print(report)`` says why.
+
+        Examples
+        --------
+        >>> from firstk import PrefixEncoder
+        >>> from firstk.data import load_digits
+        >>> digits = load_digits()
+        >>> enc = PrefixEncoder().fit(digits.X_train)
+        >>> enc.check(digits.X_test[:, ::-1], k=8).verdict
+        'refit'
+        """
+        encoder, target = self.encoder_, one_column(y)
+        rows = NewRows(encoder).update(self._checked_input(X), target)
+        if against is None:
+            then = self._profile()
+        else:
+            X_then, y_then = against if isinstance(against, tuple) else (against, None)
+            found = NewRows(encoder).update(self._checked_input(X_then), one_column(y_then))
+            then = found.profile()
+        return check_rows(rows, then, k=k, tolerance=tolerance, confidence=confidence)
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None, *, metric: str = "auto", k: int | None = None) -> float:
         """Return one number for the first k coordinates, by a metric that is the same for every objective.

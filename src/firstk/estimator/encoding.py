@@ -19,6 +19,7 @@ from firstk.data.bits.embedded import Embedded
 from firstk.data.files.contract import Batch, CodeRecord, must_be_restored
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
+from firstk.data.stamp import CodeStamp
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import InvalidInputError
@@ -95,7 +96,7 @@ class Encoding:
     ----------
     encode : callable (vectors) -> codes
         Before rounding.
-    made_by : str
+    made_by : CodeStamp
         What `encode` is, by which codes of different encoders are told apart.
     k : int
         Coordinates of a code, once it is restored.
@@ -110,7 +111,7 @@ class Encoding:
     """
 
     encode: Callable[[np.ndarray], np.ndarray]
-    made_by: str
+    made_by: CodeStamp
     k: int
     side: str
     precision: Precision
@@ -141,7 +142,8 @@ class Encoding:
 
     def facts(self) -> dict[str, Any]:
         """Return what a file of codes says about itself."""
-        facts = {"k": self.k, "side": self.side, "encoder": self.made_by, "firstk": __version__}
+        facts: dict[str, Any] = {"k": self.k, "side": self.side, "encoder": self.made_by.encoder, "firstk": __version__}
+        facts["stamp"] = self.made_by.to_dict()
         if self.metric is not None:
             facts["metric"] = self.metric
         if isinstance(self.precision, Embedded):
@@ -160,8 +162,8 @@ def encoding_of(encoder: FittedEncoder | None, table: VectorTable, wish: Wish) -
         _check_width(table, encoder)
         side = check_choice(wish.side or "document", SIDES, "side", _OWNER)
         if wish.embedded:
-            return _of_quantizer(encoder.quantizer(wish.bytes_per_vector, wish.metric or "cosine"))
-        return _of_encoder(encoder, wish.k, side, resolve_precision(wish.precision or "float32", _OWNER))
+            return _of_quantizer(encoder.quantizer(wish.bytes_per_vector, wish.metric or "cosine"), table.vectors)
+        return _of_encoder(encoder, table.vectors, wish.k, side, resolve_precision(wish.precision or "float32", _OWNER))
     if wish.embedded:
         if isinstance(held := codes_of(table), CodeRecord):
             return _cut(held, wish)
@@ -179,26 +181,26 @@ def codes_of(table: VectorTable) -> CodeRecord | None:
 def _of_vectors(table: VectorTable, k: int | None, side: str | None, precision: Precision) -> Encoding:
     length = check_prefix(k, table.width, _OWNER)
     side = check_choice(side or "document", SIDES, "side", _OWNER)
-    return Encoding(lambda X: X[:, :length], f"raw vectors of {table.width}", length, side, precision)
+    return Encoding(lambda X: X[:, :length], CodeStamp(f"raw vectors of {table.width}"), length, side, precision)
 
 
-def _of_encoder(encoder: FittedEncoder, k: int | None, side: str, precision: Precision) -> Encoding:
+def _of_encoder(encoder: FittedEncoder, column: str, k: int | None, side: str, precision: Precision) -> Encoding:
     length = check_prefix(k, encoder.d, _OWNER)
     return Encoding(
         lambda X: encoder.encode(X, length, side=side, owner=_OWNER),
-        encoder.fingerprint(length),
+        encoder.stamp(length, column=column),
         length,
         side,
         precision,
     )
 
 
-def _of_quantizer(quantizer: EmbeddedQuantizer, side: str = "document") -> Encoding:
+def _of_quantizer(quantizer: EmbeddedQuantizer, column: str, side: str = "document") -> Encoding:
     """Return documents as bits, or queries as the floating-point codes that are compared with them."""
     bits = side == "document"
     return Encoding(
         quantizer.encode_query,
-        quantizer.fingerprint,
+        quantizer.stamp(column=column),
         quantizer.k,
         side,
         quantizer.stored if bits else PRECISIONS["float32"],
@@ -218,7 +220,7 @@ def _cut(held: CodeRecord, wish: Wish) -> Encoding:
     shorter = held.precision.at(wish.bytes_per_vector)
     return Encoding(
         lambda X: X,
-        held.encoder,
+        held.stamp,
         held.k,
         held.side,
         shorter,
@@ -237,7 +239,7 @@ def _like(encoder: FittedEncoder | None, table: VectorTable, wish: Wish) -> Enco
     if bits is not None and encoder is not None:
         # The longest that both have: of a file by another model the fingerprint says so.
         quantizer = encoder.quantizer(None, record.metric or "cosine")
-        made = _of_quantizer(quantizer.at(min(bits.n_bytes, quantizer.bytes)), side)
+        made = _of_quantizer(quantizer.at(min(bits.n_bytes, quantizer.bytes)), table.vectors, side)
     elif bits is not None:
         rounding: Precision = bits if side == "document" else PRECISIONS["float32"]
         made = replace(_of_vectors(table, None, side, rounding), metric=record.metric)
@@ -246,13 +248,9 @@ def _like(encoder: FittedEncoder | None, table: VectorTable, wish: Wish) -> Enco
         made = (
             _of_vectors(table, k, side, record.precision)
             if encoder is None
-            else _of_encoder(encoder, k, side, record.precision)
+            else _of_encoder(encoder, table.vectors, k, side, record.precision)
         )
-    if record.encoder != made.made_by:
-        raise InvalidInputError(
-            f"The codes of '{wish.like}' were made by another encoder, and cannot be compared with codes of this one. "
-            "Use the model that they were made with ('raw' for vectors that were only truncated)."
-        )
+    record.stamp.check(made.made_by, f"'{wish.like}'", "these vectors" if encoder is None else "this model")
     return replace(made, like=str(wish.like))
 
 

@@ -35,16 +35,19 @@ from firstk._base.progress import Verbose
 from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
+from firstk.encoder.profile import RowProfile
 from firstk.estimator._evaluated import Evaluated
+from firstk.estimator.fit_profile import ENOUGH, profile_of_fit, profile_of_rows
 from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose
 from firstk.estimator.saving import SavedModels
 from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
 from firstk.metrics.judgements import Qrels, judgement_rows
+from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments, check_pairs
 from firstk.moments.statistics import Statistics
-from firstk.moments.targets import check_target
+from firstk.moments.targets import check_target, one_column
 
 if TYPE_CHECKING:
     import faiss
@@ -416,6 +419,20 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         if is_int(self.n_components) and self.n_components > p:
             expected = f"an int in [1, {p}] (the number of columns)"
             raise bad_parameter("n_components", "PrefixEncoder", expected, self.n_components)
+
+    def _profile(self, held_out: Any = None) -> RowProfile | None:
+        """Return the profile of the rows of the fit, or of held-out rows where there are enough; found once."""
+        encoder = self.encoder_
+        X, y = held_out if isinstance(held_out, tuple) else (held_out, None)
+        if X is not None and (rows := self._checked_input(X)).shape[0] >= ENOUGH:
+            return profile_of_rows(encoder, rows, one_column(y))
+        if encoder.profile is None and self._started():
+            problem = self._posed(pairs=self._learns_pairs())
+            found = profile_of_fit(encoder, problem, self.objective_, self._statistics)
+            self._encoder = encoder = replace(encoder, profile=found)
+        elif encoder.profile is None and encoder.sample is not None:
+            self._encoder = encoder = replace(encoder, profile=measure_profile(encoder, encoder.sample["X"]))
+        return encoder.profile
 
     # -- what was fitted -------------------------------------------------------------------------------------
 

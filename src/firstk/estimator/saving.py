@@ -20,6 +20,7 @@ import numpy as np
 
 from firstk import objectives, orderings, solvers
 from firstk._base import arrays
+from firstk._base.array_types import MatrixLike
 from firstk._base.checks import UnsavedMember, check_verbose, is_int
 from firstk._base.json_records import settings_of
 from firstk.encoder.curve import PrefixCurve
@@ -32,6 +33,7 @@ from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.moments.statistics import Statistics
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
     from torch import nn
 
 # File of a model folder that holds the moments of the rows, where they were kept.
@@ -50,6 +52,7 @@ class SavedModels:
         source_model: str | None = None,
         extra: Mapping[str, str | bytes] | None = None,
         moments: bool = False,
+        held_out: MatrixLike | tuple[MatrixLike, ArrayLike | None] | None = None,
     ) -> Path:
         """Write the encoder into the folder `path`, atomically: config.json, model.safetensors and README.md.
 
@@ -68,6 +71,9 @@ class SavedModels:
         moments : bool
             Keep the moments of the rows too, in moments.safetensors, so that a loaded encoder can learn on: 8 p^2
             bytes, and a sample of the rows themselves, at most 8,192 of them.
+        held_out : array-like of shape (n, p) or tuple (X, y), optional
+            Rows that the fit has not seen, 256 or more, whose profile is saved: `check` later compares new rows with
+            it. Without them it is that of rows of the fit. Rows themselves are not saved.
         """
         encoder: FittedEncoder = self.encoder_  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)
@@ -79,7 +85,8 @@ class SavedModels:
             raise InvalidInputError(f"'{MOMENTS}' holds the moments of the rows: write it with moments=True.")
         if moments:
             extra = dict(extra or {}) | {MOMENTS: self._stored_moments()}
-        return replace(encoder, config=config).save(
+        profile = self._profile(held_out)  # type: ignore[attr-defined]
+        return replace(encoder, config=config, profile=profile).save(
             path, curve=curve, recommendation=recommendation, source_model=source_model, extra=extra
         )
 

@@ -8,6 +8,7 @@ vectors. Needs the extra "search".
 from __future__ import annotations
 
 import contextlib
+import inspect
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, check_prefix, is_int, require
+from firstk.data.stamp import CodeStamp
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
 _PRECISIONS = ("float32", "float16")
 _PURPOSE = "A Qdrant collection"
+# The key of a collection's metadata under which the stamp of its codes is.
+_KEY = "firstk"
 
 
 class Neighbors(NamedTuple):
@@ -131,17 +135,20 @@ class PrefixCollection:
                         f"There is a collection '{name}' already. Use PrefixCollection.open, or pass replace=True."
                     )
                 client.delete_collection(name)
-            client.create_collection(name, vectors_config=vectors, **settings)
+            client.create_collection(
+                name, vectors_config=vectors, **_stamped(client, codes.encoder.stamp(full or short), settings)
+            )
         return cls(client, name, codes, short, full)
 
     @classmethod
     def open(cls, client: QdrantClient, name: str, encoder: EncoderLike) -> PrefixCollection:
-        """Open an existing collection; `encoder` is the one it was created with."""
+        """Open an existing collection with the encoder it was created with; another raises an error that names both."""
         require("qdrant_client", "search", _PURPOSE)
         with _answered(name):
             if not client.collection_exists(name):
                 raise InvalidInputError(f"There is no collection '{name}'. Create it with PrefixCollection.create.")
-            vectors = client.get_collection(name).config.params.vectors
+            config = client.get_collection(name).config
+            vectors = config.params.vectors
         metrics = {distance: metric for metric, distance in _DISTANCES.items()}
         if not isinstance(vectors, Mapping) or "short" not in vectors or not set(vectors) <= {"short", "full"}:
             raise InvalidInputError(
@@ -158,6 +165,8 @@ class PrefixCollection:
                 f"The collection '{name}' holds codes of {longest.size} coordinates, and this encoder has "
                 f"{codes.encoder.d}. Open it with the encoder it was created with."
             )
+        if (stamp := _stamp_of(config, name)) is not None:
+            stamp.check(codes.encoder.stamp(longest.size), f"collection '{name}'", "this encoder")
         return cls(client, name, codes, short.size, longest.size if "full" in vectors else None)
 
     def upload(
@@ -299,6 +308,24 @@ class PrefixCollection:
             raise InvalidInputError(
                 f"The collection '{self.name}' holds {there} points, and row numbers would replace them. Pass ids."
             )
+
+
+def _stamped(client: QdrantClient, stamp: CodeStamp, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of a collection with the stamp of its codes; clients before 1.16 have no room for one."""
+    if "metadata" not in inspect.signature(client.create_collection).parameters:
+        return settings
+    return settings | {"metadata": dict(settings.get("metadata") or {}) | {_KEY: stamp.to_dict()}}
+
+
+def _stamp_of(config: Any, name: str) -> CodeStamp | None:
+    """Return the stamp of a collection; None where it has none."""
+    found = (getattr(config, "metadata", None) or {}).get(_KEY)
+    try:
+        return None if found is None else CodeStamp.read(found)
+    except (ValueError, TypeError):
+        raise InvalidInputError(
+            f"The metadata of collection '{name}' say that firstk made it, and not with what: they are damaged."
+        ) from None
 
 
 def _checked_count(value: int, name: str, owner: str) -> int:

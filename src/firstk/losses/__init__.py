@@ -12,6 +12,11 @@ from firstk.losses.classification import (  # noqa: E402
     FullPrefixCrossEntropy,
     FullPrefixFreeHeadCrossEntropy,
 )
+from firstk.losses.compatible import (  # noqa: E402
+    FullPrefixCompatibility,
+    OrthogonalBasis,
+    orthogonality_penalty,
+)
 from firstk.losses.linear import (  # noqa: E402
     FullPrefixFisher,
     FullPrefixFreeHeadRegression,
@@ -26,6 +31,7 @@ from firstk.losses.similarity import (  # noqa: E402
 
 __all__ = [
     "FullPrefixCoSENT",
+    "FullPrefixCompatibility",
     "FullPrefixCosineSimilarity",
     "FullPrefixCrossEntropy",
     "FullPrefixFisher",
@@ -34,4 +40,6 @@ __all__ = [
     "FullPrefixInfoNCE",
     "FullPrefixReconstruction",
     "FullPrefixRegression",
+    "OrthogonalBasis",
+    "orthogonality_penalty",
 ]

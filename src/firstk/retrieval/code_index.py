@@ -15,6 +15,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
 from firstk._base.rows import is_sparse
+from firstk.data.stamp import CodeStamp
 from firstk.encoder.fitted import check_fitted
 from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
@@ -124,7 +125,7 @@ class CodeIndex:
         quantizer: EmbeddedQuantizer,
         *,
         ids: ArrayLike | None = None,
-        fingerprint: str | None = None,
+        stamp: CodeStamp | str | None = None,
         engine: str = "auto",
     ) -> CodeIndex:
         """Build an index of stored bytes.
@@ -135,16 +136,17 @@ class CodeIndex:
             From `quantizer.encode`, whole or cut: the index has as many bytes as they have.
         quantizer : EmbeddedQuantizer
         ids : array-like of int, optional
-        fingerprint : str, optional
-            That of the quantizer that made the codes, as it was stored with them: codes of another are refused.
+        stamp : CodeStamp or str, optional
+            That of the codes, or their fingerprint, as it was stored with them: ``open_codes(path).record.stamp``.
+            Codes of another encoder raise an error that names both.
         engine : {"auto", "compiled", "numpy"}
         """
         owner = "CodeIndex.from_codes"
         check_choice(engine, ENGINES, "engine", owner)
         if not isinstance(quantizer, EmbeddedQuantizer):
             raise bad_parameter("quantizer", owner, "an EmbeddedQuantizer: encoder.quantizer(bytes)", quantizer)
-        if fingerprint is not None:
-            quantizer.check_codes(fingerprint)
+        if stamp is not None:
+            quantizer.check_codes(stamp, "the rows")
         stored = quantizer.embedded.checked(codes, "search")
         numbers = new_ids(ids, len(stored), 0, np.empty(0, np.int64), owner)
         highest = int(numbers.max()) if len(numbers) else -1
@@ -163,11 +165,11 @@ class CodeIndex:
         return numbers
 
     def add_codes(
-        self, codes: ArrayLike, ids: ArrayLike | None = None, *, fingerprint: str | None = None
+        self, codes: ArrayLike, ids: ArrayLike | None = None, *, stamp: CodeStamp | str | None = None
     ) -> np.ndarray:
         """Add stored bytes, as many for each row as the index has or more, and return their ids."""
-        if fingerprint is not None:
-            self.quantizer.check_codes(fingerprint)
+        if stamp is not None:
+            self.quantizer.check_codes(stamp, "the rows")
         stored = self.quantizer.at(None).embedded.checked(codes, "search")
         if stored.shape[1] < self.bytes:
             raise InvalidInputError(
@@ -352,6 +354,7 @@ class CodeIndex:
             "engine": self.engine,
             "next_id": self._next_id,
             "fingerprint": self.quantizer.fingerprint,
+            "stamp": self.quantizer.stamp().to_dict(),
             "fit": self._fit.to_dict(),
         }
         arrays = {"codes": self.codes, "ids": self._ids} | pack_encoder(self.quantizer.encoder)

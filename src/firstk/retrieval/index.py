@@ -23,6 +23,7 @@ from firstk._base.checks import (
     require_compiled,
 )
 from firstk._base.concurrency import cores
+from firstk.data.stamp import CodeStamp
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import _plain
@@ -122,9 +123,11 @@ class FunnelIndex:
         encoder: FittedEncoder | None = None,
         next_id: int = 0,
         stored: BytePrefixes | None = None,
+        stamp: CodeStamp | None = None,
     ):
         self.schedule, self.metric, self.first_stage, self.engine = schedule, metric, first_stage, engine
         self.encoder = encoder
+        self.stamp = stamp if encoder is None else encoder.stamp()
         self._store, self._next_id = store, next_id
         self._stored = stored
         self._layout: Layout | None = None
@@ -144,6 +147,7 @@ class FunnelIndex:
         schedule: Iterable[tuple[int, int]] | None = None,
         ids: ArrayLike | None = None,
         encoder: PrefixEncoder | FittedEncoder | None = None,
+        stamp: CodeStamp | None = None,
         engine: str = "auto",
         random_state: int = 0,
     ) -> FunnelIndex:
@@ -172,12 +176,17 @@ class FunnelIndex:
             One for each row; 0 to n - 1 if not given.
         encoder : PrefixEncoder or FittedEncoder, optional
             Encodes rows as documents here and in `add`, and queries as queries in `search`; saved with the index.
+        stamp : CodeStamp, optional
+            Who made the codes, where `Z` are codes: ``encoder.stamp(k)``, or of a file
+            ``open_codes(path).record.stamp``; saved with the index. `add` and `search` compare theirs with it.
         engine : {"auto", "compiled", "numpy"}
             "compiled" needs numba; "auto" takes it for large stores where it is installed.
         random_state : int
             Seed of the sample.
         """
         owner = "FunnelIndex.fit"
+        if stamp is not None and encoder is not None:
+            raise InvalidInputError(f"{owner} takes 'stamp' with codes, and 'encoder' with vectors. Leave one out.")
         check_choice(metric, METRICS, "metric", owner)
         check_choice(first_stage, FIRST_STAGES, "first_stage", owner)
         check_choice(engine, ENGINES, "engine", owner)
@@ -203,7 +212,7 @@ class FunnelIndex:
         # A copy: the index must not change when the caller's array does.
         store = Store(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
         facts = {"metric": metric, "first_stage": first_stage, "engine": engine}
-        return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1, stored=stored)
+        return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1, stored=stored, stamp=stamp)
 
     def replan(self, *, recall: float | None = None, n_neighbors: int | None = None, random_state: int = 0) -> Schedule:
         """Choose the schedule again from the rows in the index, and return it.
@@ -223,9 +232,13 @@ class FunnelIndex:
         self._layout = None
         return self.schedule
 
-    def add(self, Z: MatrixLike, ids: ArrayLike | None = None) -> np.ndarray:
-        """Add rows and return their ids; the shares of the schedule stay, so shortlists grow with the store."""
+    def add(self, Z: MatrixLike, ids: ArrayLike | None = None, *, stamp: CodeStamp | None = None) -> np.ndarray:
+        """Add rows and return their ids; the shares of the schedule stay, so shortlists grow with the store.
+
+        `stamp` is that of the codes, where it is known: codes of another encoder raise an error.
+        """
         owner = "FunnelIndex.add"
+        self._check_stamp(stamp, "these rows")
         codes = as_codes(_encoded(Z, self.encoder, "document", owner), self.metric, owner, "Z", self.d)
         numbers = new_ids(ids, len(codes), self._next_id, self._store.ids, owner)
         self._store.append(codes, numbers)
@@ -276,7 +289,13 @@ class FunnelIndex:
         return self._store.rows.nbytes + self._store.ids.nbytes + (self._prepared().nbytes if len(self) else 0)
 
     def search(
-        self, Q: MatrixLike, n_neighbors: int | None = None, *, exact: bool = False, threads: int | None = None
+        self,
+        Q: MatrixLike,
+        n_neighbors: int | None = None,
+        *,
+        exact: bool = False,
+        threads: int | None = None,
+        stamp: CodeStamp | None = None,
     ) -> SearchResult:
         """Find the nearest rows of each query.
 
@@ -291,8 +310,11 @@ class FunnelIndex:
             was added first.
         threads : int, optional
             Number of threads that share the queries; all cores if not given.
+        stamp : CodeStamp, optional
+            Of the codes of the queries, where it is known: codes of another encoder raise an error.
         """
         owner = "FunnelIndex.search"
+        self._check_stamp(stamp, "these queries")
         n = check_request(n_neighbors, self.schedule, len(self), exact, owner)
         threads = checked_threads(threads, owner)
         if exact and not self._form.bounds_distances:
@@ -307,6 +329,10 @@ class FunnelIndex:
         )
         encoding = 0 if self.encoder is None else self.encoder.p * self.encoder.d
         return SearchResult(self._store.ids[rows], self._scores(costs), spent, len(self) * self.d, encoding)
+
+    def _check_stamp(self, stamp: CodeStamp | None, whose: str) -> None:
+        if stamp is not None and self.stamp is not None:
+            stamp.check(self.stamp, whose, "this index")
 
     def _scores(self, costs: np.ndarray) -> np.ndarray:
         scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
@@ -336,6 +362,7 @@ class FunnelIndex:
             "engine": self.engine,
             "next_id": self._next_id,
             "schedule": self.schedule.to_dict(),
+            "stamp": None if self.stamp is None else self.stamp.to_dict(),
         }
         arrays = {"codes": self._store.rows, "ids": self._store.ids}
         if self._stored is not None:
@@ -373,6 +400,7 @@ class FunnelIndex:
                 encoder=encoder,
                 next_id=facts["next_id"],
                 stored=stored,
+                stamp=None if facts.get("stamp") is None else CodeStamp.read(facts["stamp"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, FirstkError) and not isinstance(error, InvalidInputError):

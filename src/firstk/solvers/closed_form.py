@@ -16,7 +16,7 @@ import numpy as np
 from firstk._base.checks import check_choice
 from firstk._base.linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
 from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Solution, Width
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
 
 # What keeps results that several pencils need: `Statistics.shared`.
@@ -40,17 +40,30 @@ class ClosedForm:
     ----------
     precision : {"auto", "float64"}
         Precision of the products behind the moments of float32 data; see :class:`firstk.moments.moments.Moments`.
+    extends : FittedEncoder or PrefixEncoder, optional
+        An encoder whose axes (and means) are the first of the new one: those after them are the best that can be added,
+        so that stored codes grow by columns. For objectives that have no head, and no decoder or that of orthonormal
+        axes: reconstruction and similarity. Cut it to keep fewer: ``old[:64]``.
     """
 
     precision: str = "auto"
+    extends: Any = None
 
     name: ClassVar[str] = "closed_form"
     trains: ClassVar[bool] = False
-    shows_coordinates: ClassVar[bool] = False
+
+    @property
+    def shows_coordinates(self) -> bool:
+        """Whether axes must be in the coordinates that were given: those of an old encoder are."""
+        return self.extends is not None
 
     def check(self) -> None:
-        """Raise an error for an unknown precision."""
+        """Raise an error for an unknown precision, or for something to extend that is no linear encoder."""
         check_choice(self.precision, ("auto", "float64"), "precision", "ClosedForm")
+        if self.extends is not None and check_fitted(self.extends, "ClosedForm").network is not None:
+            raise InvalidInputError(
+                "ClosedForm(extends=...) takes a linear encoder: a network has no axes to add others to."
+            )
 
     def check_combination(self, objective: Objective, ordering: Ordering, network: object) -> None:
         """Raise an error if there is no closed form: for a network, or an objective or ordering that needs training."""
@@ -71,6 +84,8 @@ class ClosedForm:
 
     def solve(self, request: FitRequest) -> FittedEncoder:
         """Return the encoder with the axes of the request's pencil as rows."""
+        if self.extends is not None:
+            return extended(request, check_fitted(self.extends, "ClosedForm"))
         return fitted_encoder(request, pencil_axes(request))
 
 
@@ -88,6 +103,74 @@ def fitted_encoder(request: FitRequest, solution: Solution, config: Mapping[str,
         pinned=solution.pinned,
         config=dict(config or {}),
     )
+
+
+def extended(request: FitRequest, old: FittedEncoder) -> FittedEncoder:
+    """Return the best encoder whose first axes and means are those of an old one."""
+    objective, statistics, p = request.objective, request.statistics, request.statistics.moments.p
+    if old.p != p or old.normalized != objective.conventions.normalized:
+        unit = "codes of unit norm" if old.normalized else "codes that are not normalized"
+        raise InvalidInputError(
+            f"An encoder of {old.p} columns with {unit} cannot be extended by objective '{objective.name}' on {p} "
+            "columns: take the vectors and the objective that it was fitted with."
+        )
+    if isinstance(request.n_components, int) and request.n_components <= old.d:
+        raise InvalidInputError(
+            f"n_components={request.n_components} adds nothing to an encoder of {old.d} coordinates. Ask for more, or "
+            f"extend a part of it: extends=old[:{max(1, request.n_components - 1)}]."
+        )
+    solution = extended_axes(request.pencil, old.components, request.n_components, statistics.moments.eps)
+    request.ordering.check(len(solution.components))
+    decoder = objective.decoder(statistics, solution.components)
+    if objective.head(statistics, solution.components) is not None or (
+        decoder is not None and not _orthonormal(solution.components)
+    ):
+        raise IllegalCombinationError(
+            f"ClosedForm(extends=...) with objective '{objective.name}'",
+            "its head or decoder is shared by all prefixes only where all axes are its own",
+            "objective 'reconstruction' or 'similarity'",
+        )
+    return FittedEncoder(
+        components=solution.components,
+        spectrum=solution.spectrum,
+        mean=old.mean,
+        query_mean=old.query_mean,
+        decoder=decoder,
+        normalized=objective.conventions.normalized,
+        pinned=solution.pinned,
+    )
+
+
+def extended_axes(pencil: Pencil, old: np.ndarray, n_components: Width, eps: float) -> Solution:
+    r"""Return old axes (k, p), and after them the best further axes of a pencil.
+
+    Axes v that are added are N-orthogonal to the old ones B, so that the ratio trace of all of them is that of the old
+    ones and :math:`\sum v^\top M v / v^\top N v`. With E an orthonormal basis of the complement of :math:`N B^\top`
+    they are the axes of the pencil :math:`(E^\top M E, E^\top N E)`, in the coordinates of E.
+    """
+    k, N = len(old), pencil.N
+    metric = old.T if N is None else N @ old.T  # (p, k)
+    E = np.linalg.qr(metric, mode="complete")[0][:, np.linalg.matrix_rank(metric) :]
+    if not E.shape[1]:
+        raise InvalidInputError(f"An encoder of {k} coordinates of {len(E)} columns leaves nothing to add.")
+    inside = Pencil(
+        M=None if pencil.M is None else symmetrised(E.T @ pencil.M @ E),
+        factor=None if pencil.factor is None else E.T @ pencil.factor,
+        N=None if N is None else symmetrised(E.T @ N @ E),
+        most=pencil.most,
+    )
+    wanted = n_components - k if isinstance(n_components, int) else n_components
+    added = solve_pencil(inside, wanted, eps)
+    M = pencil.formed()
+    size = np.einsum("kp,kp->k", old @ (np.eye(len(M)) if N is None else N), old)
+    gamma = np.einsum("kp,kp->k", old @ M, old) / np.maximum(size, np.finfo(float).tiny)
+    components = added.components @ E.T
+    components *= signed(components)[:, None]
+    return Solution(np.vstack([old, components]), np.concatenate([gamma, added.spectrum]), k + added.pinned)
+
+
+def _orthonormal(components: np.ndarray) -> bool:
+    return bool(np.allclose(components @ components.T, np.eye(len(components)), atol=1e-6))
 
 
 def pencil_axes(request: FitRequest) -> Solution:

@@ -72,6 +72,7 @@ class CodeFile:
             "side": self.record.side,
             "metric": self.record.metric,
             "encoder": self.record.encoder,
+            "stamp": self.record.stamp.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -80,13 +81,14 @@ class CodeFile:
         if isinstance(self.record.precision, Embedded):
             used = len(self.record.precision.at(self.bytes).used)
             what = f"embedded bits of {used} coordinates, which can be cut after any byte"
-        by = str(facts["encoder"])
         lines = [
             f"{facts['path']} holds {facts['rows']:,} {facts['side']} codes in column {facts['vectors']!r}: {what}, "
             f"{self.bytes} bytes each.",
             f"Other columns: {', '.join(facts['columns']) or 'none'}.",
-            f"Made by {by if by.startswith('raw') else f'encoder {by[:12]}'}.",
+            f"Made by {self.record.stamp}.",
         ]
+        if self.record.stamp.rows:
+            lines.append(f"That encoder was fitted on {self.record.stamp.rows}.")
         if facts["metric"] is not None:
             lines.append(f"Scores are for metric {facts['metric']}.")
         return "\n".join(lines)

@@ -22,6 +22,7 @@ from firstk._base.input_file import Stamp
 from firstk._base.json_records import strict_json
 from firstk.data.bits.embedded import Embedded
 from firstk.data.precision import Precision, read_precision
+from firstk.data.stamp import CodeStamp
 from firstk.exceptions import FirstkError, InvalidInputError
 
 # Numbers that are no floats become the smallest float that holds them all exactly, or float64.
@@ -286,7 +287,7 @@ class CodeRecord:
     k : int
     precision : Precision
         Fitted, so that other codes can be stored alike.
-    encoder : str
+    stamp : CodeStamp
         By which one knows whether two files have codes of the same encoder.
     metric : str, optional
         What products of query codes with codes of embedded bits serve.
@@ -296,9 +297,14 @@ class CodeRecord:
 
     k: int
     precision: Precision
-    encoder: str
+    stamp: CodeStamp
     metric: str | None = None
     side: str = "document"
+
+    @property
+    def encoder(self) -> str:
+        """Fingerprint of what made the codes."""
+        return self.stamp.encoder
 
     @classmethod
     def read(cls, path: object, metadata: Mapping[str, str]) -> CodeRecord | None:
@@ -309,7 +315,9 @@ class CodeRecord:
             facts = strict_json(metadata[_KEY])
             precision, metric = read_precision(facts["stored"]), facts.get("metric")
             side = str(facts.get("side", "document"))
-            return cls(int(facts["k"]), precision, str(facts.get("encoder", "")), metric and str(metric), side)
+            # Earlier versions wrote a fingerprint and nothing else.
+            stamp = CodeStamp.read(facts.get("stamp", str(facts.get("encoder", ""))))
+            return cls(int(facts["k"]), precision, stamp, metric and str(metric), side)
         except (ValueError, KeyError, TypeError):
             raise InvalidInputError(
                 f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."

@@ -33,6 +33,7 @@ from firstk._base.array_types import MatrixLike
 from firstk._base.checks import check_choice, check_matrix
 from firstk.data.bits.embedded import Embedded
 from firstk.data.bits.trees import Trees
+from firstk.data.stamp import CodeStamp
 from firstk.encoder.quantizer.cells import encoded
 from firstk.exceptions import InvalidInputError
 
@@ -113,13 +114,13 @@ class EmbeddedQuantizer:
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
 
-    def check_codes(self, fingerprint: str) -> None:
-        """Raise an error for codes that another quantizer made, by the fingerprint that came with them."""
-        if fingerprint != self.fingerprint:
-            raise InvalidInputError(
-                "These codes were made by another model, or by this one with bits in another order: their fingerprint "
-                f"is {fingerprint[:12]}, that of this quantizer {self.fingerprint[:12]}. Use the one they are from."
-            )
+    def stamp(self, *, column: str | None = None) -> CodeStamp:
+        """Return the stamp of codes of this quantizer, however cut; `column` is that of the vectors."""
+        return replace(self.encoder.stamp(column=column), encoder=self.fingerprint)
+
+    def check_codes(self, stamp: CodeStamp | str, whose: str = "the store") -> None:
+        """Raise an error for codes that another quantizer made, by the stamp or fingerprint that came with them."""
+        (stamp if isinstance(stamp, CodeStamp) else CodeStamp(stamp)).check(self.stamp(), whose, "this quantizer")
 
     # -- vectors to bytes --------------------------------------------------------------------------------------
 

@@ -1,0 +1,87 @@
+"""``firstk check``: whether a saved encoder still fits new rows, with an exit code for cron."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firstk.cli._options import (
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    NanOption,
+    QuietOption,
+    VectorsArgument,
+    VectorsOption,
+)
+from firstk.cli._progress import row_progress
+
+# Exit codes, as those of diff: 0 still fits (or cannot be told yet), 1 refit, 2 no answer: wrong usage or input.
+REFIT, NO_ANSWER = 1, 2
+
+
+def check(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")],
+    source: VectorsArgument,
+    k: Annotated[
+        int | None, typer.Option("-k", help="Coordinates that are in use; the recommended number if not given.")
+    ] = None,
+    label: LabelOption = None,
+    labels: LabelsOption = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            help="Rows of the time of the fit, for a model that was saved without their profile.",
+            metavar="FILE",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", help="Share of the quality at the fit that may be lost.", metavar="SHARE")
+    ] = 0.02,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Of the intervals, between 0 and 1.", metavar="SHARE")
+    ] = 0.95,
+    vectors: VectorsOption = None,
+    nan: NanOption = "refuse",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Tell whether the first k coordinates still keep of new rows what they kept at the fit.
+
+    It compares recall@10 of the short codes against the full vectors, then and now (and the objective's own score, with
+    labels or targets), each with an interval, and reports drift of mean and variance beside it. The verdict goes by the
+    quality that is lost, not by the drift.
+
+    Exit codes: 0 still fits, or too few rows to tell; 1 refit; 2 no answer (wrong usage, unreadable file). For cron:
+    firstk check model/ new.parquet --quiet || mail ...
+    """
+    import json as plain
+
+    from firstk.data.files import open_vectors
+    from firstk.encoder.fitted import FittedEncoder
+    from firstk.evaluation.check_files import check_files
+
+    encoder = FittedEncoder.load(model)
+    files = [source] if against is None else [against, source]
+    with row_progress(
+        lambda: sum(open_vectors(file, vectors).rows for file in files), quiet=quiet or json, what="reading"
+    ) as progress:
+        report = check_files(
+            encoder,
+            source,
+            against=against,
+            vectors=vectors,
+            label=label,
+            labels=labels,
+            k=k,
+            tolerance=tolerance,
+            confidence=confidence,
+            nan=nan,
+            progress=progress,
+        )
+    typer.echo(plain.dumps({"model": str(model), **report.to_dict()}) if json else str(report))
+    if report.refit:
+        raise typer.Exit(REFIT)

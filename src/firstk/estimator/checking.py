@@ -1,0 +1,385 @@
+"""Does an encoder still fit? Rows of today compared with those of the fit, and a verdict by the quality that is lost.
+
+The verdict goes by the size of the effect: how much less of the full vectors' neighbors (and of the objective's score,
+with labels or targets) the first k coordinates find than they did at the fit. Tests of drift are told beside it. With
+enough rows they are always significant, and a significant drift that costs nothing is no reason to fit again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from scipy.special import ndtr
+
+from firstk._base.checks import bad_parameter, check_prefix, is_real
+from firstk._base.rows import Rows, sliceable
+from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
+from firstk.encoder.storage.card import saved_curve, saved_recommendation
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.bootstrap import check_confidence
+from firstk.metrics.profile import FEWEST_ROWS, RECALL, Scatter, measure_profile
+from firstk.moments.fingerprint import row_priorities
+from firstk.moments.moments import Moments
+from firstk.moments.statistics import RowSample, sample_capacity
+
+# Share of the quality at the fit that may be lost. docs/decisions.md says how it was set.
+TOLERANCE = 0.02
+# Where neither -k nor a recommendation names a length: the shortest that keeps this share of the full code's score.
+KEEP = 0.95
+FINE, UNCLEAR, REFIT = "fine", "unclear", "refit"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the first k coordinates keep by one metric, then and now.
+
+    Attributes
+    ----------
+    metric : str
+    then, now : float
+        Share of the full vectors' score that prefix k keeps.
+    low, high : float
+        Interval of `now`.
+    ratio, ratio_low, ratio_high : float
+        now / then and its interval, which has the errors of both in it.
+    among : int
+        Rows among which both were scored.
+    """
+
+    metric: str
+    then: float
+    now: float
+    low: float
+    high: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    among: int
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far mean and scatter have moved, in units of the fit, and whether chance could have done it.
+
+    Attributes
+    ----------
+    mean_shift : float
+        Distance of the means, over the root of the summed variances at the fit.
+    mean_p : float
+        p-value that no coordinate's mean has moved: largest z of all coordinates, times their number (Bonferroni).
+    scatter_ratio : float
+        Sum of the variances now, over that at the fit.
+    scatter_p : float
+        p-value that no coordinate's variance has changed, likewise; the error of a variance is taken from the kurtosis.
+    """
+
+    mean_shift: float
+    mean_p: float
+    scatter_ratio: float
+    scatter_p: float
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Whether an encoder still fits, and by what.
+
+    Attributes
+    ----------
+    verdict : {"fine", "unclear", "refit"}
+        "refit": the whole interval of what is lost lies above `tolerance`. "fine": all of it lies below. "unclear":
+        neither, for which more rows are the way out.
+    k : int
+    rows, rows_then : int
+        Rows of today, and of the profile of the fit.
+    kept : tuple of Kept
+        By recall@10 against the full vectors, and by the objective's own metric where labels or targets are given.
+    share_then, share_now, share_best : float or None
+        Share of variance in the first k axes, at the fit and today, and in the k axes that hold most of it today.
+    drift : Drift
+    tolerance, confidence : float
+    notes : tuple of str
+    """
+
+    verdict: str
+    k: int
+    rows: int
+    rows_then: int
+    kept: tuple[Kept, ...]
+    share_then: float | None
+    share_now: float | None
+    share_best: float | None
+    drift: Drift
+    tolerance: float
+    confidence: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def refit(self) -> bool:
+        """Whether to fit again."""
+        return self.verdict == REFIT
+
+    @property
+    def worst(self) -> Kept:
+        """The metric that has lost most."""
+        return min(self.kept, key=lambda one: one.ratio_high if self.refit else one.ratio)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        return asdict(self) | {"kept": [asdict(one) for one in self.kept], "notes": list(self.notes)}
+
+    def headline(self) -> str:
+        """Return the verdict as one line."""
+        worst = self.worst
+        share = f"{_percent(worst.ratio)} % ({_percent(worst.ratio_low)} to {_percent(worst.ratio_high)})"
+        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinates"
+        if self.refit:
+            return f"refit: keeps {what}."
+        if self.verdict == FINE:
+            return f"still keeps {what}."
+        return (
+            f"unclear: keeps {what}. {self.rows:,} rows cannot tell whether more than {_percent(self.tolerance)} % is "
+            "lost: check more."
+        )
+
+    def __str__(self) -> str:
+        lines = [self.headline()]
+        for one in self.kept:
+            lines.append(
+                f"  {one.metric}: {one.now:.3f} ({one.low:.3f} to {one.high:.3f}) of the full vectors' among "
+                f"{one.among:,} rows, {one.then:.3f} at the fit."
+            )
+        if self.share_now is not None:
+            lines.append(
+                f"  Variance in the first {self.k} axes: {self.share_now:.1%}, {self.share_then:.1%} at the fit; "
+                f"{self.k} axes fitted to these rows would hold {self.share_best:.1%}."
+            )
+        lines.append(
+            f"  The mean has moved by {self.drift.mean_shift:.2f} standard deviations ({_p(self.drift.mean_p)}); "
+            f"the variance is {self.drift.scatter_ratio:.2f} times that of the fit ({_p(self.drift.scatter_p)})."
+        )
+        return "\n".join(lines + [f"  {note}" for note in self.notes])
+
+
+class NewRows:
+    """Rows of today as they come in: their moments, and a bounded sample.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    """
+
+    def __init__(self, encoder: FittedEncoder):
+        self.encoder = encoder
+        self.moments = Moments(owner="check")
+        self.sample = RowSample(sample_capacity(encoder.p))
+
+    def update(self, X: Rows, y: np.ndarray | None = None) -> NewRows:
+        """Take in a batch of rows, with labels or targets or none."""
+        X = sliceable(X)
+        if X.shape[1] != self.encoder.p:
+            raise InvalidInputError(
+                f"check takes the vectors that the encoder was fitted on: {self.encoder.p} columns. Got {X.shape[1]}."
+            )
+        columns = {"X": X} if y is None else {"X": X, "y": np.asarray(y)}
+        self.moments.update(X)
+        self.sample.update(columns, row_priorities(columns))
+        return self
+
+    def profile(self, sizes: tuple[int, ...] | None = None) -> RowProfile:
+        """Return the profile of all rows so far, with scores among as many rows as there are of `sizes`; all if None.
+
+        Too few rows, and rows that do not vary, raise an error.
+        """
+        if self.moments.rows < FEWEST_ROWS:
+            raise InvalidInputError(
+                f"check looks for neighbors among the rows and needs at least {FEWEST_ROWS}. Got {self.moments.rows}."
+            )
+        scatter = Scatter(self.moments.rows, self.moments.mean, self.moments.St)
+        y = self.sample.columns.get("y")
+        found = measure_profile(
+            self.encoder, self.sample["X"], y, scatter=scatter, sizes=self._sizes(sizes), held_out=True
+        )
+        if found is None:
+            raise InvalidInputError(f"All {self.moments.rows:,} rows are the same vector: there is nothing to check.")
+        return found
+
+    def _sizes(self, known: tuple[int, ...] | None) -> tuple[int, ...]:
+        """Return the largest number of rows that there are, and that the other profile has scores for."""
+        if known is None:
+            return SIZES
+        fitting = [size for size in known if size <= len(self.sample)]
+        if not fitting:
+            raise InvalidInputError(
+                f"The profile of the fit has scores among {', '.join(map(str, known))} rows, and there are "
+                f"{len(self.sample)} rows to check. Check more rows."
+            )
+        return (max(fitting),)
+
+
+def check_rows(
+    rows: NewRows,
+    against: RowProfile | None = None,
+    *,
+    k: int | None = None,
+    tolerance: float = TOLERANCE,
+    confidence: float = 0.95,
+) -> CheckReport:
+    """Compare rows of today with the profile of the fit.
+
+    Parameters
+    ----------
+    rows : NewRows
+    against : RowProfile, optional
+        Of rows of the fit; the encoder's own if not given.
+    k : int, optional
+        Prefix length that is in use; the recommended one if not given.
+    tolerance : float in (0, 1)
+        Share of the quality that may be lost before a refit is called for.
+    confidence : float in (0, 1)
+        Of the intervals.
+
+    Returns
+    -------
+    report : CheckReport
+    """
+    encoder = rows.encoder
+    if not is_real(tolerance) or not 0 < tolerance < 1:
+        raise bad_parameter("tolerance", "check", "a number between 0 and 1, such as 0.02", tolerance)
+    confidence = check_confidence(confidence, "check")
+    then = encoder.profile if against is None else against
+    if then is None:
+        raise InvalidInputError(
+            "This model holds no profile of the rows of its fit, to which new rows could be compared: an earlier "
+            f"firstk saved it, or it was fitted on fewer than {FEWEST_ROWS} rows. Give rows of that time: "
+            "check(X, against=X_then) (--against FILE), or fit and save it again."
+        )
+    now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()))
+    k = _length(encoder, then) if k is None else check_prefix(k, encoder.d, "check")
+    kept = tuple(
+        found
+        for name, table in now.scores.items()
+        if name in then.scores and (found := _kept(name, then.scores[name], table, k, confidence)) is not None
+    )
+    return CheckReport(
+        verdict=_verdict(kept, tolerance),
+        k=k,
+        rows=now.rows,
+        rows_then=then.rows,
+        kept=kept,
+        share_then=None if then.share is None else float(then.share[k - 1]),
+        share_now=None if now.share is None else float(now.share[k - 1]),
+        share_best=None if now.share is None else _best_share(rows.moments, k),
+        drift=drift_between(then.cut(k), now.cut(k)),
+        tolerance=float(tolerance),
+        confidence=confidence,
+        notes=tuple(_notes(then, now)),
+    )
+
+
+def drift_between(then: RowProfile, now: RowProfile) -> Drift:
+    r"""Test mean and scatter of two profiles, coordinate by coordinate.
+
+    Coordinate j has :math:`z_j = (m_j - m'_j) / \sqrt{v_j / n + v'_j / n'}` for the mean, and for the logarithm of the
+    variance :math:`z_j = \log(v_j / v'_j) / \sqrt{(\kappa_j - 1) / n + (\kappa'_j - 1) / n'}`, with :math:`\kappa` the
+    kurtosis. The largest of d, times d (Bonferroni), holds however the coordinates depend on each other.
+    """
+    lowest = np.finfo(float).eps * max(then.total, now.total)
+    varies = (then.variance > lowest) & (now.variance > lowest)
+    v, w = (part.variance[varies] for part in (then, now))
+    if not varies.any():
+        return Drift(_shift(then, now), 1.0, now.total / then.total, 1.0)
+    means = np.abs(now.center[varies] - then.center[varies]) / np.sqrt(v / then.rows + w / now.rows)
+    errors = [np.maximum(part.kurtosis[varies] - 1, 1e-12) / part.rows for part in (then, now)]
+    scatters = np.abs(np.log(w / v)) / np.sqrt(errors[0] + errors[1])
+    return Drift(_shift(then, now), _bonferroni(means), now.total / then.total, _bonferroni(scatters))
+
+
+def _shift(then: RowProfile, now: RowProfile) -> float:
+    return float(np.linalg.norm(now.mean - then.mean) / math.sqrt(then.total))
+
+
+def _bonferroni(z: np.ndarray) -> float:
+    return float(min(1.0, 2 * len(z) * ndtr(-z.max())))
+
+
+def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: float) -> Kept | None:
+    """Compare what is kept by one metric; None where nothing was kept at the fit, of which a share means nothing."""
+    size = int(now.sizes[0])
+    if size not in then.sizes:
+        return None
+    before, after = then.kept(k, size), now.kept(k, size)
+    if before[0] <= 0:
+        return None
+    z = _quantile(confidence)
+    ratio = after[0] / before[0]
+    # Error of a ratio of two independent numbers, to first order.
+    error = math.hypot(after[1] / before[0], ratio * before[1] / before[0])
+    return Kept(
+        metric,
+        before[0],
+        after[0],
+        after[0] - z * after[1],
+        after[0] + z * after[1],
+        ratio,
+        ratio - z * error,
+        ratio + z * error,
+        size,
+    )
+
+
+def _quantile(confidence: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + confidence) / 2))
+
+
+def _verdict(kept: tuple[Kept, ...], tolerance: float) -> str:
+    least = 1 - tolerance
+    if any(one.ratio_high < least for one in kept):
+        return REFIT
+    return FINE if all(one.ratio_low >= least for one in kept) else UNCLEAR
+
+
+def _length(encoder: FittedEncoder, then: RowProfile) -> int:
+    """Return the length that was recommended; else the shortest that keeps 95 % of the best recall at the fit."""
+    advice = saved_recommendation(encoder.config, encoder.d)
+    if advice is not None and advice.chosen is not None:
+        return advice.chosen.point.k
+    curve = saved_curve(encoder.config, encoder.d)
+    if curve is not None and (k := curve.smallest_lengths().get(KEEP)) is not None:
+        return k
+    table = then.scores[RECALL]
+    scores = table.score[-1]
+    return int(table.k[np.flatnonzero(scores >= KEEP * scores.max())[0]])
+
+
+def _best_share(moments: Moments, k: int) -> float:
+    spectrum = eigvalsh(moments.St)
+    return float(spectrum[-k:].sum() / spectrum.sum())
+
+
+def _notes(then: RowProfile, now: RowProfile) -> list[str]:
+    notes = []
+    if not then.held_out:
+        notes.append(
+            f"The profile of the fit is of {then.rows:,} of its own rows, on which a code is a little too good."
+        )
+    if missing := sorted(set(now.scores) - set(then.scores)):
+        notes.append(
+            f"No score by {', '.join(missing)} was saved with the model, so that labels are left out of the verdict: "
+            "save it with held_out=(X, y), or give rows of that time with labels (against)."
+        )
+    return notes
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"

@@ -1,0 +1,178 @@
+"""Measuring the profile of rows under an encoder, at the fit and later: the same function for both.
+
+Scores that look for neighbors are taken among disjoint groups of equally many rows, so that profiles of files of
+different lengths can be compared: recall@10 among 1,024 rows is another number than recall@10 among 256.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from firstk._base.rows import Rows, as_dense
+from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
+from firstk.metrics.bootstrap import resampled_scores
+from firstk.metrics.curve import METRICS, EvaluationData, per_row_scores
+
+# The metric that every encoder has: whether short codes find the neighbors that the full vectors have.
+RECALL = "recall@10"
+# Rows of a profile at most; groups of them, among which scores are taken; draws of a bootstrap that gives an error.
+MOST_ROWS, MOST_GROUPS, DRAWS = 4096, 16, 200
+FEWEST_ROWS = SIZES[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Mean and scatter of rows: all that the shares of variance need.
+
+    Attributes
+    ----------
+    rows : int
+    mean : ndarray of shape (p,)
+    S : ndarray of shape (p, p)
+        Scatter about the mean, divided by the number of rows.
+    """
+
+    rows: int
+    mean: np.ndarray
+    S: np.ndarray
+
+
+def measure_profile(
+    encoder: FittedEncoder,
+    X: Rows,
+    y: np.ndarray | None = None,
+    *,
+    scatter: Scatter | None = None,
+    sizes: tuple[int, ...] = SIZES,
+    held_out: bool = False,
+) -> RowProfile | None:
+    """Measure rows under an encoder; None of fewer than 64 rows, and of rows that do not vary.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    X : array-like of shape (n, p)
+        A sample of rows in random order, of which the first 4,096 are scored.
+    y : ndarray of shape (n,) or (n, q), optional
+        Labels or targets: the objective's own metric is then scored too.
+    scatter : Scatter, optional
+        Of all rows, where `X` is a sample of them; of `X` if not given.
+    sizes : tuple of int
+        Numbers of rows among which scores are taken; those larger than the sample are left out.
+    held_out : bool
+        Whether the fit has not seen the rows.
+    """
+    if X.shape[0] < FEWEST_ROWS:
+        return None
+    rows = as_dense(X[:MOST_ROWS]).astype(np.float64)
+    scatter = scatter or _scatter_of(rows)
+    total = float(np.trace(scatter.S))
+    if not total > 0:
+        return None
+    Z = encoder.coordinates(rows)
+    # Fourth moments are of the sample, the others of all rows.
+    center, variance = _coordinate_moments(encoder, scatter, Z)
+    spread = np.maximum(Z.var(axis=0), np.finfo(float).tiny)
+    kurtosis = np.mean((Z - Z.mean(axis=0)) ** 4, axis=0) / spread**2
+    labels = None if y is None else np.asarray(y)[:MOST_ROWS]
+    return RowProfile(
+        rows=scatter.rows,
+        held_out=held_out,
+        mean=scatter.mean,
+        total=total,
+        center=center,
+        variance=variance,
+        kurtosis=kurtosis,
+        share=variance_shares(encoder, scatter.S),
+        scores=_scores(encoder, rows.astype(np.float32), labels, sizes),
+    )
+
+
+def variance_shares(encoder: FittedEncoder, S: np.ndarray) -> np.ndarray | None:
+    r"""Return the share of variance in the span of the first k axes, for every k; None of a network.
+
+    With :math:`B^\top = Q R`, :math:`\sum_{j \le k} q_j^\top S q_j / \operatorname{tr} S`: axes need not be orthogonal.
+    """
+    if encoder.network is not None:
+        return None
+    Q = qr(encoder.components.T, mode="economic")[0]
+    shares: np.ndarray = np.cumsum(np.einsum("pd,pd->d", Q, S @ Q)) / np.trace(S)
+    return shares
+
+
+def profile_lengths(d: int) -> np.ndarray:
+    """Return the prefix lengths at which profiles have scores: two an octave, and d.
+
+    Examples
+    --------
+    >>> profile_lengths(40)
+    array([ 1,  2,  3,  4,  6,  8, 12, 16, 24, 32, 40])
+    """
+    powers = 2 ** np.arange(int(np.log2(d)) + 1)
+    both = np.concatenate([powers, 3 * powers // 2, [d]])
+    return np.unique(both[both <= d])
+
+
+def _scatter_of(rows: np.ndarray) -> Scatter:
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    return Scatter(len(rows), mean, centred.T @ centred / len(rows))
+
+
+def _coordinate_moments(encoder: FittedEncoder, scatter: Scatter, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance of each coordinate: of all rows for a linear encoder, of the sample for a network."""
+    if encoder.network is not None:
+        return Z.mean(axis=0), Z.var(axis=0)
+    B = encoder.components
+    return B @ (scatter.mean - encoder.mean), np.maximum(np.einsum("dp,dp->d", B @ scatter.S, B), 0.0)
+
+
+def own_metric(encoder: FittedEncoder, y: np.ndarray | None) -> str | None:
+    """Return the objective's own metric where it needs labels or targets and these are given."""
+    name = str(encoder.config.get("metric"))
+    needs = METRICS[name].needs if name in METRICS else ()
+    return name if y is not None and "y" in needs else None
+
+
+def _scores(
+    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, sizes: tuple[int, ...]
+) -> dict[str, ScoreTable]:
+    metrics = [RECALL, *filter(None, [own_metric(encoder, y)])]
+    return {name: _table(encoder, X, y, name, [size for size in sizes if size <= len(X)]) for name in metrics}
+
+
+def _table(encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, metric: str, sizes: list[int]) -> ScoreTable:
+    ks = profile_lengths(encoder.d)
+    score, error, raw = (np.zeros((len(sizes), n)) for n in (len(ks), len(ks), 1))
+    for row, size in enumerate(sizes):
+        found = [_scored(encoder, data, metric, ks) for data in _groups(X, y, metric, size)]
+        score[row] = np.mean([one[0] for one in found], axis=0)
+        error[row] = np.sqrt(np.mean([one[1] for one in found], axis=0) / len(found))
+        raw[row] = np.mean([one[2] for one in found])
+    return ScoreTable(np.array(sizes), ks, score, error, raw[:, 0])
+
+
+def _groups(X: np.ndarray, y: np.ndarray | None, metric: str, size: int) -> Iterator[EvaluationData]:
+    """Yield disjoint groups of `size` rows; half of a group is looked among by the other half where labels count."""
+    for start in range(0, len(X) - size + 1, size)[:MOST_GROUPS]:
+        rows = slice(start, start + size)
+        if metric == RECALL or y is None:
+            yield EvaluationData(X=X[rows])
+        else:
+            half = slice(start, start + size // 2), slice(start + size // 2, start + size)
+            yield EvaluationData(X=X[half[0]], y=y[half[0]], X_ref=X[half[1]], y_ref=y[half[1]])
+
+
+def _scored(
+    encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return scores, their sampling variances, and what the raw vectors score (1 where they have no score)."""
+    scores = per_row_scores(encoder, data, metric, ks)
+    draws = resampled_scores(scores, resamples=DRAWS)
+    raw = METRICS[metric].raw(encoder, data)
+    return scores.score(), draws.var(axis=0), raw if raw is not None and raw > 0 else 1.0

@@ -1,0 +1,175 @@
+"""``check``: the verdict goes by the quality that is lost; fresh rows pass, foreign rows do not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from firstk import PrefixEncoder
+from firstk.data import load_digits
+from firstk.estimator.checking import CheckReport, Drift, Kept, NewRows, check_rows, drift_between
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.profile import measure_profile
+
+D = 24
+BASIS = np.linalg.qr(np.random.default_rng(9).standard_normal((D, D)))[0]
+SCALE = 1.0 / np.arange(1, D + 1)
+
+
+def rows(n: int, seed: int, scale: np.ndarray = SCALE) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, D)) * scale @ BASIS + 0.5
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return PrefixEncoder().fit(rows(4000, 0))
+
+
+def test_fresh_rows_pass_and_say_how_sure_that_is(encoder):
+    report = encoder.check(rows(4000, 1), k=8)
+    assert report.verdict == "fine"
+    assert not report.refit
+    assert report.headline().startswith("still keeps ")
+    kept = report.worst
+    assert kept.ratio_low < kept.ratio < kept.ratio_high
+    assert kept.ratio == pytest.approx(1, abs=0.03)  # three standard errors
+    assert report.share_now == pytest.approx(report.share_then, abs=0.02)
+
+
+def test_rows_of_another_set_do_not(encoder):
+    report = encoder.check(rows(2000, 2, SCALE[::-1]), k=8)
+    assert report.refit
+    assert report.headline().startswith("refit: keeps ")
+    assert report.worst.ratio < 0.7
+    assert report.share_best > 0.9 > report.share_now
+    assert report.drift.scatter_p < 1e-6
+
+
+def test_a_fifth_of_foreign_rows_is_enough(encoder):
+    X = rows(4000, 3)
+    X[:800] = rows(800, 4, SCALE[::-1])
+    assert encoder.check(X, k=8).refit
+
+
+def test_fresh_halves_raise_no_alarm():
+    alarms = 0
+    for seed in range(10):
+        X = rows(1600, 100 + seed)
+        enc = PrefixEncoder().fit(X[:800])
+        alarms += enc.check(X[800:], k=8).refit
+    assert alarms <= 1
+
+
+def test_a_significant_drift_that_costs_nothing_is_no_reason(encoder):
+    """A mean that moves by a tenth of a standard deviation: p is tiny, and all neighbors are still found."""
+    report = encoder.check(rows(20_000, 5) + 0.1 * SCALE[0] * BASIS[0], k=12)
+    assert report.drift.mean_p < 1e-6
+    assert not report.refit
+
+
+def test_few_rows_are_unclear(encoder):
+    report = encoder.check(rows(64, 6), k=4)
+    assert report.verdict == "unclear"
+    assert "64 rows cannot tell" in report.headline()
+
+
+def test_partition_does_not_change_the_answer(encoder):
+    X = rows(3000, 7)
+    whole = check_rows(NewRows(encoder.encoder_).update(X), encoder._profile(), k=8)
+    parts = NewRows(encoder.encoder_)
+    for part in (X[2000:], X[:500], X[500:2000]):
+        parts.update(part)
+    again = check_rows(parts, encoder._profile(), k=8)
+    assert again.worst.ratio == pytest.approx(whole.worst.ratio, abs=1e-12)
+    assert again.share_now == pytest.approx(whole.share_now, abs=1e-10)
+
+
+def test_saved_models_answer_as_fitted_ones(encoder, tmp_path):
+    loaded = PrefixEncoder.load(encoder.save(tmp_path / "model"))
+    X = rows(1000, 8)
+    assert loaded.check(X, k=8).to_dict() == encoder.check(X, k=8).to_dict()
+    json.dumps(loaded.check(X).to_dict(), allow_nan=False)
+
+
+def test_models_without_a_profile_say_what_to_do(encoder):
+    old = PrefixEncoder()
+    old._adopt(replace(encoder.encoder_, profile=None, sample=None), D, None)
+    with pytest.raises(InvalidInputError, match=r"holds no profile.*--against"):
+        old.check(rows(500, 9))
+    assert not old.check(rows(2000, 10), against=rows(2000, 11), k=8).refit
+    assert old.check(rows(2000, 10, SCALE[::-1]), against=rows(2000, 11), k=8).refit
+
+
+def test_labels_count_where_the_fit_had_some(tmp_path):
+    digits = load_digits()
+    X, y = digits.X_train, digits.y_train
+    enc = PrefixEncoder(objective="fisher").fit(X[:700], y[:700])
+    model = PrefixEncoder.load(enc.save(tmp_path / "m", held_out=(X[700:], y[700:])))
+    report = model.check(digits.X_test, digits.y_test, k=6)
+    assert {one.metric for one in report.kept} == {"recall@10", enc.encoder_.config["metric"]}
+    assert not report.refit
+
+
+def test_labels_that_were_not_saved_are_named(encoder, tmp_path):
+    digits = load_digits()
+    enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
+    plain = PrefixEncoder.load(enc.save(tmp_path / "m", held_out=digits.X_test))
+    report = plain.check(digits.X_test, digits.y_test, k=6)
+    assert [one.metric for one in report.kept] == ["recall@10"]
+    assert "No score by" in " ".join(report.notes)
+
+
+def test_drift_by_a_slow_reference():
+    """z of each coordinate by hand, and p by scipy; far from any drift the Bonferroni bound is 1."""
+    enc = PrefixEncoder().fit(rows(2000, 12)).encoder_
+    A, B = rows(900, 13), rows(700, 14) + 0.05
+    then, now = measure_profile(enc, A), measure_profile(enc, B)
+    Z, W = (enc.coordinates(part) for part in (A, B))
+    z = np.abs(Z.mean(0) - W.mean(0)) / np.sqrt(Z.var(0) / 900 + W.var(0) / 700)
+    errors = [(stats.kurtosis(part, fisher=False) - 1) / len(part) for part in (Z, W)]
+    v = np.abs(np.log(W.var(0) / Z.var(0))) / np.sqrt(errors[0] + errors[1])
+    found = drift_between(then, now)
+    assert found.mean_p == pytest.approx(min(1, 2 * D * stats.norm.sf(z.max())), rel=1e-6)
+    assert found.scatter_p == pytest.approx(min(1, 2 * D * stats.norm.sf(v.max())), rel=1e-6)
+    shift = np.linalg.norm(A.mean(0) - B.mean(0)) / np.sqrt(A.var(0).sum())
+    assert found.mean_shift == pytest.approx(shift)
+    assert drift_between(then, then).mean_p == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": rows(63, 0)}, "at least 64. Got 63"),
+        ({"X": np.ones((100, D))}, "same vector"),
+        ({"X": rows(100, 0), "k": 25}, r"int in \[1, 24\]"),
+        ({"X": rows(100, 0), "tolerance": 0}, "'tolerance' parameter"),
+        ({"X": rows(100, 0), "confidence": 1.0}, "'confidence' parameter"),
+        ({"X": rows(100, 0)[:, :5]}, "expecting 24 features"),
+        ({"X": np.where(np.arange(D) == 3, np.nan, rows(100, 0))}, "NaN"),
+    ],
+)
+def test_bad_input_is_told(encoder, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        encoder.check(**arguments)
+
+
+def test_input_is_left_alone(encoder):
+    X = rows(200, 15)
+    before = X.copy()
+    encoder.check(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_the_verdict_is_of_the_interval():
+    def verdict(low, high):
+        one = Kept("recall@10", 0.9, 0.8, 0.7, 0.9, (low + high) / 2, low, high, 64)
+        from firstk.estimator.checking import _verdict
+
+        return _verdict((one,), 0.02)
+
+    assert [verdict(0.99, 1.01), verdict(0.97, 1.0), verdict(0.9, 0.97)] == ["fine", "unclear", "refit"]
+    assert isinstance(CheckReport("fine", 1, 1, 1, (), None, None, None, Drift(0, 1, 1, 1), 0.02, 0.95).to_dict(), dict)
