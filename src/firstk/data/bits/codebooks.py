@@ -20,7 +20,7 @@ import numpy as np
 ENTRIES = 256
 # Codebooks, the coordinates they see, and the fewest rows they are fitted on, sixteen for each centroid: chosen on rows
 # held out of the fit (docs/decisions.md).
-LEVELS, WIDTH, FEWEST_ROWS = 4, 64, 16 * ENTRIES
+LEVELS, WIDTH, FEWEST_ROWS = 6, 64, 16 * ENTRIES
 # Rounds of k-means.
 _ROUNDS = 10
 # k-means works on integers up to this: sums of their products are exact in float64, in any order.
@@ -47,7 +47,7 @@ class Codebooks:
     >>> books = Codebooks.fit(Z)
     >>> codes, left = books.encode(Z)
     >>> codes.shape, books.errors.sum(axis=1).round(1)
-    ((5000, 4), array([19.1,  7.2,  2.7,  1. ,  0.4]))
+    ((5000, 6), array([18.9,  4.7,  1.3,  0.4,  0.1,  0. ,  0. ]))
     """
 
     centroids: np.ndarray
@@ -69,12 +69,14 @@ class Codebooks:
         # A power of two, so that integers and centroids are the same numbers.
         scale = 2.0 ** np.floor(np.log2(_LARGEST / largest))
         left = np.rint(lead * scale)
-        centroids, whole = [], []
+        centroids = []
         for _ in range(levels):
-            whole.append(_means(left, share))
-            left = left - whole[-1][_nearest(left, whole[-1])]
-            centroids.append((whole[-1] / scale).astype(np.float32))
-        books = cls(np.stack(centroids), np.zeros((levels + 1, lead.shape[1])))
+            means = _means(left, share)
+            left = left - means[_nearest(left, means)]
+            centroids.append((means / scale).astype(np.float32))
+            if not left.any():
+                break  # few distinct rows: further bytes would say nothing
+        books = cls(np.stack(centroids), np.zeros((len(centroids) + 1, lead.shape[1])))
         codes, rest = books.encode(lead)[0], lead
         column = share[:, None]
         books.errors[0] = (column * np.square(lead - (column * lead).sum(axis=0))).sum(axis=0)
@@ -218,4 +220,3 @@ def _updated(rows: np.ndarray, share: np.ndarray, owner: np.ndarray, centroids: 
         apart = np.square(rows - centroids[owner]).sum(axis=1)
         made[empty] = rows[np.argsort(-apart, kind="stable")[: len(empty)]]
     return made
-
