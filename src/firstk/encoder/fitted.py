@@ -313,19 +313,20 @@ class FittedEncoder:
         """
         check_choice(metric, METRICS, "metric", "quantizer")
         made, documents = self._with_cells(rows)
-        assert made.cells is not None
-        default = document_weights(made.cells) if made.bit_weights is None else made.bit_weights
-        quantizer = EmbeddedQuantizer(made, Embedded.of(made.cells, default), metric)
+        cells = made.cells
+        assert cells is not None
+        default = document_weights(cells) if made.bit_weights is None else made.bit_weights
+        quantizer = EmbeddedQuantizer(made, Embedded.of(cells, default), metric)
         if queries is None and tau is None:
             return quantizer.at(bytes)
         power = None if tau is None else check_tau(tau)
         weights = (
-            document_weights(made.cells, DOCUMENTS_TAU if power is None else power)
+            document_weights(cells, DOCUMENTS_TAU if power is None else power)
             if queries is None
             else query_weights(quantizer.at(bytes), queries, documents, power)
         )
         made = replace(made, bit_weights=weights)
-        return EmbeddedQuantizer(made, Embedded.of(made.cells, weights).at(bytes), metric)
+        return EmbeddedQuantizer(made, Embedded.of(cells, weights).at(bytes), metric)
 
     def with_cells(self, rows: MatrixLike | None = None) -> FittedEncoder:
         """Return the encoder with its cells, fitted now if they have not been asked for, or on `rows`."""

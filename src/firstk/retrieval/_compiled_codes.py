@@ -1,9 +1,10 @@
 """Search on packed bytes, compiled: bounds from look-ups in registers, exact sums for the few rows that pass.
 
 Tables rounded up to bytes give an upper bound of a row's sum with one instruction for 32 look-ups, as in the fast scan
-of faiss (André, Kermarrec and Le Scouarnec, 2015). The few bytes of codebooks, whose tables have 256 entries, are looked
-up one by one and not rounded to bytes: a bound of them would be far too high. Unlike in fast scans, rows whose bound reaches the threshold are summed
-again in float64, so the result is that of the reference in `code_scan`, bit for bit. Two queries share every load.
+of faiss (André, Kermarrec and Le Scouarnec, 2015). The few bytes of codebooks, whose tables have 256 entries, are
+looked up one by one and not rounded: a bound by halves of them would be far too high. Unlike in fast scans, rows whose
+bound reaches the threshold are summed again in float64, so the result is that of the reference in `code_scan`, bit for
+bit. Two queries share every load.
 """
 
 from __future__ import annotations
@@ -188,16 +189,23 @@ def _take(
 
 @inlined
 def _reaching(
-    sums: Sums, first: int, norms: Absent, slope: np.float32, offset: np.float32, books: Absent, at: int
+    sums: Sums,
+    first: int,
+    norms: Absent,
+    slope: np.float32,
+    offset: np.float32,
+    books: Absent,
+    added: np.ndarray,
+    at: int,
 ) -> np.uint32:
-    """Return which rows of a tile reach the threshold, as bits; `books` holds what codebooks add from `at` on."""
+    """Return which rows of a tile reach the threshold, as bits; codebooks, if any, add what is in `added` from `at`."""
     low = high = splat(offset)
     if norms is not None:
         steep = splat(slope)
         low, high = fma(steep, load(norms, first), low), fma(steep, load(norms, first + LANES), high)
     if books is not None:
         less = splat(np.float32(-1))
-        low, high = fma(less, load(books, at), low), fma(less, load(books, at + LANES), high)
+        low, high = fma(less, load(added, at), low), fma(less, load(added, at + LANES), high)
     return above(sums[0], low) | (above(sums[1], high) << np.uint32(LANES))
 
 
@@ -226,7 +234,7 @@ def _bound_one(
     slope: np.float32,
     offset: np.float32,
     books: Absent,
-    added: Absent,
+    added: np.ndarray,
     reaching: np.ndarray,
 ) -> None:
     """Note which rows of some tiles may belong to the nearest of one query."""
@@ -236,7 +244,7 @@ def _bound_one(
         if books is not None:
             _add_books(tiles, at, levels, books, q, added, 0)
         sums = _sums(tiles, at + levels * WIDTH, others, tables, q * others * _TABLES, odd)
-        reaching[0, i] = _reaching(sums, t * WIDTH, norms, slope, offset, added, 0)
+        reaching[0, i] = _reaching(sums, t * WIDTH, norms, slope, offset, books, added, 0)
 
 
 @jit
@@ -251,7 +259,7 @@ def _bound_two(
     slopes: tuple[np.float32, np.float32],
     offsets: tuple[np.float32, np.float32],
     books: Absent,
-    added: Absent,
+    added: np.ndarray,
     reaching: np.ndarray,
 ) -> None:
     """Do the same for queries q and q + 1.
@@ -267,8 +275,8 @@ def _bound_two(
             _add_books(tiles, at, levels, books, q, added, 0)
             _add_books(tiles, at, levels, books, q + 1, added, WIDTH)
         ours, theirs = _sums_of_two(tiles, at + levels * WIDTH, others, tables, q * own, q * own + own, odd)
-        reaching[0, i] = _reaching(ours, t * WIDTH, norms, slopes[0], offsets[0], added, 0)
-        reaching[1, i] = _reaching(theirs, t * WIDTH, norms, slopes[1], offsets[1], added, WIDTH)
+        reaching[0, i] = _reaching(ours, t * WIDTH, norms, slopes[0], offsets[0], books, added, 0)
+        reaching[1, i] = _reaching(theirs, t * WIDTH, norms, slopes[1], offsets[1], books, added, WIDTH)
 
 
 @jit
@@ -280,7 +288,7 @@ def _scan(
     queries: int,
     tables: np.ndarray,
     books: Absent,
-    added: Absent,
+    added: np.ndarray,
     levels: int,
     exact: Arrays,
     found: Arrays,
@@ -378,6 +386,6 @@ def _run(
     levels = rows.packing.levels
     odd = np.empty(0) if (rows.packing.planes - levels) % 2 else None
     books = (queries.books / step[:, None, None]).astype(np.float32).reshape(-1) if levels else None
-    added = np.empty(2 * WIDTH, np.float32) if levels else None
+    added = np.empty(2 * WIDTH, np.float32)
     _scan(data, norms, tiles, odd, m, rounded.reshape(-1), books, added, levels, exact, found, bound, size)
     return found[1][:, :size], near[:, :size], found[2]

@@ -7,9 +7,9 @@ decodes to, the sum of what its bytes stand for, and v_i the variance of coordin
     |q - z|^2   about  |q|^2 - 2 sum_i q_i c_i + s,          s = |c|^2 + sum_i v_i.
 
 Nearness is larger for nearer rows: the sum, divided by |c| for cosines, or twice the sum less s for distances. |c| or s
-is one number a row, computed when it comes in: a square of a sum of codebooks is no sum over bytes. Nearness is summed in float64 in the order of the
-bytes, so that every engine, block of queries and number of threads gives the same numbers, and rows of equal nearness
-are returned in the order of their ids.
+is one number a row, computed when it comes in: the square of a sum of codebooks is no sum over bytes. Nearness is
+summed in float64 in the order of the bytes, so that every engine, block of queries and number of threads gives the same
+numbers, and rows of equal nearness are returned in the order of their ids.
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ class Packing:
     books : ndarray of float64, shape (levels, 256, m)
         Centroids of the first bytes, on the first m coordinates.
     table : ndarray of int, shape (planes - levels,)
-        Of a byte after those: of one with a coordinate of more than four bits, its place in `wholes`; else -1 minus the place of its lower
-        half in `halves`, which its upper half follows.
+        Of a byte after those, with a coordinate of more than four bits: its place in `wholes`; else -1 minus the place
+        of its lower half in `halves`, which its upper half follows.
     halves, wholes : Slots
         Tables of sixteen and of 256 entries.
     fixed : ndarray of float64, shape (k,)
@@ -143,8 +143,8 @@ class Packing:
     def places(self) -> np.ndarray:
         """Where a byte finds what it adds in the tables of a query, one after the other: int64 of shape (planes, 4).
 
-        The tables of halves come first, then those of whole bytes, of codebooks, and a zero. Entry ``first + (byte & mask)`` and
-        entry ``second + (byte >> shift)`` are added; for a whole byte the second is the zero.
+        The tables of halves come first, then those of whole bytes, of codebooks, and a zero. Entry ``first + (byte &
+        mask)`` and entry ``second + (byte >> shift)`` are added; for a whole byte the second is the zero.
         """
         size = 16 * len(self.halves.coordinate)
         books = size + 256 * len(self.wholes.coordinate)

@@ -3,8 +3,8 @@ r"""Codebooks: the first bytes of a string, each the nearest of 256 centroids to
 .. math:: a_l = \arg\min_c |r_{l-1} - C_l[c]|^2, \qquad r_l = r_{l-1} - C_l[a_l], \qquad r_0 = (z_1, \dots, z_m).
 
 A byte of a codebook sees m coordinates at once, where a bit of a tree sees one: it finds groups of rows, and at less
-than a bit for each coordinate it fills space better. Dropping the last byte leaves the code of the bytes before it. This
-is residual (multi-stage) vector quantization, with the centroids of k-means.
+than a bit for each coordinate it fills space better. Dropping the last byte leaves the code of the bytes before it:
+residual (multi-stage) vector quantization, with the centroids of k-means.
 
 References: Juang and Gray 1982; Gersho and Gray 1992, section 12.11; Lloyd 1982; Chen, Guan and Wang 2010 (search).
 """

@@ -1,11 +1,11 @@
 """Embedded bytes inside a faiss index: an additive quantizer whose codebooks are the cells of coordinates.
 
 Needs the extra "search". What a byte stands for depends on that byte alone, and a code is the sum over bytes of a
-vector: a centroid of a codebook, or one that has the coordinates of the byte and zeros elsewhere. That is what faiss's additive quantizers decode
-(Babenko and Lempitsky 2014), so ``faiss.IndexResidualQuantizer`` holds the bytes as they are, and its look-ups give the
-scores of :class:`firstk.CodeIndex` up to the rounding of float32. Squared distances need the expected squared norm of
-each row, for which faiss has four bytes more. A cosine is no sum over bytes, because it is divided by the norm of the
-row: see `bytes_to_faiss` for what to do.
+vector: a centroid of a codebook, or one that has the coordinates of the byte and zeros elsewhere. That is what faiss's
+additive quantizers decode (Babenko and Lempitsky 2014), so ``faiss.IndexResidualQuantizer`` holds the bytes as they
+are, and its look-ups give the scores of :class:`firstk.CodeIndex` up to the rounding of float32. Squared distances need
+the expected squared norm of each row, for which faiss has four bytes more. A cosine is no sum over bytes, because it is
+divided by the norm of the row: see `bytes_to_faiss` for what to do.
 """
 
 from __future__ import annotations
