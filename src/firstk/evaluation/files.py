@@ -178,14 +178,12 @@ def evaluate_files(
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
     leaders = rivals(found, others)
-    sizes = default_bytes(encoder)
+    sizes = default_bytes(encoder, limits.bytes_per_vector)
     if not sizes:
         notes.append(
             "This model has no cells for embedded bits, which are not evaluated: it was saved by an earlier firstk, or "
             "its codes hardly vary. Fit it again to have them."
         )
-    elif limits.bytes_per_vector is not None:  # bits can be cut after any byte: after this one too
-        sizes = tuple(sorted({*sizes, int(limits.bytes_per_vector)}))
     table = precision_table(
         encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
         sizes=sizes,
@@ -197,7 +195,6 @@ def evaluate_files(
     notes = [*given.notes, *_about_labels(given), *about_list(found.ours), *notes]
     advice, refusal = None, None
     try:
-        table.check_within(limits)
         advice = with_unseen(recommendation_of(table, limits), unseen, limits)
         if advice is not None and (advice.advised is None or advice.chance is not None):
             refusal = InvalidInputError(advice.headline())
