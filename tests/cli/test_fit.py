@@ -581,7 +581,9 @@ def test_a_budget_of_bytes_is_recommended_for_as_curve_does(folder, tmp_path):
     said = run("fit", folder / "digits.npz", "--out", tmp_path / "model", "--bytes-per-vector", 7)
     assert re.search(r"embedded bits.*: 7 bytes", said)
     assert re.search(r"firstk transform .* --bytes-per-vector 7 ", said)
-    found = json.loads(run("fit", folder / "digits.npz", "--out", tmp_path / "other", "--bytes-per-vector", 7, "--json"))
+    found = json.loads(
+        run("fit", folder / "digits.npz", "--out", tmp_path / "other", "--bytes-per-vector", 7, "--json")
+    )
     saved = HeldOutReport.from_json(read_extra(tmp_path / "other", "study.json"))
     assert saved.recommendation.bytes_per_vector == 7
     assert 7 in {point.bytes for point in saved.precisions.own}

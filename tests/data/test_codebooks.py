@@ -11,7 +11,10 @@ from firstk.data.bits.codebooks import ENTRIES, FEWEST_ROWS, Codebooks, wrong_co
 from firstk.data.bits.embedded import Embedded, read_embedded
 
 RNG = np.random.default_rng(0)
-Z = RNG.normal(size=(FEWEST_ROWS, 9)) * np.linspace(3, 0.5, 9) + RNG.normal(size=(7, 9))[RNG.integers(0, 7, FEWEST_ROWS)]
+Z = (
+    RNG.normal(size=(FEWEST_ROWS, 9)) * np.linspace(3, 0.5, 9)
+    + RNG.normal(size=(7, 9))[RNG.integers(0, 7, FEWEST_ROWS)]
+)
 BOOKS = Codebooks.fit(Z)
 
 
