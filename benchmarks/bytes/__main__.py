@@ -9,7 +9,8 @@ exist, at 8 to 96 bytes a vector. Bytes count every number that is stored for a 
 - Intervals are of differences, by the bootstrap over queries.
 - ``--speed`` measures training, encoding and search on 1,000,000 x 768 synthetic rows instead; run it alone.
 
-Scores of earlier runs are read from ``--cache``, for each query, or from the record ``--earlier``, means alone. The exit code is 1 where a promise is missed.
+Scores of earlier runs are read from ``--cache``, for each query, or from the record ``--earlier``, means alone. The
+exit code is 1 where a promise is missed.
 """
 
 from __future__ import annotations

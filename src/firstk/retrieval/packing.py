@@ -196,10 +196,11 @@ class Packing:
         return Z[:-1]
 
     def book_tables(self, weights: np.ndarray) -> np.ndarray:
-        """Return the products of weights with all centroids, (m, levels, 256), elementwise and in one order."""
-        total = np.zeros((len(weights), *self.books.shape[:2]))
-        for c in range(self.books.shape[2]):
-            total += weights[:, c, None, None] * self.books[:, :, c]
+        """Return the products of weights with all centroids, (m, levels, 256), query by query and in one order."""
+        width = self.books.shape[2]
+        total = np.empty((len(weights), *self.books.shape[:2]))
+        for query, row in zip(total, weights, strict=True):
+            np.einsum("lec,c->le", self.books, row[:width], out=query)
         return total
 
     def joined(self, books: np.ndarray, halves: np.ndarray, wholes: np.ndarray) -> np.ndarray:

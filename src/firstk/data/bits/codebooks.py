@@ -28,7 +28,7 @@ _LARGEST = 2.0**20
 # Standard errors of a rounded sum that are allowed for, as for coordinates (firstk.encoder.quantizer.cells).
 _LAMBDA = 8.0
 # Rows whose distances are computed at once: they stay in the cache.
-_ROWS = 1024
+_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
