@@ -211,15 +211,18 @@ def _reaching(
 
 @inlined
 def _add_books(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray, to: int) -> None:
-    """Look up what the bytes of codebooks add to each row of a tile, in the order of rows."""
-    p = q * levels * 256
-    for half in range(2):
-        for lane in range(LANES):
-            place = at + 2 * lane + half
-            total = np.float32(0)
-            for level in range(levels):
-                total += tables[p + 256 * level + np.int64(tiles[place + level * WIDTH])]
-            out[to + half * LANES + lane] = total
+    """Look up what the bytes of codebooks add to each row of a tile, in the order of rows.
+
+    Indices are unsigned: of signed ones numba would ask each time whether they count from the end.
+    """
+    for lane in range(WIDTH):
+        out[np.uint64(to + lane)] = 0
+    for level in range(levels):
+        first, table = np.uint64(at + level * WIDTH), np.uint64((q * levels + level) * 256)
+        for half in range(2):
+            for lane in range(LANES):
+                byte = np.uint64(tiles[first + np.uint64(2 * lane + half)])
+                out[np.uint64(to + half * LANES + lane)] += tables[table + byte]
 
 
 @jit
