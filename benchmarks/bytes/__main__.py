@@ -9,26 +9,30 @@ exist, at 8 to 96 bytes a vector. Bytes count every number that is stored for a 
 - Intervals are of differences, by the bootstrap over queries.
 - ``--speed`` measures training, encoding and search on 1,000,000 x 768 synthetic rows instead; run it alone.
 
-Scores of earlier runs are read from ``--cache``. The exit code is 1 where a promise is missed.
+Scores of earlier runs are read from ``--cache``, for each query, or from the record ``--earlier``, means alone. The
+exit code is 1 where a promise is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and faiss: every contender gets one thread
 
 from benchmarks.bytes import faiss_peers, judged, other_peers, ours, tables
 from benchmarks.bytes.cases import DATA, MODELS, Case, cases
 from benchmarks.bytes.claims import checked
-from benchmarks.bytes.results import default_cache, kept_at, scored, table
+from benchmarks.bytes.results import Line, default_cache, earlier_lines, kept_at, scored, table
 from benchmarks.bytes.settings import Setting
 
 QUICK = (8, 16, 32)
+Lines: TypeAlias = dict[str, dict[int, Line]]
 
 
 def settings_of(case: Case, given: argparse.Namespace) -> tuple[list[Setting], set[tuple[str, int]]]:
@@ -53,16 +57,17 @@ def measured(given: argparse.Namespace) -> bool:
     faiss.omp_set_num_threads(1)
     for name in other_peers.missing():
         print(f"{name} is not installed: left out (pip install {name.replace('_', '-')})", file=sys.stderr)
+    earlier = json.loads(given.earlier.read_text("utf-8")) if given.earlier else {}
     recall, other, records, raw = {}, {}, {}, {}
     for name, load in cases(given.data, given.models):
         case = load()
         asked, lacking = settings_of(case, given)
         results = [scored(case, setting, given.cache) for setting in asked]
-        recall[name] = table(case, results, lacking)
+        recall[name] = _with_earlier(table(case, results, lacking), case, "recall@10", earlier)
         records[f"{name} recall@10"] = tables.record(case, "recall@10", recall[name])
         print(f"\n{tables.printed(f'{name}, recall@10', recall[name])}", flush=True)
         if case.other_measure:
-            other[name] = table(case, results, lacking, "other")
+            other[name] = _with_earlier(table(case, results, lacking, "other"), case, str(case.other_measure), earlier)
             records[f"{name} {case.other_measure}"] = tables.record(case, case.other_measure, other[name])
             print(f"\n{tables.printed(f'{name}, {case.other_measure}', other[name])}", flush=True)
         raw[name] = tables.raw_record(case)
@@ -83,6 +88,13 @@ def measured(given: argparse.Namespace) -> bool:
     return all(one.held is not False for one in claims)
 
 
+def _with_earlier(lines: Lines, case: Case, measure: str, earlier: Mapping[str, Any]) -> Lines:
+    """Return lines with those of others that an earlier run has left and this one has not."""
+    for one in earlier_lines(len(case.queries), earlier.get(f"{case.name} {measure}", {})):
+        lines.setdefault(one.family, {}).setdefault(one.bytes, one)
+    return {family: dict(sorted(found.items())) for family, found in lines.items()}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for; 1 where a promise is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -92,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", type=lambda text: text.split(","), help="contenders whose names hold one of these")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="folder of scores of earlier runs")
     parser.add_argument("--cached", action="store_true", help="leave out others whose scores are not in the cache")
+    parser.add_argument("--earlier", type=Path, help="record of an earlier run, for others that this one leaves out")
     parser.add_argument("--record", type=Path, help=f"JSON file to add the tables to, such as {tables.RECORD.name}")
     parser.add_argument("--speed", action="store_true", help="time and memory on 1,000,000 x 768 instead")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of --speed")

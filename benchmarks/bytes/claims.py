@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.bytes.cases import MODELS
 from benchmarks.bytes.ours import HEADLINE, SUPERVISED
 from benchmarks.bytes.results import Line, interval
+from benchmarks.bytes.tables import between
 
 RABITQ = ("faiss RaBitQ", "faiss PCA+RaBitQ")
 TURBOQUANT = ("faiss TurboQuant", "turbovec", "turboquant-pro")
@@ -64,9 +65,8 @@ def _differences(lines: Lines, peers: tuple[str, ...], sizes: tuple[int, ...]) -
         others = [lines[peer][size] for peer in peers if size in lines.get(peer, {})]
         if ours is not None and others:
             best = max(others, key=lambda line: line.mean)
-            low, high = interval(ours.values - best.values)
-            gap = ours.mean - best.mean
-            yield size, best.family, gap, f"{size}: {gap:+.3f} ({low:+.3f} to {high:+.3f})"
+            gap, ends = ours.mean - best.mean, [] if best.earlier else list(interval(ours.values - best.values))
+            yield size, best.family, gap, f"{size}: {gap:+.3f} ({between(ends)})"
 
 
 def _against(case: str, lines: Lines, peers: tuple[str, ...], sizes: tuple[int, ...], what: str, slack: float):

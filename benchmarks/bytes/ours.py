@@ -79,8 +79,9 @@ def embedded(case: Case, objective: str, size: int) -> Encoded:
         return found
 
     quantizer = strings[0].quantizer
-    bits = quantizer.at(min(size, quantizer.bytes)).bits
-    book = 4 * (np.count_nonzero(bits) * case.store.shape[1] + int((2.0 ** bits[bits > 0]).sum()))
+    cut = quantizer.at(min(size, quantizer.bytes)).embedded
+    cells = int((2.0 ** cut.bits[cut.split]).sum()) + cut.codebooks.centroids.size
+    book = 4 * (len(cut.used) * case.store.shape[1] + cells)
     return Encoded((Searched({"cosine": search}),), book, seconds)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.bytes.ours import HEADLINE, OURS, SUPERVISED
 from benchmarks.bytes.settings import BYTES
-from benchmarks.bytes.tables import RECORD
+from benchmarks.bytes.tables import RECORD, between
 from firstk._base.atomic_file import atomic_file
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -83,7 +83,7 @@ def others_ahead(record: Mapping[str, Any]) -> str:
                 size_of = f"{best['codebook_bytes'] / one['stored']:.0f} bytes a stored vector"
                 cells = (
                     _title(one["case"]), str(size), best["family"], f"{best['ours']:.3f}", f"{best['theirs']:.3f}",
-                    f"{best['low']:+.3f} to {best['high']:+.3f}", size_of,
+                    between(best["between"]), size_of,
                 )  # fmt: skip
                 lines.append(_row(list(cells)))
     return "\n".join(lines)

@@ -7,10 +7,11 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,8 @@ class Line:
     values: np.ndarray
     chosen: tuple[str, ...]
     codebook_bytes: int
+    # Known by its mean alone, from the record of an earlier run: differences have no interval.
+    earlier: bool = False
 
     @property
     def mean(self) -> float:
@@ -109,6 +112,14 @@ def line(case: Case, results: Iterable[Scores], family: str, size: int, measure:
         chosen.append(best[1])
         codebook = max(codebook, best[2])
     return Line(family, size, values, tuple(dict.fromkeys(chosen)), int(codebook))
+
+
+def earlier_lines(queries: int, record: Mapping[str, Any]) -> Iterator[Line]:
+    """Return the lines of a table that an earlier run has left, ours excluded: they change with every version."""
+    for family, rows in record.get("families", {}).items():
+        for row in rows if not family.startswith("firstk embedded") else ():
+            values = np.full(queries, float(row["score"]))
+            yield Line(family, row["bytes"], values, tuple(row["chosen"]), row["codebook_bytes"], earlier=True)
 
 
 def interval(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:

@@ -40,11 +40,10 @@ def where_others_win(lines: Mapping[str, Mapping[int, Line]]) -> list[dict[str, 
         others = [line[size] for family, line in lines.items() if not family.startswith(OURS) and size in line]
         for other in sorted(others, key=lambda line: -line.mean) if ours else ():
             if other.mean > ours.mean:
-                low, high = interval(ours.values - other.values)
                 found.append(
                     {
                         "bytes": size, "family": other.family, "ours": round(ours.mean, 4),
-                        "theirs": round(other.mean, 4), "low": round(low, 4), "high": round(high, 4),
+                        "theirs": round(other.mean, 4), "between": _difference(ours, other)["ours_minus"][1:],
                         "codebook_bytes": other.codebook_bytes,
                     }
                 )  # fmt: skip
@@ -60,7 +59,7 @@ def record(case: Case, measure: str, lines: Mapping[str, Mapping[int, Line]]) ->
             {
                 "bytes": size, "score": round(line.mean, 4), "chosen": list(line.chosen),
                 "codebook_bytes": line.codebook_bytes,
-                **_difference(ours.get(size), line),
+                **_difference(ours.get(size), line), **({"earlier": True} if line.earlier else {}),
             }
             for size, line in found.items()
         ]  # fmt: skip
@@ -71,12 +70,17 @@ def record(case: Case, measure: str, lines: Mapping[str, Mapping[int, Line]]) ->
 
 
 def _difference(ours: Line | None, line: Line) -> dict[str, Any]:
-    """Return our score minus the family's, with its interval."""
+    """Return our score minus the family's, with its interval where scores of both are known for each query."""
     if ours is None or ours is line:
         return {}
     gaps = ours.values - line.values
-    low, high = interval(gaps)
-    return {"ours_minus": [round(float(gaps.mean()), 4), round(low, 4), round(high, 4)]}
+    between = [] if line.earlier else [round(end, 4) for end in interval(gaps)]
+    return {"ours_minus": [round(float(gaps.mean()), 4), *between]}
+
+
+def between(ends: list[float]) -> str:
+    """Return an interval in words."""
+    return f"{ends[0]:+.3f} to {ends[1]:+.3f}" if ends else "an earlier run"
 
 
 def raw_record(case: Case) -> dict[str, Any]:
@@ -104,6 +108,6 @@ def others_ahead(records: Iterable[Mapping[str, Any]]) -> str:
         for row in one["others_ahead"]:
             rows.append(
                 f"{one['case'] + ', ' + one['measure']:<28}{row['bytes']:>6}  {row['family']:<32}{row['ours']:>7.3f}"
-                f"{row['theirs']:>8.3f}  {row['low']:+.3f} to {row['high']:+.3f}"
+                f"{row['theirs']:>8.3f}  {between(row['between'])}"
             )
     return "\n".join(rows if len(rows) > 1 else [*rows, "  nowhere"])

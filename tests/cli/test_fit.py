@@ -574,3 +574,19 @@ def test_a_column_of_pixels_is_known_to_hold_images(tmp_path):
     assert open_vectors(tmp_path / "digits.npz").vectors == "pixels"
     run("fit", tmp_path / "digits.npz", "--components", 4, "-o", tmp_path / "model")
     assert study_of(tmp_path / "model").images.shape == (8, 8)
+
+
+def test_a_budget_of_bytes_is_recommended_for_as_curve_does(folder, tmp_path):
+    """A number of bytes that no table has by itself is looked at, and what fits is advised."""
+    said = run("fit", folder / "digits.npz", "--out", tmp_path / "model", "--bytes-per-vector", 7)
+    assert re.search(r"embedded bits.*: 7 bytes", said)
+    assert re.search(r"firstk transform .* --bytes-per-vector 7 ", said)
+    found = json.loads(
+        run("fit", folder / "digits.npz", "--out", tmp_path / "other", "--bytes-per-vector", 7, "--json")
+    )
+    saved = HeldOutReport.from_json(read_extra(tmp_path / "other", "study.json"))
+    assert saved.recommendation.bytes_per_vector == 7
+    assert 7 in {point.bytes for point in saved.precisions.own}
+    assert found["recommendation"]["bytes_per_vector"] == 7
+    free = run("fit", folder / "digits.npz", "--out", tmp_path / "free")
+    assert "7 bytes a vector" not in free

@@ -44,7 +44,7 @@ def encoder(digits):
 def place(tmp_path_factory, digits, encoder):
     folder = tmp_path_factory.mktemp("bytes")
     encoder.save(folder / "model")
-    replace(FittedEncoder.load(folder / "model"), trees=None).save(folder / "older")
+    replace(FittedEncoder.load(folder / "model"), cells=None).save(folder / "older")
     PrefixEncoder(24, objective="fisher").fit(digits.X_train, digits.y_train).save(folder / "other")
     ids = np.array([f"row {i}" for i in range(len(digits.X_train))])
     write_vectors(folder / "docs.parquet", digits.X_train, {"id": ids, "y": digits.y_train}, name="embedding")
@@ -214,7 +214,7 @@ def test_what_is_refused(place, tmp_path, encoder):
         (["model", "short.parquet", "--bytes-per-vector", 8], ["holds codes already", "firstk transform raw"]),
         (["raw", "short.parquet", "--bytes-per-vector", 13], ["[1, 12]"]),
         (["raw", "short.parquet", "--bytes-per-vector", 8, "--metric", "l2"], ["for metric 'cosine'"]),
-        (["older", "queries.npy", "--bytes-per-vector", 8], ["earlier firstk", "with_trees(X).save(path)"]),
+        (["older", "queries.npy", "--bytes-per-vector", 8], ["earlier firstk", "with_cells(X).save(path)"]),
         (["model", tmp_path / "nan.npy", "--bytes-per-vector", 8], ["NaN"]),
     ]:
         said = refused("transform", *arguments, "-o", tmp_path / "out.npz", cwd=place)

@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("faiss")
 
 import faiss
-from benchmarks.bytes import faiss_peers, ours
+from benchmarks.bytes import faiss_peers, ours, tables
 from benchmarks.bytes.cases import Axes, Case
 from benchmarks.bytes.claims import checked
 from benchmarks.bytes.other_peers import normal_levels
 from benchmarks.bytes.page import PAGES, rewritten
-from benchmarks.bytes.results import Line, Scores, interval, line, scored
+from benchmarks.bytes.results import Line, Scores, earlier_lines, interval, line, scored
 from benchmarks.bytes.settings import BYTES, Rebuilt, Setting
 from benchmarks.bytes.tables import RECORD
 
@@ -150,6 +150,22 @@ def test_claims_are_missed_where_others_are_ahead():
     assert found["banking77-minilm, 8 to 16 bytes: within 0.02 of OPQ"] is True
     assert found["banking77-minilm, 16 to 96 bytes: level with TurboQuant"] is True
     assert found["banking77-minilm, 16 to 96 bytes: level with RaBitQ"] is None
+
+
+def test_others_of_an_earlier_run_are_compared_without_intervals(case):
+    rows = [{"bytes": 32, "score": 0.9, "chosen": ["x"], "codebook_bytes": 7}]
+    held = {"families": {"faiss OPQ+PQ": rows, ours.HEADLINE: rows}}
+    (kept,) = earlier_lines(len(case.queries), held)  # ours are made anew
+    assert (kept.family, kept.bytes, kept.codebook_bytes, kept.earlier) == ("faiss OPQ+PQ", 32, 7, True)
+    assert kept.mean == pytest.approx(0.9)
+    mine = Line(ours.HEADLINE, 32, np.linspace(0.5, 1, len(case.queries)), (), 0)
+    made = tables.record(case, "recall@10", {ours.HEADLINE: {32: mine}, "faiss OPQ+PQ": {32: kept}})
+    (row,) = made["families"]["faiss OPQ+PQ"]
+    assert (row["ours_minus"], row["earlier"]) == ([-0.15], True)
+    assert made["others_ahead"][0]["between"] == []
+    (found,) = [c for c in checked({"banking77-minilm": {ours.HEADLINE: {32: mine}, "faiss OPQ+PQ": {32: kept}}}, {})
+                if c.claim.endswith("ahead of OPQ") and c.held is not None]  # fmt: skip
+    assert (found.held, found.found) == (False, "32: -0.150 (an earlier run)")
 
 
 def test_contenders_are_fitted_on_other_rows_where_there_are_any(case):

@@ -31,6 +31,8 @@ def draw(seed=0, n=N):
 
 X = draw()
 X.flags.writeable = False
+# Enough rows for codebooks.
+MANY = draw(n=4200)
 FITS = {
     "reconstruction": lambda: PrefixEncoder().fit(X),
     "short": lambda: PrefixEncoder(5).fit(X),
@@ -39,6 +41,8 @@ FITS = {
     "fisher, auto": lambda: PrefixEncoder(objective=Fisher("auto")).fit(X, LABELS),
     "neighbors": lambda: PrefixEncoder(objective="similarity").fit(X),
     "pairs": lambda: PrefixEncoder(objective=Similarity("neighbors", 0.5, 0.0)).fit_pairs(X[:300], X[300:]),
+    "codebooks": lambda: PrefixEncoder().fit(MANY),
+    "codebooks, fisher": lambda: PrefixEncoder(8, objective=Fisher("auto")).fit(MANY, np.arange(len(MANY)) % 5),
     "one coordinate": lambda: PrefixEncoder(1).fit(X),
     "fewer rows than columns": lambda: PrefixEncoder(5).fit(X[:11]),
 }
@@ -205,7 +209,7 @@ def test_moments_without_a_sample_give_no_sample():
 
 
 def test_rows_in_place_of_the_sample(reconstruction):
-    loaded = replace(reconstruction.encoder_, sample=None, trees=None)
+    loaded = replace(reconstruction.encoder_, sample=None, cells=None)
     same(loaded.quantizer(rows=X), reconstruction.quantizer())
     same(loaded.quantizer(rows=X[::-1]), reconstruction.quantizer())
 
@@ -233,15 +237,24 @@ def test_scores_by_definition(encoder, metric):
     elif metric == "inner_product":
         expected = queries @ Z.T
     else:
-        # The expected squared distance to all rows of the cell, summed over coordinates.
-        trees = quantizer.trees
-        index = [2**b - 1 + c for b, c in zip(cut.embedded.bits, cut.embedded.cells(codes).T, strict=True)]
-        squares = sum(trees.squares[i, at] for i, at in enumerate(index))
-        expected = 2 * queries @ Z.T - squares
+        # The expected squared distance to all rows of the cell: of z = c + r, with r in the cell of a tree,
+        # E[z^2] = c^2 + 2 c E[r] + E[r^2], summed over coordinates.
+        trees, named = quantizer.trees, cut.embedded.named_cells(codes)
+        index = [2**b - 1 + c for b, c in zip(cut.embedded.bits, named.T, strict=True)]
+        means, squares = (
+            np.stack([part[i, at] for i, at in enumerate(index)]) for part in (trees.centroids, trees.squares)
+        )
+        books = np.zeros((trees.d, N))
+        books[: cut.codebooks.width] = cut.codebooks.sums(codes[:, : cut.codebooks.levels]).T
+        if cut.codebooks.levels < quantizer.codebooks.levels:  # cut among codebooks: the error that these leave
+            width = cut.codebooks.width
+            squares[:width] = means[:width] ** 2 + cut.codebooks.errors[-1][:, None]
+        expected = 2 * queries @ Z.T - (books**2 + 2 * books * means + squares).sum(axis=0)
     np.testing.assert_allclose(scores, expected, rtol=2e-4, atol=2e-4)
     # The same from tables of cells, as searches compute it.
-    found = np.zeros((20, N))
-    named = np.pad(cut.embedded.cells(codes), ((0, 0), (0, cut.k - cut.trees.d)))
+    books = cut.codebooks.sums(codes[:, : cut.codebooks.levels])
+    found = queries[:, : books.shape[1]] @ books.T
+    named = np.pad(cut.embedded.named_cells(codes), ((0, 0), (0, cut.k - cut.trees.d)))
     for i in range(cut.k):
         found += queries[:, [i]] * cut.cell_values(i)[named[:, i]]
     np.testing.assert_allclose(found, queries @ Z.T, rtol=2e-4, atol=2e-4)
@@ -309,7 +322,7 @@ def test_documents_stand_for_queries(reconstruction):
 
 
 def test_choosing_tau_needs_documents_and_queries(reconstruction):
-    bare = replace(reconstruction.encoder_.with_trees(), sample=None)
+    bare = replace(reconstruction.encoder_.with_cells(), sample=None)
     with pytest.raises(InvalidInputError, match="no sample of documents"):
         bare.quantizer(2, queries=X[:50])
     bare.quantizer(2, queries=X[:50], rows=X)
@@ -331,7 +344,7 @@ def test_encoders_that_are_cut(encoder):
     assert quantizer.trees.d == k
     if not encoder.encoder_.normalized:
         np.testing.assert_array_equal(quantizer.trees.centroids, encoder.quantizer().trees.centroids[:k])
-    loaded = replace(encoder.encoder_.with_trees(), sample=None)[:k]
+    loaded = replace(encoder.encoder_.with_cells(), sample=None)[:k]
     if encoder.encoder_.normalized:
         with pytest.raises(InvalidInputError, match="brings codes to unit norm"):
             loaded.quantizer()

@@ -110,7 +110,7 @@ def test_a_model_without_cells_has_no_bits_in_its_table(digits, tmp_path):
 
     encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
     encoder.save(tmp_path / "model")
-    older = replace(FittedEncoder.load(tmp_path / "model"), trees=None)
+    older = replace(FittedEncoder.load(tmp_path / "model"), cells=None)
     assert default_bytes(older) == ()
     table = precision_table(older, EvaluationData(X=digits.X_test), "recall@10", ks=[8])
     assert table.precisions == ("float32", "float16", "int8", "int4", "binary")

@@ -44,9 +44,10 @@ def brute_force(quantizer, codes, queries, n, ids=None):
         scores = q @ Z.T
     else:
         # E|q - z|^2 = |q - E z|^2 + E|z - E z|^2
-        cells = quantizer.embedded.cells(codes)
-        squares = sum(quantizer.cell_squares(i)[cells[:, i] if quantizer.bits[i] else 0] for i in range(quantizer.k))
-        scores = ((q[:, None] - Z) ** 2).sum(axis=2) + squares - (Z**2).sum(axis=1)
+        cells = quantizer.embedded.named_cells(codes)
+        tables = [quantizer.cell_variances(i) for i in range(quantizer.k)]
+        variances = sum(t[cells[:, i]] if len(t) > 1 else t[0] for i, t in enumerate(tables))
+        scores = ((q[:, None] - Z) ** 2).sum(axis=2) + variances
     order = np.array([np.lexsort((ids, row if quantizer.metric == "l2" else -row)) for row in scores])[:, :n]
     return ids[order], np.take_along_axis(scores, order, 1)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk._base.checks import numba_may_compile
+from firstk.data.bits.codebooks import Codebooks
 from firstk.retrieval.code_scan import TILE, PackedRows, Tables, best, nearest
 from firstk.retrieval.packing import HALF, packing_of
 
@@ -18,7 +19,7 @@ METRICS = ("cosine", "inner_product", "l2")
 class Cells:
     """What a packing asks of a quantizer, with any number of bits for each coordinate, in any order."""
 
-    def __init__(self, depths, rng, metric="cosine"):
+    def __init__(self, depths, rng, metric="cosine", levels=0):
         depths = np.asarray(depths)
         self.metric, self.k = metric, len(depths)
         order = rng.permutation(np.repeat(np.arange(self.k), depths))
@@ -27,39 +28,44 @@ class Cells:
         if spare:
             depths, self.k = np.append(depths, spare), self.k + 1
             order = np.append(order, np.full(spare, self.k - 1))
-        self.bits, self.bit_order, self.bytes = depths, order, len(order) // 8
+        self.bits, self.bit_order, self.bytes = depths, order, levels + len(order) // 8
+        width = min(self.k, 5) if levels else 0
+        books = rng.normal(size=(levels, 256, width)) * 0.7 ** np.arange(width)
+        self.codebooks = Codebooks(books.astype(np.float32), np.zeros((levels + 1, width)))
         self.values = [np.sort(rng.normal(size=2**b) * 0.7**i).astype(np.float32) for i, b in enumerate(depths)]
-        self.means = [values**2 + rng.uniform(0, 0.1, len(values)).astype(np.float32) for values in self.values]
+        self.variances = [rng.uniform(0, 0.1, len(values)).astype(np.float32) for values in self.values]
 
     def cell_values(self, i):
         return self.values[i]
 
-    def cell_squares(self, i):
-        return self.means[i] if self.metric == "l2" else self.values[i] ** 2 * (self.metric == "cosine")
+    def cell_variances(self, i):
+        return self.variances[i]
 
     def cells(self, codes):
         cells = np.zeros((len(codes), self.k), int)
-        for place, c in enumerate(self.bit_order):
+        for place, c in enumerate(self.bit_order, start=8 * self.codebooks.levels):
             cells[:, c] = 2 * cells[:, c] + ((codes[:, place // 8] >> (7 - place % 8)) & 1)
         return cells
 
     def nearness(self, codes, queries):
         """Slow and obvious, in float64."""
         cells = self.cells(codes)
-        Z, S = (
+        Z, V = (
             np.stack([table(i).astype(np.float64)[cells[:, i]] for i in range(self.k)], axis=1)
-            for table in (self.cell_values, self.cell_squares)
+            for table in (self.cell_values, self.cell_variances)
         )
+        for level, book in enumerate(self.codebooks.centroids):
+            Z[:, : book.shape[1]] += book[codes[:, level]]
         if self.metric == "l2":
-            return 2 * queries @ Z.T - S.sum(axis=1)
-        return queries @ Z.T / (np.sqrt(S.sum(axis=1)) if self.metric == "cosine" else 1)
+            return 2 * queries @ Z.T - (Z**2 + V).sum(axis=1)
+        return queries @ Z.T / (np.linalg.norm(Z, axis=1) if self.metric == "cosine" else 1)
 
 
-def made(depths, n=70, m=5, metric="cosine", seed=0):
+def made(depths, n=70, m=5, metric="cosine", seed=0, levels=0):
     rng = np.random.default_rng(seed)
-    quantizer = Cells(depths, rng, metric)
+    quantizer = Cells(depths, rng, metric, levels)
     codes = rng.integers(0, 256, (n, quantizer.bytes), dtype=np.uint8)
-    rows = PackedRows(packing_of(quantizer), codes, cosine=metric == "cosine")
+    rows = PackedRows(packing_of(quantizer), codes)
     queries = rng.normal(size=(m, quantizer.k)) * 0.8 ** np.arange(quantizer.k)
     return quantizer, codes, rows, queries
 
@@ -67,13 +73,13 @@ def made(depths, n=70, m=5, metric="cosine", seed=0):
 DEPTHS = st.lists(st.integers(0, 8), min_size=1, max_size=30).filter(lambda depths: sum(depths) > 0)
 
 
-@given(DEPTHS, st.integers(0, 100), st.sampled_from(METRICS))
+@given(DEPTHS, st.integers(0, 100), st.sampled_from(METRICS), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
-def test_bits_move_and_come_back_and_tables_are_what_decoding_gives(depths, n, metric):
-    quantizer, codes, rows, queries = made(depths, n, metric=metric)
+def test_bits_move_and_come_back_and_tables_are_what_decoding_gives(depths, n, metric, levels):
+    quantizer, codes, rows, queries = made(depths, n, metric=metric, levels=levels)
     assert np.array_equal(rows.codes(), codes)
     assert np.array_equal(rows.codes(np.arange(n)[::-2]), codes[::-2])
-    tables = Tables.of(rows.packing, queries, metric)
+    tables = Tables.of(rows.packing, queries)
     ids = np.arange(n)
     found, near = nearest(rows, tables, max(n, 1), ids, (0, len(rows.tiles)))
     expected = quantizer.nearness(codes, queries)
@@ -133,36 +139,44 @@ def test_many_single_bits_leave_nothing_unused():
     assert packing_of(Cells([8, 7, 6, 5, 5, 4, 3, 3, 3] + [2] * 10 + [1] * 64, np.random.default_rng(0))).planes == 16
 
 
-@given(DEPTHS, st.sampled_from(METRICS), st.integers(0, 1000), st.none() | st.floats(-3, 3))
+@given(DEPTHS, st.sampled_from(METRICS), st.integers(0, 1000), st.none() | st.floats(-3, 3), st.integers(0, 3))
 @settings(max_examples=100, deadline=None)
-def test_bounds_hold_and_fit_into_their_types(depths, metric, seed, threshold):
-    _, _, rows, queries = made(depths, 40, metric=metric, seed=seed)
-    tables = Tables.of(rows.packing, queries, metric)
+def test_bounds_hold_and_fit_into_their_types(depths, metric, seed, threshold, levels):
+    _, _, rows, queries = made(depths, 40, metric=metric, seed=seed, levels=levels)
+    tables = Tables.of(rows.packing, queries)
     rounded, base, step = tables.bounds(None if threshold is None else np.full(len(queries), threshold))
-    packed = rows.rows()
-    places = np.stack([packed & 15, packed >> 4], axis=2)
-    looked_up = np.zeros((len(queries), 40, rows.packing.planes), int)
+    packed, planes = rows.rows(), rows.packing.planes - levels
+    places = np.stack([packed & 15, packed >> 4], axis=2)[:, levels:]
+    looked_up = np.zeros((len(queries), 40, planes), int)
     for q in range(len(queries)):
-        for j in range(rows.packing.planes):
+        for j in range(planes):
             looked_up[q, :, j] = sum(rounded[q, j, half].astype(int)[places[:, j, half]] for half in (0, 1))
-    pairs = np.add.reduceat(looked_up, np.arange(0, rows.packing.planes, 2), axis=2)
+    pairs = np.add.reduceat(looked_up, np.arange(0, planes, 2), axis=2)
     assert pairs.max() <= 255
     assert pairs.sum(axis=2).max() < 2**16
-    joined = rows.packing.joined(tables.halves, tables.wholes)
-    sums = tables.constant[:, None] + sum(joined[:, j, packed[:, j]] for j in range(rows.packing.planes))
-    upper = base[:, None] + step[:, None] * looked_up.sum(axis=2)
+    books, sums = np.zeros((2, len(queries), 40))
+    for j in range(rows.packing.planes):
+        sums += tables.joined[:, j, packed[:, j]]
+        books += tables.joined[:, j, packed[:, j]] if j < levels else 0
+    sums += tables.constant[:, None]
+    upper = base[:, None] + books + step[:, None] * looked_up.sum(axis=2)
     assert (upper >= sums - 1e-9 * np.abs(sums).max()).all()
 
 
 @COMPILED
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("depths", [[8, 6, 5, 4, 3, 3, 2, 1, 1, 1], [4] * 6, [1] * 40, [8, 8, 8], [2, 0, 3, 0, 3]])
-def test_engines_agree_bit_for_bit(metric, depths):
+@pytest.mark.parametrize("levels", [0, 1, 6])
+@pytest.mark.parametrize(
+    "depths", [[8, 6, 5, 4, 3, 3, 2, 1, 1, 1], [4] * 6, [1] * 40, [8, 8, 8], [2, 0, 3, 0, 3], [0, 0]]
+)
+def test_engines_agree_bit_for_bit(metric, depths, levels):
     from firstk.retrieval import _compiled_codes
 
     for n, m, size in ((1, 1, 1), (33, 2, 5), (700, 5, 12), (5000, 3, 300)):
-        _, _, rows, queries = made(depths, n, m, metric)
-        tables = Tables.of(rows.packing, queries, metric)
+        if not (levels or any(depths)):
+            continue
+        _, _, rows, queries = made(depths, n, m, metric, levels=levels)
+        tables = Tables.of(rows.packing, queries)
         ids = np.random.default_rng(1).permutation(n).astype(np.int64)
         for span in {(0, len(rows.tiles)), (0, 1), (len(rows.tiles) // 2, len(rows.tiles))}:
             here = min(size, min(n, span[1] * TILE) - span[0] * TILE)
@@ -174,19 +188,20 @@ def test_engines_agree_bit_for_bit(metric, depths):
 
 @COMPILED
 @pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("levels", [0, 2])
 @pytest.mark.parametrize("many", [2, 1000])
-def test_thresholds_from_a_sample_lose_nothing(metric, many, monkeypatch):
+def test_thresholds_from_a_sample_lose_nothing(metric, many, levels, monkeypatch):
     from firstk.retrieval import _compiled_codes
 
-    quantizer, codes, _, queries = made([4, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1], 4000, 6, metric)
+    quantizer, codes, _, queries = made([4, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1], 4000, 6, metric, levels=levels)
     # Sorted by nearness to the first query: whatever tiles are sampled, they are not like the others.
     order = np.argsort(quantizer.nearness(codes, queries)[0])
     monkeypatch.setattr(_compiled_codes, "_MANY", many)
     monkeypatch.setattr(_compiled_codes, "_SAMPLE", 10)
     monkeypatch.setattr(_compiled_codes, "_FEW", 10)
     for codes_ in (codes, codes[order], codes[order][::-1], np.repeat(codes[:1], 4000, axis=0)):
-        rows = PackedRows(packing_of(quantizer), codes_, cosine=metric == "cosine")
-        tables = Tables.of(rows.packing, queries, metric)
+        rows = PackedRows(packing_of(quantizer), codes_)
+        tables = Tables.of(rows.packing, queries)
         for size in (2, 40, 400):
             answers = [
                 operations(rows, tables, size, np.arange(4000), (0, len(rows.tiles)))
@@ -200,11 +215,12 @@ def test_thresholds_from_a_sample_lose_nothing(metric, many, monkeypatch):
 @COMPILED
 @pytest.mark.parametrize("scale", [0.0, 1e-150, 1e-30, 1e30, 1e150])
 @pytest.mark.parametrize("metric", METRICS)
-def test_queries_of_any_size(scale, metric):
+@pytest.mark.parametrize("levels", [0, 2])
+def test_queries_of_any_size(scale, metric, levels):
     from firstk.retrieval import _compiled_codes
 
-    _, _, rows, queries = made([5, 4, 3, 2, 1, 1], 500, 3, metric)
-    tables = Tables.of(rows.packing, queries * scale, metric)
+    _, _, rows, queries = made([5, 4, 3, 2, 1, 1], 500, 3, metric, levels=levels)
+    tables = Tables.of(rows.packing, queries * scale)
     answers = [
         operations(rows, tables, 9, np.arange(500), (0, len(rows.tiles)))
         for operations in (nearest, _compiled_codes.nearest)
@@ -220,10 +236,10 @@ def test_rows_that_come_in_pieces_and_go(counts, seed):
     rng = np.random.default_rng(seed)
     quantizer = Cells([5, 4, 2, 2, 1, 1, 1], rng)
     codes = rng.integers(0, 256, (sum(counts), 2), dtype=np.uint8)
-    rows = PackedRows(packing_of(quantizer), codes[:0], cosine=True)
+    rows = PackedRows(packing_of(quantizer), codes[:0])
     for part in np.split(codes, np.cumsum(counts)[:-1]) if counts else []:
         rows.append(part)
-    whole = PackedRows(rows.packing, codes, cosine=True)
+    whole = PackedRows(rows.packing, codes)
     kept = rng.random(len(codes)) < 0.4
     for _ in range(2):
         assert np.array_equal(rows.codes(), codes)
@@ -231,7 +247,7 @@ def test_rows_that_come_in_pieces_and_go(counts, seed):
         assert np.array_equal(rows.norms[: len(codes)], whole.norms[: len(codes)])
         rows.drop(kept)
         codes = codes[kept]
-        whole, kept = PackedRows(rows.packing, codes, cosine=True), np.ones(len(codes), bool)
+        whole, kept = PackedRows(rows.packing, codes), np.ones(len(codes), bool)
 
 
 @COMPILED
@@ -269,8 +285,8 @@ def test_look_ups_spelled_out_are_those_of_the_instruction():
         assert np.array_equal(out, np.concatenate([expected[::2], expected[1::2]]))
 
 
-def test_a_threshold_makes_bounds_of_distances_closer():
-    _, _, rows, queries = made([8, 6, 5, 4, 3, 3, 2, 1], 400, metric="l2")
-    tables = Tables.of(rows.packing, queries, "l2")
+def test_a_threshold_makes_bounds_closer():
+    _, _, rows, queries = made([8, 6, 5, 4, 3, 3, 2, 1], 400, metric="inner_product")
+    tables = Tables.of(rows.packing, queries)
     near = np.sort(nearest(rows, tables, 400, np.arange(400), (0, len(rows.tiles)))[1], axis=1)
-    assert (tables.bounds(near[:, -10])[2] < 0.8 * tables.bounds()[2]).all()
+    assert (tables.bounds(near[:, -10])[2] < tables.bounds()[2]).all()

@@ -49,10 +49,10 @@ def test_shortlists_come_from_the_bytes(metric):
     near = q[:, : stage.width] @ decoded.T
     if metric != "inner_product":
         squares = np.zeros(len(Z))
-        cells = stage.embedded.cells(stage.rows.codes())
-        for i, bits in enumerate(stage.embedded.bits):
-            table = stage.embedded.trees.square_values(i, bits)
-            squares += table[cells[:, i]] if bits else table[0]
+        cells = stage.embedded.named_cells(stage.rows.codes())
+        for i, table in enumerate(stage.embedded.variances):
+            squares += table[cells[:, i]] if len(table) > 1 else table[0]
+        squares += (decoded**2).sum(axis=1)
         near = 2 * near - squares
     rows, spent = stage.shortlist(index._store.rows[:5], 40, nearest)
     for i in range(5):

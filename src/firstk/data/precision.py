@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int, is_real
-from firstk.data.bits.embedded import FIELDS, Embedded, read_embedded
+from firstk.data.bits.embedded import CODEBOOKS, FIELDS, Embedded, read_embedded
 from firstk.exceptions import InvalidInputError
 
 # The int8 range is symmetric: -128 is not used.
@@ -275,7 +275,8 @@ def read_precision(record: object) -> Precision:
     """Return the fitted precision that ``record()`` describes; raise InvalidInputError for anything else."""
     values = dict(record) if isinstance(record, Mapping) else {}
     name = values.pop("precision", None)
-    if not isinstance(name, str) or name not in _READERS or set(values) != set(_READERS[name][0]):
+    told = set(values) - ({CODEBOOKS} if name == "embedded" else set())  # there where codes have them
+    if not isinstance(name, str) or name not in _READERS or told != set(_READERS[name][0]):
         raise InvalidInputError(f"A precision is read from the result of its record(). Got {record!r:.100}.")
     return _READERS[name][1](values)
 

@@ -19,8 +19,8 @@ from firstk._base.arrays import are_hashes, under, within
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
+from firstk.data.bits.cells import Cells
 from firstk.data.bits.embedded import Embedded
-from firstk.data.bits.trees import Trees, wrong_trees
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.network import Network, restore_mlp
@@ -43,7 +43,6 @@ _SPARSE_SHARE = 0.1
 _ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder", "origin")
 _HEAD_ARRAYS = ("weight", "offset", "quadratic")
 _OWN_HEADS = ("own_weight", "own_offset")
-_TREES = ("centroids", "squares", "distortion")
 _BIT_WEIGHTS = "trees.weights"
 _LEARNED = "learned"
 _PROFILE = "profile"
@@ -137,12 +136,12 @@ class FittedEncoder:
         the network's output).
     origin : ndarray of shape (p,) or None
         What decoding adds; None adds the mean.
-    trees : Trees or None
-        Cells of each coordinate, for `quantizer`; None where they have not been fitted, or were not saved.
+    cells : Cells or None
+        What bytes stand for, for `quantizer`; None where they have not been fitted, or were not saved.
     bit_weights : ndarray of shape (d,) or None
         What a unit of squared error of each coordinate costs, when bits are given to coordinates; None: the same.
     sample : mapping or None
-        Rows of the fit ("X", maybe "weight"), from which `quantizer` fits trees when it is first asked for; not saved.
+        Rows of the fit ("X", maybe "weight"), from which `quantizer` fits cells when it is first asked for; not saved.
     learned : ndarray of uint64 or None
         Hashes of the documents in the pairs of the fit, ascending (`firstk.moments.fingerprint.document_hashes`), so
         that searches for new documents can be told from others; None of a fit on rows, and of earlier versions.
@@ -161,7 +160,7 @@ class FittedEncoder:
     config: Mapping[str, Any] = field(default_factory=dict)
     network: Network | None = None
     origin: np.ndarray | None = None
-    trees: Trees | None = None
+    cells: Cells | None = None
     bit_weights: np.ndarray | None = None
     sample: Mapping[str, Rows] | None = field(default=None, repr=False)
     learned: np.ndarray | None = field(default=None, repr=False)
@@ -259,7 +258,7 @@ class FittedEncoder:
             head=None if self.head is None else self.head.cut(k),
             pinned=min(self.pinned, k),
             # A cut code that is brought to unit norm is another code, with cells of its own.
-            trees=None if self.trees is None or self.normalized else self.trees.cut(k),
+            cells=None if self.cells is None or self.normalized else self.cells.cut(k),
             bit_weights=None if self.bit_weights is None else self.bit_weights[:k],
             profile=None if self.profile is None else self.profile.cut(k),
         )
@@ -327,51 +326,52 @@ class FittedEncoder:
         """
         check_choice(metric, METRICS, "metric", "quantizer")
         made, documents = self._with_cells(rows)
-        assert made.trees is not None
-        default = document_weights(made.trees) if made.bit_weights is None else made.bit_weights
-        quantizer = EmbeddedQuantizer(made, Embedded.of(made.trees, default), metric)
+        cells = made.cells
+        assert cells is not None
+        default = document_weights(cells) if made.bit_weights is None else made.bit_weights
+        quantizer = EmbeddedQuantizer(made, Embedded.of(cells, default), metric)
         if queries is None and tau is None:
             return quantizer.at(bytes)
         power = None if tau is None else check_tau(tau)
         weights = (
-            document_weights(made.trees, DOCUMENTS_TAU if power is None else power)
+            document_weights(cells, DOCUMENTS_TAU if power is None else power)
             if queries is None
             else query_weights(quantizer.at(bytes), queries, documents, power)
         )
         made = replace(made, bit_weights=weights)
-        return EmbeddedQuantizer(made, Embedded.of(quantizer.trees, weights).at(bytes), metric)
+        return EmbeddedQuantizer(made, Embedded.of(cells, weights).at(bytes), metric)
 
-    def with_trees(self) -> FittedEncoder:
-        """Return the encoder with its trees, fitted now if they have not been asked for."""
-        return self if self.trees is not None else replace(self, trees=self._with_cells(None)[0].trees)
+    def with_cells(self, rows: MatrixLike | None = None) -> FittedEncoder:
+        """Return the encoder with its cells, fitted now if they have not been asked for, or on `rows`."""
+        return self if self.cells is not None and rows is None else replace(self, cells=self._with_cells(rows)[0].cells)
 
     def _with_cells(self, rows: MatrixLike | None) -> tuple[FittedEncoder, MatrixLike | None]:
-        """Return the encoder with trees, those it has, or of its sample, or of `rows`; and vectors of documents."""
+        """Return the encoder with cells, those it has, or of its sample, or of `rows`; and vectors of documents."""
         if rows is not None:
             from firstk.moments.statistics import lowest_rows  # here, as those who read a model need none of it
 
             chosen = lowest_rows({"X": self._checked(rows, "quantizer")})
-            return replace(self, trees=self._trees_of(chosen), sample=None), chosen["X"]
-        trees = self.trees if self.trees is not None else self._sampled_trees
-        if trees is None:
+            return replace(self, cells=self._cells_of(chosen), sample=None), chosen["X"]
+        cells = self.cells if self.cells is not None else self._sampled_cells
+        if cells is None:
             raise InvalidInputError(
                 f"This encoder of {self.d} coordinates has no cells to put bits into: it was saved by an earlier "
                 "firstk, or it was cut and brings codes to unit norm. Fit it again (firstk fit), or give vectors like "
                 "those of its fit, some thousand of them: quantizer(bytes, rows=X), or once and for all "
-                "FittedEncoder.load(path).with_trees(X).save(path)."
+                "FittedEncoder.load(path).with_cells(X).save(path)."
             )
-        return replace(self, trees=trees, sample=None), None if self.sample is None else self.sample["X"]
+        return replace(self, cells=cells, sample=None), None if self.sample is None else self.sample["X"]
 
     @cached_property
-    def _sampled_trees(self) -> Trees | None:
-        return None if self.sample is None else self._trees_of(self.sample)
+    def _sampled_cells(self) -> Cells | None:
+        return None if self.sample is None else self._cells_of(self.sample)
 
-    def _trees_of(self, sample: Mapping[str, Rows]) -> Trees:
-        """Return trees of the codes of some rows, summed in float64: on any processor they are nearly the same."""
+    def _cells_of(self, sample: Mapping[str, Rows]) -> Cells:
+        """Return cells of the codes of some rows, summed in float64: on any processor they are nearly the same."""
         X = sample["X"]
         X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
         weight = sample.get("weight")
-        return Trees.fit(self.encode(X, owner="quantizer"), None if weight is None else np.asarray(weight))
+        return Cells.fit(self.encode(X, owner="quantizer"), None if weight is None else np.asarray(weight))
 
     def fingerprint(self, k: int | None = None) -> str:
         """Return a checksum of all that turns a vector into its first k coordinates."""
@@ -442,9 +442,9 @@ class FittedEncoder:
         if self.network is not None:
             arrays |= self.network.arrays()
             config |= self.network.config()
-        trees = self.trees if self.trees is not None else self._storable_trees
-        if trees is not None:
-            arrays |= {f"trees.{name}": part for name, part in trees.arrays().items()}
+        cells = self.cells if self.cells is not None else self._storable_cells
+        if cells is not None:
+            arrays |= cells.arrays()
             arrays |= {} if self.bit_weights is None else {_BIT_WEIGHTS: self.bit_weights}
         arrays |= {} if self.learned is None else {_LEARNED: self.learned}
         if self.profile is not None:
@@ -452,10 +452,10 @@ class FittedEncoder:
         return config, arrays
 
     @property
-    def _storable_trees(self) -> Trees | None:
-        """The trees of the sample; None where its numbers are too large for them, which is no reason not to save."""
+    def _storable_cells(self) -> Cells | None:
+        """The cells of the sample; None where its numbers are too large for them, which is no reason not to save."""
         try:
-            return self._sampled_trees
+            return self._sampled_cells
         except InvalidInputError:
             return None
 
@@ -477,7 +477,7 @@ class FittedEncoder:
             check_facts(config, path)
             network = _restored_network(config, arrays, module, path)
             d, p = config.pop("d"), config.pop("p")
-            trees, bit_weights = _restored_trees(arrays, d, path)
+            cells, bit_weights = _restored_cells(arrays, d, path)
             learned = _restored_hashes(arrays, path)
             profile = _restored_profile(arrays, d, p)
             pinned, normalized = config.pop("pinned"), config.pop("normalised")
@@ -489,7 +489,7 @@ class FittedEncoder:
                 pinned=pinned,
                 config=config,
                 network=network,
-                trees=trees,
+                cells=cells,
                 bit_weights=bit_weights,
                 learned=learned,
                 profile=profile,
@@ -550,22 +550,21 @@ def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], pat
     )
 
 
-def _restored_trees(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> tuple[Trees | None, np.ndarray | None]:
-    """Take trees and the weights of their errors out of `arrays`; None of models that were saved without."""
-    own = {name.removeprefix("trees."): arrays.pop(name) for name in list(arrays) if name.startswith("trees.")}
+def _restored_cells(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> tuple[Cells | None, np.ndarray | None]:
+    """Take cells and the weights of their errors out of `arrays`; None of models that were saved without."""
+    own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(("trees.", "codebooks."))}
     if not own:
         return None, None
-    weights = own.pop("weights", None)
-    if set(own) != set(_TREES):
-        raise CorruptModelError(f"'{path}' holds arrays {sorted(own)} of trees; trees have {sorted(_TREES)}.")
-    trees = Trees(**own)
-    if wrong := wrong_trees(trees, d):
-        raise CorruptModelError(f"'{path}': its trees are damaged: {wrong}.")
+    weights = own.pop(_BIT_WEIGHTS, None)
+    try:
+        cells = Cells.from_arrays(own, d)
+    except ValueError as error:
+        raise CorruptModelError(f"'{path}' is a damaged firstk model: {error}.") from None
     if weights is not None and (
         weights.shape != (d,) or weights.dtype != np.float64 or not np.isfinite(weights).all() or (weights < 0).any()
     ):
         raise CorruptModelError(f"'{path}': array '{_BIT_WEIGHTS}' is no {d} finite numbers of at least 0.")
-    return trees, weights
+    return cells, weights
 
 
 def _restored_hashes(arrays: dict[str, np.ndarray], path: str | Path) -> np.ndarray | None:

@@ -599,7 +599,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         """
         given = [None if part is None else self._checked_input(part) for part in (rows, queries)]
         if rows is None:
-            self._encoder = self.encoder_.with_trees()  # once, however often quantizers are asked for
+            self._encoder = self.encoder_.with_cells()  # once, however often quantizers are asked for
         return self.encoder_.quantizer(bytes, metric, rows=given[0], queries=given[1], tau=tau)
 
     # -- readouts --------------------------------------------------------------------------------------------

@@ -175,14 +175,12 @@ def evaluate_files(
         confidence=confidence, notes=notes, progress=progress,
     )  # fmt: skip
     leaders = rivals(found, others)
-    sizes = default_bytes(encoder)
+    sizes = default_bytes(encoder, limits.bytes_per_vector)
     if not sizes:
         notes.append(
             "This model has no cells for embedded bits, which are not evaluated: it was saved by an earlier firstk, or "
             "its codes hardly vary. Fit it again to have them."
         )
-    elif limits.bytes_per_vector is not None:  # bits can be cut after any byte: after this one too
-        sizes = tuple(sorted({*sizes, int(limits.bytes_per_vector)}))
     table = precision_table(
         encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
         sizes=sizes,

@@ -120,7 +120,9 @@ def _unusual_settings(objective: Objective) -> str:
     return ", ".join(f"{name} {value}" for name, (value, default) in own.items() if value != default)
 
 
-def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lambda what: None) -> HeldOutReport:
+def evaluate_fit(
+    fit: StreamedFit, source: Provenance, progress: Progress = lambda what: None, limits: Limits | None = None
+) -> HeldOutReport:
     """Evaluate a fit on its held-out part.
 
     Parameters
@@ -130,6 +132,8 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
     source : Provenance
     progress : callable (str) -> None
         Told what is evaluated next.
+    limits : Limits, optional
+        What is recommended by; 99 % of the score of the raw vectors if not given.
 
     Returns
     -------
@@ -153,9 +157,12 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
     if comparisons:
         notes += about_list(comparisons[0].ours)
         metric, others = comparisons[0].ours.metric, rivals(comparisons[0], baselines)
-        table = precision_table(encoder, affordable(data, metric, notes), metric, others=others, progress=progress)
+        sizes = default_bytes(encoder, None if limits is None else limits.bytes_per_vector)
+        table = precision_table(
+            encoder, affordable(data, metric, notes), metric, sizes=sizes, others=others, progress=progress
+        )
         table = replace(table, input_bytes=encoder.p * source.itemsize)
-        advice = recommendation_of(table, None, notes)
+        advice = recommendation_of(table, limits, notes)
     progress("single coordinates")
     axes = _axes(encoder, data, notes)
     images = None if source.image_shape is None else _images(encoder, fit, source.image_shape, notes)
@@ -177,8 +184,10 @@ def evaluate_fit(fit: StreamedFit, source: Provenance, progress: Progress = lamb
 def recommendation_of(
     table: PrecisionTable, limits: Limits | None = None, notes: list[str] | None = None
 ) -> Recommendation | None:
-    """Recommend what to store; None, with a note, where a share of the score means nothing."""
+    """Recommend what to store; None, with a note, where a share of the score means nothing, or nothing is as small."""
     try:
+        if limits is not None:
+            table.check_within(limits)
         return table.recommend(limits)
     except InvalidInputError as error:
         if notes is None:

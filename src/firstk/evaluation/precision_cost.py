@@ -74,16 +74,16 @@ def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
     return supported_lengths(encoder.config, encoder.d) or finer_ladder(encoder.d)
 
 
-def default_bytes(encoder: FittedEncoder) -> tuple[int, ...]:
+def default_bytes(encoder: FittedEncoder, also: float | None = None) -> tuple[int, ...]:
     """Return the numbers of bytes at which embedded bits are scored, those of the raw vectors and baselines as well.
 
-    None where the encoder has no cells for bits.
+    None where the encoder has no cells for bits. Bits can be cut after any byte: after those of a limit, `also`, too.
     """
     try:
         most = encoder.quantizer(None).bytes
     except InvalidInputError:
         return ()
-    return tuple(sorted({*byte_ladder(most), *byte_ladder(encoder.p)}))
+    return tuple(sorted({*byte_ladder(most), *byte_ladder(encoder.p), *([] if also is None else [int(also)])}))
 
 
 def byte_ladder(most: int) -> tuple[int, ...]:

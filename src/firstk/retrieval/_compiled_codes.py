@@ -1,8 +1,10 @@
 """Search on packed bytes, compiled: bounds from look-ups in registers, exact sums for the few rows that pass.
 
 Tables rounded up to bytes give an upper bound of a row's sum with one instruction for 32 look-ups, as in the fast scan
-of faiss (André, Kermarrec and Le Scouarnec, 2015). Unlike there, rows whose bound reaches the threshold are summed
-again in float64, so the result is that of the reference in `code_scan`, bit for bit. Two queries share every load.
+of faiss (André, Kermarrec and Le Scouarnec, 2015). The few bytes of codebooks, whose tables have 256 entries, are
+looked up one by one and not rounded: a bound by halves of them would be far too high. Unlike in fast scans, rows whose
+bound reaches the threshold are summed again in float64, so the result is that of the reference in `code_scan`, bit for
+bit. Two queries share every load.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ _ROUNDING = 2.0**-20
 _TABLES = 32
 Sums: TypeAlias = tuple[Lanes, Lanes]
 Some: TypeAlias = tuple[int, int, int]  # tiles: start, stop, stride
-Rows: TypeAlias = tuple[np.ndarray, np.ndarray, int, float]  # tiles, ids, number, largest norm
+Norm: TypeAlias = tuple[float, bool]  # the largest norm, and whether sums are divided by norms or these subtracted
+Rows: TypeAlias = tuple[np.ndarray, np.ndarray, int, Norm]  # tiles, ids, number, norms
 Absent: TypeAlias = np.ndarray | None  # None is a type of its own, for which other code is compiled
 # Vectors stay in registers only where a function is part of its caller.
 inlined = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
@@ -102,6 +105,7 @@ def _sums_of_two(
 def _exact(
     tiles: np.ndarray,
     norms: Absent,
+    divides: bool,
     some: Some,
     reaching: np.ndarray,
     n: int,
@@ -134,35 +138,37 @@ def _exact(
                 count += 1
     if norms is not None:
         for i in range(count):
-            near[i] /= np.float64(norms[rows[i]])
+            norm = np.float64(norms[rows[i]])
+            near[i] = near[i] / norm if divides else near[i] - norm
     return count
 
 
 @jit
-def _set_threshold(q: int, bound: Arrays, largest_norm: float) -> None:
+def _set_threshold(q: int, bound: Arrays, norm: Norm) -> None:
     """Express the threshold in steps: a row may belong to the nearest if its look-ups exceed slope * norm + offset."""
-    threshold, base, step, slope, offset = bound
+    threshold, base, step, slope, offset, books = bound
+    largest, divides = norm
     by_norm = threshold[q] / step[q]
     by_base = base[q] / step[q]
-    if largest_norm:
-        slack = _ROUNDING * (abs(by_norm) * largest_norm + abs(by_base) + 65536)
-        slope[q], offset[q] = by_norm, -by_base - slack
+    slack = abs(by_base) + books[q] / step[q] + 65536
+    if largest and divides:
+        slope[q], offset[q] = by_norm, -by_base - _ROUNDING * (slack + abs(by_norm) * largest)
     else:
-        slack = _ROUNDING * (abs(by_norm) + abs(by_base) + 65536)
-        slope[q], offset[q] = 0, by_norm - by_base - slack
+        slope[q] = 1 / step[q] if largest else 0
+        offset[q] = by_norm - by_base - _ROUNDING * (slack + abs(by_norm) + largest / step[q])
     if not (np.isfinite(slope[q]) and np.isfinite(offset[q])):
-        slope[q], offset[q] = 0, -1  # every row passes
+        slope[q], offset[q] = 0, -np.inf  # every row passes
 
 
 @jit
-def _set_thresholds(bound: Arrays, largest_norm: float) -> None:
+def _set_thresholds(bound: Arrays, norm: Norm) -> None:
     for q in range(len(bound[0])):
-        _set_threshold(q, bound, largest_norm)
+        _set_threshold(q, bound, norm)
 
 
 @jit
 def _take(
-    q: int, rows: np.ndarray, values: np.ndarray, ids: np.ndarray, found: Arrays, bound: Arrays, size: int, norm: float
+    q: int, rows: np.ndarray, values: np.ndarray, ids: np.ndarray, found: Arrays, bound: Arrays, size: int, norm: Norm
 ) -> None:
     """Note rows that are near enough; when a query's list is full, keep its nearest and raise its threshold."""
     near, named, counts, worst = found
@@ -182,13 +188,41 @@ def _take(
 
 
 @inlined
-def _reaching(sums: Sums, first: int, norms: Absent, slope: np.float32, offset: np.float32) -> np.uint32:
-    """Return which rows of a tile reach the threshold, as bits."""
+def _reaching(
+    sums: Sums,
+    first: int,
+    norms: Absent,
+    slope: np.float32,
+    offset: np.float32,
+    books: Absent,
+    added: np.ndarray,
+    at: int,
+) -> np.uint32:
+    """Return which rows of a tile reach the threshold, as bits; codebooks, if any, add what is in `added` from `at`."""
     low = high = splat(offset)
     if norms is not None:
         steep = splat(slope)
         low, high = fma(steep, load(norms, first), low), fma(steep, load(norms, first + LANES), high)
+    if books is not None:
+        less = splat(np.float32(-1))
+        low, high = fma(less, load(added, at), low), fma(less, load(added, at + LANES), high)
     return above(sums[0], low) | (above(sums[1], high) << np.uint32(LANES))
+
+
+@inlined
+def _add_books(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray, to: int) -> None:
+    """Look up what the bytes of codebooks add to each row of a tile, in the order of rows.
+
+    Indices are unsigned: of signed ones numba would ask each time whether they count from the end.
+    """
+    for lane in range(WIDTH):
+        out[np.uint64(to + lane)] = 0
+    for level in range(levels):
+        first, table = np.uint64(at + level * WIDTH), np.uint64((q * levels + level) * 256)
+        for half in range(2):
+            for lane in range(LANES):
+                byte = np.uint64(tiles[first + np.uint64(2 * lane + half)])
+                out[np.uint64(to + half * LANES + lane)] += tables[table + byte]
 
 
 @jit
@@ -196,18 +230,24 @@ def _bound_one(
     tiles: np.ndarray,
     norms: Absent,
     some: Some,
-    planes: int,
+    planes: tuple[int, int],
     odd: Absent,
     tables: np.ndarray,
     q: int,
     slope: np.float32,
     offset: np.float32,
+    books: Absent,
+    added: np.ndarray,
     reaching: np.ndarray,
 ) -> None:
     """Note which rows of some tiles may belong to the nearest of one query."""
+    levels, others = planes
     for i, t in enumerate(range(some[0], some[1], some[2])):
-        sums = _sums(tiles, t * planes * WIDTH, planes, tables, q * planes * _TABLES, odd)
-        reaching[0, i] = _reaching(sums, t * WIDTH, norms, slope, offset)
+        at = t * (levels + others) * WIDTH
+        if books is not None:
+            _add_books(tiles, at, levels, books, q, added, 0)
+        sums = _sums(tiles, at + levels * WIDTH, others, tables, q * others * _TABLES, odd)
+        reaching[0, i] = _reaching(sums, t * WIDTH, norms, slope, offset, books, added, 0)
 
 
 @jit
@@ -215,12 +255,14 @@ def _bound_two(
     tiles: np.ndarray,
     norms: Absent,
     some: Some,
-    planes: int,
+    planes: tuple[int, int],
     odd: Absent,
     tables: np.ndarray,
     q: int,
     slopes: tuple[np.float32, np.float32],
     offsets: tuple[np.float32, np.float32],
+    books: Absent,
+    added: np.ndarray,
     reaching: np.ndarray,
 ) -> None:
     """Do the same for queries q and q + 1.
@@ -228,11 +270,16 @@ def _bound_two(
     Nothing in these loops may touch the reference count of an array, which would cost more than the look-ups: arrays
     are used in no branch, and what is None is known when the loop is compiled.
     """
-    own = planes * _TABLES
+    levels, others = planes
+    own = others * _TABLES
     for i, t in enumerate(range(some[0], some[1], some[2])):
-        ours, theirs = _sums_of_two(tiles, t * planes * WIDTH, planes, tables, q * own, q * own + own, odd)
-        reaching[0, i] = _reaching(ours, t * WIDTH, norms, slopes[0], offsets[0])
-        reaching[1, i] = _reaching(theirs, t * WIDTH, norms, slopes[1], offsets[1])
+        at = t * (levels + others) * WIDTH
+        if books is not None:
+            _add_books(tiles, at, levels, books, q, added, 0)
+            _add_books(tiles, at, levels, books, q + 1, added, WIDTH)
+        ours, theirs = _sums_of_two(tiles, at + levels * WIDTH, others, tables, q * own, q * own + own, odd)
+        reaching[0, i] = _reaching(ours, t * WIDTH, norms, slopes[0], offsets[0], books, added, 0)
+        reaching[1, i] = _reaching(theirs, t * WIDTH, norms, slopes[1], offsets[1], books, added, WIDTH)
 
 
 @jit
@@ -243,15 +290,18 @@ def _scan(
     odd: Absent,
     queries: int,
     tables: np.ndarray,
+    books: Absent,
+    added: np.ndarray,
+    levels: int,
     exact: Arrays,
     found: Arrays,
     bound: Arrays,
     size: int,
 ) -> None:
     """Pass all queries, two by two, over tiles from start to stop in strides."""
-    tiles, ids, n, largest_norm = rows
+    tiles, ids, n, norm = rows
     places, constant, sums = exact
-    planes = len(places)
+    planes = (levels, len(places) - levels)
     slope, offset = bound[3], bound[4]
     begin, end, stride = tiles_of
     reaching = np.zeros((2, _TILES), np.uint32)
@@ -262,14 +312,16 @@ def _scan(
             together = min(2, queries - q)
             if together == 2:
                 slopes, offsets = (slope[q], slope[q + 1]), (offset[q], offset[q + 1])
-                _bound_two(tiles, norms, some, planes, odd, tables, q, slopes, offsets, reaching)
+                _bound_two(tiles, norms, some, planes, odd, tables, q, slopes, offsets, books, added, reaching)
             else:
-                _bound_one(tiles, norms, some, planes, odd, tables, q, slope[q], offset[q], reaching)
+                _bound_one(tiles, norms, some, planes, odd, tables, q, slope[q], offset[q], books, added, reaching)
             for k in range(together):
                 if reaching[k].any():
                     p = q + k
-                    count = _exact(tiles, norms, some, reaching[k], n, places, sums[p], constant[p], numbers, values)
-                    _take(p, numbers[:count], values[:count], ids, found, bound, size, largest_norm)
+                    count = _exact(
+                        tiles, norms, norm[1], some, reaching[k], n, places, sums[p], constant[p], numbers, values
+                    )
+                    _take(p, numbers[:count], values[:count], ids, found, bound, size, norm)
                     reaching[k] = 0
     for q in range(queries):
         if found[2][q] > size:
@@ -287,7 +339,8 @@ def nearest(
     if step > 1 and size < tiles * WIDTH // 8:
         thresholds = _suggested(rows, queries, tables, size, ids, (*span, step))
         if not rows.cosine:
-            tables = queries.bounds(thresholds)
+            least = float(rows.norms[: rows.n].min()) if rows.norms.size else 0.0
+            tables = queries.bounds(thresholds + least)
     named, near, counts = _run(rows, queries, tables, size, ids, (*span, 1), thresholds)
     short = np.flatnonzero(counts < size)
     if thresholds is not None and len(short):  # the sample's thresholds were too high
@@ -324,14 +377,18 @@ def _run(
     near = np.full((m, max(2 * size, size + _ROOM)), -np.inf)
     found = (near, np.zeros(near.shape, np.int64), np.zeros(m, np.int64), np.full(m, np.iinfo(np.int64).max))
     # A threshold that nothing has reached yet lets every row pass.
-    bound = (np.full(m, -np.inf), base, step, np.zeros(m, np.float32), np.full(m, -1, np.float32))
-    largest = float(rows.norms.max(initial=0))
+    reach = np.abs(queries.books).max(axis=2).sum(axis=1) if queries.packing.levels else np.zeros(m)
+    bound = (np.full(m, -np.inf), base, step, np.zeros(m, np.float32), np.full(m, -np.inf, np.float32), reach)
+    norm = (float(rows.norms.max(initial=0)), rows.cosine)
     if thresholds is not None:
         bound[0][:] = thresholds
-        _set_thresholds(bound, largest)
+        _set_thresholds(bound, norm)
     exact = (queries.packing.places, queries.constant, queries.flat)
     norms = rows.norms if rows.norms.size else None
-    data = (rows.tiles.reshape(-1), ids, rows.n, largest)
-    odd = np.empty(0) if rows.packing.planes % 2 else None
-    _scan(data, norms, tiles, odd, m, rounded.reshape(-1), exact, found, bound, size)
+    data = (rows.tiles.reshape(-1), ids, rows.n, norm)
+    levels = rows.packing.levels
+    odd = np.empty(0) if (rows.packing.planes - levels) % 2 else None
+    books = (queries.books / step[:, None, None]).astype(np.float32).reshape(-1) if levels else None
+    added = np.empty(2 * WIDTH, np.float32)
+    _scan(data, norms, tiles, odd, m, rounded.reshape(-1), books, added, levels, exact, found, bound, size)
     return found[1][:, :size], near[:, :size], found[2]

@@ -36,19 +36,19 @@ def fit_cells(codes: np.ndarray, n_bytes: int | None, seed: int) -> Embedded:
 
 
 class _Cells:
-    """Cells with what a funnel adds up: products, and E[z^2 | cell] for squared distances."""
+    """Cells with what a funnel adds up: products, and expected squares for squared distances."""
 
     def __init__(self, embedded: Embedded, euclidean: bool):
-        self.embedded, self.euclidean = embedded, euclidean
+        self.embedded, self.metric = embedded, "l2" if euclidean else "inner_product"
+        self.codebooks = embedded.codebooks
         self.bytes, self.bits, self.bit_order = embedded.n_bytes, embedded.bits, embedded.order
         self.k = len(self.bits)
 
     def cell_values(self, i: int) -> np.ndarray:
-        return self.embedded._trees.values(i, self.bits[i])
+        return self.embedded.trees.values(i, self.bits[i])
 
-    def cell_squares(self, i: int) -> np.ndarray:
-        squares = self.embedded._trees.square_values(i, self.bits[i])
-        return squares if self.euclidean else np.zeros_like(squares)
+    def cell_variances(self, i: int) -> np.ndarray:
+        return self.embedded.variances[i]
 
 
 class BytePrefixes:
@@ -67,7 +67,7 @@ class BytePrefixes:
 
     def __init__(self, embedded: Embedded, euclidean: bool, stored: np.ndarray, centre: np.ndarray):
         self.embedded, self.euclidean, self.centre = embedded, euclidean, centre
-        self.rows = PackedRows(packing_of(_Cells(embedded, euclidean)), stored, cosine=False)
+        self.rows = PackedRows(packing_of(_Cells(embedded, euclidean)), stored)
 
     @classmethod
     def of(
@@ -121,10 +121,8 @@ class BytePrefixes:
         return self.rows.packing.planes
 
     def squared_norms(self, k: int) -> np.ndarray:
-        """Return the sum of E[z^2 | cell] of each row; nothing for inner products."""
-        return np.concatenate(
-            [self.rows.packing.squares(self.rows.rows(i, i + _ROWS)) for i in range(0, self.n, _ROWS)]
-        )
+        """Return the expected squared norm of each row; nothing for inner products."""
+        return self.rows.norms[: self.n].astype(np.float64) if self.euclidean else np.zeros(self.n)
 
     def queries(self, Y: np.ndarray, k: int) -> np.ndarray:
         """Return queries as they were before they were centred: cells know no centre."""
@@ -132,16 +130,16 @@ class BytePrefixes:
 
     def similarities(self, Q: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the dot products of queries with what rows are decoded to."""
-        tables = Tables.of(self.rows.packing, Q, "inner_product")
-        joined = self.rows.packing.joined(tables.halves, tables.wholes)
+        tables = Tables.of(self.rows.packing, Q)
+        double = 2 if self.euclidean else 1  # tables of squared distances hold twice the products
         for start in range(0, self.n, _ROWS):
             rows = slice(start, min(start + _ROWS, self.n))
-            near = code_scan.nearness(self.rows, joined, tables.constant, rows.start, rows.stop)
-            yield rows, near.astype(np.float32)
+            near = code_scan.products(self.rows, tables.joined, tables.constant, rows.start, rows.stop)
+            yield rows, (near / double).astype(np.float32)
 
     def shortlist(self, Q: np.ndarray, size: int, nearest: Nearest) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest rows of each query, in order of rows, and the look-ups."""
-        tables = Tables.of(self.rows.packing, Q[:, : self.width], "l2" if self.euclidean else "inner_product")
+        tables = Tables.of(self.rows.packing, Q[:, : self.width])
         numbers = np.arange(self.n)
         rows, _ = nearest(self.rows, tables, size, numbers, (0, len(self.rows.tiles)))
         return np.sort(rows, axis=1), np.full(len(Q), self.n * self.cost(0))

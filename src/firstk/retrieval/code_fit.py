@@ -84,5 +84,4 @@ class Fit:
 
 def expected_error(quantizer: EmbeddedQuantizer) -> float:
     """Return the mean squared error of a code on the rows that the trees were fitted on."""
-    distortion = quantizer.trees.distortion
-    return float(distortion[np.arange(len(distortion)), quantizer.embedded.bits].sum())
+    return quantizer.embedded.expected_error

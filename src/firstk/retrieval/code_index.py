@@ -75,7 +75,7 @@ class CodeIndex:
         fit: Fit | None = None,
     ):
         self.quantizer, self.engine = quantizer, engine
-        self._rows = PackedRows(packing_of(quantizer), codes, cosine=quantizer.metric == "cosine")
+        self._rows = PackedRows(packing_of(quantizer), codes)
         self._ids, self._next_id = ids, next_id
         self._fit = fit or Fit()
 
@@ -324,7 +324,7 @@ class CodeIndex:
         parts = max(1, min(threads // len(blocks), tiles // _TILES))
         edges = [tiles * i // parts for i in range(parts + 1)]
         spans = list(pairwise(edges))
-        tables = [Tables.of(rows.packing, queries[block], self.metric) for block in blocks]
+        tables = [Tables.of(rows.packing, queries[block]) for block in blocks]
         jobs = [(table, span) for table in tables for span in spans]
         found = over_blocks(lambda job: nearest(rows, job[0], size, self._ids, job[1]), jobs, threads)
         results = []

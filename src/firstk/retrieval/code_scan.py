@@ -1,14 +1,15 @@
 """Search on packed bytes: a query becomes tables, a row's score is a sum of look-ups, and the nearest rows are kept.
 
-Queries stay in floating point, rows stay bytes (asymmetric distances; Jégou, Douze and Schmid, 2011). With c the
-centroid of the cell of coordinate i,
+Queries stay in floating point, rows stay bytes (asymmetric distances; Jégou, Douze and Schmid, 2011). With c what a row
+decodes to, the sum of what its bytes stand for, and v_i the variance of coordinate i in its cell,
 
-    <q, z>      about  sum_i q_i c_i                     inner product, and cosine after division by |c| and |q|,
-    |q - z|^2   about  |q|^2 - sum_i (2 q_i c_i - s_i),  s_i = E[z_i^2 | cell].
+    <q, z>      about  sum_i q_i c_i                         inner product, and cosine after division by |c| and |q|,
+    |q - z|^2   about  |q|^2 - 2 sum_i q_i c_i + s,          s = |c|^2 + sum_i v_i.
 
-Nearness is larger for nearer rows: the sum, divided by |c| for cosines. It is summed in float64 in the order of the
-bytes, so that every engine, block of queries and number of threads gives the same numbers, and rows of equal nearness
-are returned in the order of their ids.
+Nearness is larger for nearer rows: the sum, divided by |c| for cosines, or twice the sum less s for distances. |c| or s
+is one number a row, computed when it comes in: the square of a sum of codebooks is no sum over bytes. Nearness is
+summed in float64 in the order of the bytes, so that every engine, block of queries and number of threads gives the same
+numbers, and rows of equal nearness are returned in the order of their ids.
 """
 
 from __future__ import annotations
@@ -38,14 +39,13 @@ class PackedRows:
     Attributes
     ----------
     packing : Packing
-    cosine : bool
-        Whether norms are kept.
+        Its metric says whether a row has a number of its own, and what that is.
     n : int
         Rows; the rest of the last tile is padding.
     """
 
-    def __init__(self, packing: Packing, codes: np.ndarray, *, cosine: bool):
-        self.packing, self.cosine, self.n = packing, cosine, 0
+    def __init__(self, packing: Packing, codes: np.ndarray):
+        self.packing, self.n = packing, 0
         self._tiles = np.zeros((0, packing.planes, TILE), np.uint8)
         self._norms = np.zeros(0, np.float32)
         self.append(codes)
@@ -59,8 +59,16 @@ class PackedRows:
         return self._tiles[: -(-self.n // TILE)]
 
     @property
+    def cosine(self) -> bool:
+        """Whether nearness is divided by `norms`; otherwise they are subtracted, if there are any."""
+        return self.packing.metric == "cosine"
+
+    @property
     def norms(self) -> np.ndarray:
-        """Norms of what the rows decode to, one where that is zero: float32 of shape (32 T,); empty but for cosines."""
+        """One number a row, float32 of shape (32 T,); empty for inner products.
+
+        For cosines the norm of what it decodes to, one where that is zero; for distances what is subtracted.
+        """
         return self._norms[: -(-self.n // TILE) * TILE]
 
     @property
@@ -110,7 +118,7 @@ class PackedRows:
             capacity = needed if held == 0 else max(needed, 2 * held)
             tiles = np.zeros((capacity, *self._tiles.shape[1:]), np.uint8)
             tiles[:held] = self._tiles
-            norms = np.ones(capacity * TILE if self.cosine else 0, np.float32)
+            norms = np.ones(0 if self.packing.metric == "inner_product" else capacity * TILE, np.float32)
             norms[: len(self._norms)] = self._norms
             self._tiles, self._norms = tiles, norms
 
@@ -127,6 +135,8 @@ class PackedRows:
         if self.cosine:
             norms = np.sqrt(self.packing.squares(packed)).astype(np.float32)
             self._norms[begun : begun + n] = np.where(norms > 0, norms, 1)
+        elif self._norms.size:
+            self._norms[begun : begun + n] = self.packing.squares(packed)
         self.n = begun + n
 
 
@@ -138,28 +148,26 @@ class Tables:
     ----------
     constant : ndarray of float64, shape (m,)
         What coordinates without bits add, the same for every row.
+    books : ndarray of float64, shape (m, levels, 256)
+        What the first bytes add, those of codebooks.
     halves, wholes : ndarray of float64, shape (m, tables, 16) and (m, tables, 256)
         What a half and a byte add: see `Packing`.
     """
 
     packing: Packing
     constant: np.ndarray
+    books: np.ndarray
     halves: np.ndarray
     wholes: np.ndarray
 
     @classmethod
-    def of(cls, packing: Packing, Q: np.ndarray, metric: str) -> Tables:
+    def of(cls, packing: Packing, Q: np.ndarray) -> Tables:
         """Compute the tables of queries, of unit norm for cosines."""
-        weights = Q.astype(np.float64) * (2.0 if metric == "l2" else 1.0)
-        squares = 1.0 if metric == "l2" else 0.0
+        weights = Q.astype(np.float64) * (2.0 if packing.metric == "l2" else 1.0)
         # Row by row: a product of matrices would round differently in other company.
         constant = np.array([float(np.sum(row * packing.fixed)) for row in weights])
-        return cls(
-            packing,
-            constant - squares * packing.fixed_square,
-            packing.halves.weighted(weights, squares),
-            packing.wholes.weighted(weights, squares),
-        )
+        parts = (packing.book_tables(weights), packing.halves.weighted(weights), packing.wholes.weighted(weights))
+        return cls(packing, constant, *parts)
 
     def __len__(self) -> int:
         return len(self.constant)
@@ -168,11 +176,17 @@ class Tables:
     def flat(self) -> np.ndarray:
         """All tables of a query in a row, and a zero: see `Packing.places`."""
         m = len(self)
-        return np.hstack([self.halves.reshape(m, -1), self.wholes.reshape(m, -1), np.zeros((m, 1))])
+        parts = (self.halves, self.wholes, self.books)
+        return np.hstack([*(part.reshape(m, -1) for part in parts), np.zeros((m, 1))])
+
+    @property
+    def joined(self) -> np.ndarray:
+        """One table of 256 entries for each byte, (m, planes, 256)."""
+        return self.packing.joined(self.books, self.halves, self.wholes)
 
     def only(self, some: np.ndarray) -> Tables:
         """Return the tables of some of the queries."""
-        return Tables(self.packing, self.constant[some], self.halves[some], self.wholes[some])
+        return Tables(self.packing, self.constant[some], self.books[some], self.halves[some], self.wholes[some])
 
     def bounds(self, thresholds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Round the tables to bytes: an upper bound of a row's sum from look-ups of sixteen entries.
@@ -184,8 +198,8 @@ class Tables:
 
         Returns
         -------
-        bytes : ndarray of uint8, shape (m, planes, 2, 16)
-            Tables of the lower and upper half of each byte.
+        bytes : ndarray of uint8, shape (m, planes - levels, 2, 16)
+            Tables of the lower and upper half of each byte after those of codebooks, which are not rounded.
         base, step : ndarray of float64, shape (m,)
             The sum of a row is at most base + step * (the sum of its look-ups), up to the rounding of float64.
 
@@ -198,15 +212,18 @@ class Tables:
         part of `base`: next to nothing for tables whose entries differ by less than a step, which most do where the
         first coordinates have most of the variance. A row reaches a threshold only if each of its entries is within
         the largest sum there could be less the threshold of the largest of its table. Smaller entries are raised to
-        that, which narrows the range: squared distances, whose tables are parabolas, gain most.
+        that, which narrows the range.
         """
-        m, planes, table = len(self), self.packing.planes, self.packing.table
+        table = self.packing.table
+        m, planes = len(self), len(table)
+        if not planes:
+            return np.zeros((m, 0, 2, 16), np.uint8), self.constant.copy(), np.ones(m)
         parts = np.empty((m, planes, 2, 16))
         split, halved = np.flatnonzero(table >= 0), np.flatnonzero(table < 0)
         low = -1 - table[halved]
         H, W = self.halves, self.wholes
         if thresholds is not None:
-            most = self.constant + H.max(axis=2).sum(axis=1) + W.max(axis=2).sum(axis=1)
+            most = self.constant + sum(part.max(axis=2).sum(axis=1) for part in (H, W, self.books))
             room = np.maximum(most - thresholds, 0)[:, None, None]
             H, W = (np.maximum(each, each.max(axis=2, keepdims=True) - room) for each in (H, W))
         parts[:, halved, 0], parts[:, halved, 1] = H[:, low], H[:, low + 1]
@@ -229,13 +246,22 @@ class Tables:
         return rounded.astype(np.uint8), base, step
 
 
-def nearness(rows: PackedRows, tables: np.ndarray, constant: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Return the nearness of rows `start` to `stop` to each query, (m, stop - start), from tables of bytes."""
+def products(rows: PackedRows, tables: np.ndarray, constant: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Return the sums of look-ups of rows `start` to `stop` for each query, (m, stop - start)."""
     packed = rows.rows(start, stop)
     total = np.repeat(constant[:, None], len(packed), axis=1)
     for j in range(rows.packing.planes):
         total += np.take(tables[:, j], packed[:, j], axis=1)
-    return total / rows.norms[start:stop].astype(np.float64) if rows.norms.size else total
+    return total
+
+
+def nearness(rows: PackedRows, tables: np.ndarray, constant: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Return the nearness of rows `start` to `stop` to each query, (m, stop - start), from tables of bytes."""
+    total = products(rows, tables, constant, start, stop)
+    if not rows.norms.size:
+        return total
+    norms = rows.norms[start:stop].astype(np.float64)
+    return total / norms if rows.cosine else total - norms
 
 
 def nearest(
@@ -253,7 +279,7 @@ def nearest(
     ids : ndarray of int64, shape (n,)
     span : tuple of int
     """
-    tables = queries.packing.joined(queries.halves, queries.wholes)
+    tables = queries.joined
     start, stop = span[0] * TILE, min(span[1] * TILE, rows.n)
     near, found = np.full((len(queries), size), -np.inf), np.zeros((len(queries), size), np.int64)
     step = max(size, _NUMBERS // len(queries), TILE)

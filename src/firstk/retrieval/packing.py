@@ -3,8 +3,8 @@
 A stored string has the bits of a coordinate far apart, in the order in which they were given. A search wants them
 together: a byte is then one look-up in a table of 256 entries, as in product quantization (Jégou, Douze and Schmid,
 2011), and a coordinate of at most four bits lies within one half of its byte, so that a half is one look-up in a table
-of sixteen. The order of the bits is all that changes: strings are packed when rows come in, and unpacked when they are
-saved.
+of sixteen. The bytes of codebooks come first and stay as they are: one look-up each. The order of the bits is all that
+changes: strings are packed when rows come in, and unpacked when they are saved.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+
+from firstk.data.bits.codebooks import Codebooks
 
 # Bits of a byte and of its half, and the most bits that a coordinate can have.
 BYTE, HALF = 8, 4
@@ -34,18 +36,26 @@ class Cells(Protocol):
         """Coordinates."""
 
     @property
+    def codebooks(self) -> Codebooks:
+        """Codebooks of the first bytes."""
+
+    @property
     def bits(self) -> np.ndarray:
-        """Bits of each coordinate."""
+        """Bits of each coordinate, after those bytes."""
 
     @property
     def bit_order(self) -> np.ndarray:
-        """Coordinate of each bit."""
+        """Coordinate of each of these bits."""
+
+    @property
+    def metric(self) -> str:
+        """Which number of a row its score needs: its squared norm ("cosine", "l2"), or none."""
 
     def cell_values(self, i: int) -> np.ndarray:
-        """Return what the cells of a coordinate are decoded as."""
+        """Return what the cells of a coordinate add to what codebooks give."""
 
-    def cell_squares(self, i: int) -> np.ndarray:
-        """Return what they add to squares."""
+    def cell_variances(self, i: int) -> np.ndarray:
+        """Return the variance of what is left over in them, for squared distances."""
 
 
 class Part(NamedTuple):
@@ -64,16 +74,16 @@ class Slots:
     ----------
     coordinate : ndarray of int, shape (tables, 4)
         One past the last where a table has fewer than four; values are zero there.
-    value, square : ndarray of float64, shape (tables, 4, entries)
-        What the quantizer decodes cells as, and what they add to squares (`EmbeddedQuantizer.cell_squares`).
+    value, variance : ndarray of float64, shape (tables, 4, entries)
+        What the quantizer decodes cells as, and the variance in them (`EmbeddedQuantizer.cell_variances`).
     """
 
     coordinate: np.ndarray
     value: np.ndarray
-    square: np.ndarray
+    variance: np.ndarray
 
-    def weighted(self, weights: np.ndarray, squares: float) -> np.ndarray:
-        """Return ``sum_c weights[c] value[c] - squares * sum_c square[c]`` of every entry, (m, tables, entries).
+    def weighted(self, weights: np.ndarray) -> np.ndarray:
+        """Return ``sum_c weights[c] value[c]`` of every entry, (m, tables, entries).
 
         Elementwise and in one order, so that a query has the same tables in any company.
         """
@@ -82,8 +92,6 @@ class Slots:
         total = np.zeros((len(weights), *self.value.shape[::2]))
         for slot in range(_SLOTS):
             total += padded[:, self.coordinate[:, slot], None] * self.value[:, slot]
-        if squares:
-            total -= squares * self.square.sum(axis=1)
         return total
 
 
@@ -97,40 +105,52 @@ class Packing:
         Length of a stored string.
     source : ndarray of int, shape (8 * planes,)
         Place in the string of each packed bit, highest bit of a byte first; 8 * bytes where a bit is not used.
-    table : ndarray of int, shape (planes,)
-        Of a byte with a coordinate of more than four bits, its place in `wholes`; else -1 minus the place of its lower
-        half in `halves`, which its upper half follows.
+    books : ndarray of float64, shape (levels, 256, m)
+        Centroids of the first bytes, on the first m coordinates.
+    table : ndarray of int, shape (planes - levels,)
+        Of a byte after those, with a coordinate of more than four bits: its place in `wholes`; else -1 minus the place
+        of its lower half in `halves`, which its upper half follows.
     halves, wholes : Slots
         Tables of sixteen and of 256 entries.
     fixed : ndarray of float64, shape (k,)
         What coordinates without bits are decoded as, whatever the row; zero for all others.
-    fixed_square : float
-        What they add to squares.
+    metric : str
+    fixed_variance : float
+        Sum of the variances of coordinates without bits, whatever the row.
     """
 
     bytes: int
     source: np.ndarray
+    books: np.ndarray
     table: np.ndarray
     halves: Slots
     wholes: Slots
     fixed: np.ndarray
-    fixed_square: float
+    metric: str
+    fixed_variance: float
 
     @property
     def planes(self) -> int:
         """Bytes of a packed row."""
-        return len(self.table)
+        return self.levels + len(self.table)
+
+    @property
+    def levels(self) -> int:
+        """Bytes of codebooks, the first ones."""
+        return len(self.books)
 
     @cached_property
     def places(self) -> np.ndarray:
         """Where a byte finds what it adds in the tables of a query, one after the other: int64 of shape (planes, 4).
 
-        The tables of halves come first, then those of whole bytes, then a zero. Entry ``first + (byte & mask)`` and
-        entry ``second + (byte >> shift)`` are added; for a whole byte the second is the zero.
+        The tables of halves come first, then those of whole bytes, of codebooks, and a zero. Entry ``first + (byte &
+        mask)`` and entry ``second + (byte >> shift)`` are added; for a whole byte the second is the zero.
         """
         size = 16 * len(self.halves.coordinate)
-        zero = size + 256 * len(self.wholes.coordinate)
-        places = [
+        books = size + 256 * len(self.wholes.coordinate)
+        zero = books + 256 * self.levels
+        places = [(books + 256 * level, 255, zero, BYTE) for level in range(self.levels)]
+        places += [
             (size + 256 * at, 255, zero, BYTE) if at >= 0 else (16 * (-1 - at), 15, 16 * -at, HALF)
             for at in self.table.tolist()
         ]
@@ -148,17 +168,46 @@ class Packing:
         return _moved(rows, back)
 
     def squares(self, rows: np.ndarray) -> np.ndarray:
-        """Return the sum of squares of each packed row: for cosines, the squared norm of what it decodes to."""
-        parts = [each.square.sum(axis=1)[None] for each in (self.halves, self.wholes)]
-        total = np.full(len(rows), self.fixed_square)
-        for j, entries in enumerate(self.joined(*parts)[0]):
-            total += entries[rows[:, j]]
+        """Return the squared norm of what each packed row decodes to, and for distances the variances on top of it."""
+        total = np.empty(len(rows))
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = rows[start : start + _ROWS_AT_ONCE]
+            total[start : start + len(part)] = np.square(self._decoded(part)).sum(axis=0)
+        if self.metric == "l2":
+            total += self.fixed_variance
+            no_books = np.zeros((1, self.levels, 256))
+            parts = [each.variance.sum(axis=1)[None] for each in (self.halves, self.wholes)]
+            for j, entries in enumerate(self.joined(no_books, *parts)[0]):
+                total += entries[rows[:, j]]
         return total
 
-    def joined(self, halves: np.ndarray, wholes: np.ndarray) -> np.ndarray:
-        """Return one table of 256 entries for each byte, (m, planes, 256), from tables of halves and of whole bytes."""
+    def _decoded(self, rows: np.ndarray) -> np.ndarray:
+        """Return what packed rows decode to, (k, n)."""
+        Z = np.tile(np.append(self.fixed, 0.0)[:, None], (1, len(rows)))  # the last one is of slots that are not used
+        for j, at in enumerate(self.table.tolist(), start=self.levels):
+            byte = rows[:, j]
+            halves = ((self.halves, -1 - at, byte & 15), (self.halves, -at, byte >> HALF))
+            for slots, t, entry in ((self.wholes, at, byte),) if at >= 0 else halves:
+                for slot in range(_SLOTS):
+                    if slots.coordinate[t, slot] < len(self.fixed):
+                        Z[slots.coordinate[t, slot]] += slots.value[t, slot][entry]
+        for level, book in enumerate(self.books):
+            Z[: book.shape[1]] += book.T[:, rows[:, level]]
+        return Z[:-1]
+
+    def book_tables(self, weights: np.ndarray) -> np.ndarray:
+        """Return the products of weights with all centroids, (m, levels, 256), query by query and in one order."""
+        width = self.books.shape[2]
+        total = np.empty((len(weights), *self.books.shape[:2]))
+        for query, row in zip(total, weights, strict=True):
+            np.einsum("lec,c->le", self.books, row[:width], out=query)
+        return total
+
+    def joined(self, books: np.ndarray, halves: np.ndarray, wholes: np.ndarray) -> np.ndarray:
+        """Return one table of 256 entries for each byte, (m, planes, 256), from tables of codebooks, halves, bytes."""
         tables = np.empty((len(halves), self.planes, 256))
-        for j, at in enumerate(self.table):
+        tables[:, : self.levels] = books
+        for j, at in enumerate(self.table, start=self.levels):
             if at >= 0:
                 tables[:, j] = wholes[:, at]
             else:
@@ -170,7 +219,7 @@ class Packing:
 def packing_of(quantizer: Cells) -> Packing:
     """Choose a packing for the strings of a quantizer."""
     cells = [
-        (quantizer.cell_values(i).astype(np.float64), quantizer.cell_squares(i).astype(np.float64))
+        (quantizer.cell_values(i).astype(np.float64), quantizer.cell_variances(i).astype(np.float64))
         for i in range(quantizer.k)
     ]
     # How far apart the entries of a coordinate's table are for a typical query.
@@ -190,12 +239,14 @@ def packing_of(quantizer: Cells) -> Packing:
             halves.append([part._replace(shift=part.shift - HALF) for part in parts if part.shift >= HALF])
     return Packing(
         quantizer.bytes,
-        _source(bytes_, quantizer.bit_order),
+        _source(bytes_, quantizer.bit_order, quantizer.codebooks.levels),
+        quantizer.codebooks.centroids.astype(np.float64),
         table,
         _slots(halves, HALF, cells),
         _slots(wholes, BYTE, cells),
         np.array([0.0 if depth else values[0] for depth, (values, _) in zip(depths, cells, strict=True)]),
-        float(sum(squares[0] for depth, (_, squares) in zip(depths, cells, strict=True) if not depth)),
+        quantizer.metric,
+        float(sum(variances[0] for depth, (_, variances) in zip(depths, cells, strict=True) if not depth)),
     )
 
 
@@ -236,30 +287,30 @@ def _fold(items: list[list[Part]], spread: np.ndarray) -> list[list[Part]]:
     return folded
 
 
-def _source(bytes_: list[list[Part]], bit_order: np.ndarray) -> np.ndarray:
+def _source(bytes_: list[list[Part]], bit_order: np.ndarray, levels: int) -> np.ndarray:
     """Place in the stored string of each packed bit."""
-    source = np.full((len(bytes_), BYTE), len(bit_order))
+    source = np.full((len(bytes_), BYTE), BYTE * levels + len(bit_order))
     places: dict[int, list[int]] = {}
-    for place, c in enumerate(bit_order.tolist()):
+    for place, c in enumerate(bit_order.tolist(), start=BYTE * levels):
         places.setdefault(c, []).append(place)
     for j, parts in enumerate(bytes_):
         for part in parts:
             first = BYTE - part.shift - part.depth
             source[j, first : first + part.depth] = places[part.coordinate]
-    return source.ravel()
+    return np.concatenate([np.arange(BYTE * levels), source.ravel()])
 
 
 def _slots(tables: list[list[Part]], bits: int, cells: list[tuple[np.ndarray, np.ndarray]]) -> Slots:
     entries = np.arange(1 << bits)
     coordinate = np.full((len(tables), _SLOTS), len(cells))
-    value, square = np.zeros((2, len(tables), _SLOTS, len(entries)))
+    value, variance = np.zeros((2, len(tables), _SLOTS, len(entries)))
     for t, parts in enumerate(tables):
         for slot, part in enumerate(parts):
             # Bits that are not used are ignored here, so that no entry is one that cannot occur.
             cell = (entries >> part.shift) & ((1 << part.depth) - 1)
             coordinate[t, slot] = part.coordinate
-            value[t, slot], square[t, slot] = (each[cell] for each in cells[part.coordinate])
-    return Slots(coordinate, value, square)
+            value[t, slot], variance[t, slot] = (each[cell] for each in cells[part.coordinate])
+    return Slots(coordinate, value, variance)
 
 
 def _moved(codes: np.ndarray, source: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ One fit serves every number of bytes: the first m bytes of a stored code are the
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,11 +16,14 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, check_matrix, is_int
 from firstk.data.bits.allocation import bit_order, bits_of
 from firstk.data.bits.bit_string import packed, unpacked
+from firstk.data.bits.cells import Cells
+from firstk.data.bits.codebooks import ENTRIES, Codebooks, wrong_codebooks
 from firstk.data.bits.trees import DEPTH, Trees, wrong_trees
 from firstk.exceptions import InvalidInputError
 
-# What a record holds besides the name.
+# What a record holds besides the name; codebooks beside these, where there are any.
 FIELDS = ("d", "order", "offset", "centroids", "squares", "distortion")
+CODEBOOKS = "codebooks"
 # Numbers of a block of codes while they are written or read.
 _BLOCK_NUMBERS = 4_000_000
 
@@ -36,10 +39,10 @@ class Embedded:
     ----------
     bytes : int, optional
         Of a stored code; None: all that lower the error.
-    trees : Trees, optional
-        Cells of each coordinate, once fitted.
+    cells : Cells, optional
+        What bytes and bits stand for, once fitted: codebooks, then trees.
     all_bits : ndarray of int, optional
-        The coordinate of every bit that lowers the error, in the order of the bits, once fitted.
+        The coordinate of every bit of trees that lowers the error, in the order of the bits, once fitted.
     offset : ndarray of float32 of shape (d,) or (d + 1,), optional
         What restoring adds to each coordinate; a number more is a further coordinate, the same for all codes.
 
@@ -54,16 +57,16 @@ class Embedded:
     """
 
     bytes: int | None = None
-    trees: Trees | None = None
+    cells: Cells | None = None
     all_bits: np.ndarray | None = None
     offset: np.ndarray | None = None
     name: str = field(default="embedded", init=False)
 
     @classmethod
-    def of(cls, trees: Trees, weights: np.ndarray | None = None) -> Embedded:
-        """Return the precision of trees that are fitted, at all bytes they have; `weights` as in `bit_order`."""
-        bits = bit_order(trees.distortion, weights)
-        return cls(len(bits) // 8, trees, bits)
+    def of(cls, cells: Cells, weights: np.ndarray | None = None) -> Embedded:
+        """Return the precision of cells that are fitted, at all bytes they have; `weights` as in `bit_order`."""
+        bits = bit_order(cells.trees.distortion, weights)
+        return cls(cells.codebooks.levels + len(bits) // 8, cells, bits)
 
     # -- the protocol of a precision -------------------------------------------------------------------------
 
@@ -74,18 +77,20 @@ class Embedded:
         return int(k) * DEPTH // 8 if self.bytes is None else self.bytes
 
     def fit(self, Z: ArrayLike, weights: np.ndarray | None = None) -> Embedded:
-        """Fit the trees on codes and allocate the bits; raise an error where there are fewer than `bytes`."""
-        return Embedded.of(Trees.fit(check_matrix(Z, "embedded.fit", "Z")), weights).at(self.bytes)
+        """Fit the cells on codes and allocate the bits; raise an error where there are fewer than `bytes`."""
+        return Embedded.of(Cells.fit(check_matrix(Z, "embedded.fit", "Z")), weights).at(self.bytes)
 
     def quantise(self, Z: ArrayLike) -> np.ndarray:
         """Return codes as they are stored, uint8 of shape (n, bytes)."""
-        Z = check_matrix(Z, "embedded.quantise", "Z", width=self._trees.d)
-        stored = np.empty((len(Z), self.n_bytes), dtype=np.uint8)
+        Z = check_matrix(Z, "embedded.quantise", "Z", width=self.trees.d)
+        books, stored = self.codebooks, np.empty((len(Z), self.n_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_NUMBERS // Z.shape[1])
         for start in range(0, len(Z), step):
-            rows = slice(start, start + step)
-            columns = np.ascontiguousarray(Z[rows][:, self.used].T)
-            stored[rows] = self.packed_cells(np.stack([self.cells_of(*pair) for pair in enumerate(columns)]))
+            part = Z[start : start + step]
+            first, left = books.encode(part[:, : books.width])
+            columns = [left[:, i] if i < books.width else part[:, i] for i in self.split]
+            cells = [self.cells_of(number, column) for number, column in enumerate(columns)]
+            stored[start : start + step] = self.joined(first, cells)
         return stored
 
     def clipped(self, Z: ArrayLike) -> int:
@@ -95,21 +100,22 @@ class Embedded:
     def restore(self, stored: ArrayLike) -> np.ndarray:
         """Return stored codes, whole or cut, as float32 of shape (n, width)."""
         codes = self.checked(stored, "restore")
-        cut, trees = self.at(codes.shape[1]), self._trees
+        cut, trees, books = self.at(codes.shape[1]), self.trees, self.codebooks
         Z = np.tile(np.pad(trees.centroids[:, 0], (0, self.width - trees.d)), (len(codes), 1))
         step = max(1, _BLOCK_NUMBERS // trees.d)
         for start in range(0, len(codes), step):
             rows = slice(start, start + step)
-            cells = unpacked(codes[rows], cut.order, trees.d)
-            for i in cut.used:
+            cells = unpacked(codes[rows, cut.levels :], cut.order, trees.d)
+            for i in cut.split:
                 Z[rows, i] = trees.values(i, cut.bits[i])[cells[:, i]]
+            Z[rows, : books.width] += books.sums(codes[rows, : cut.levels])
         if self.offset is not None:
             Z += self.offset
         return Z
 
     def record(self) -> dict[str, object]:
-        """Return the order of the bits and the cells that they name: a few kilobytes for 32 bytes."""
-        trees, bits = self._trees, self.bits
+        """Return the order of the bits and what they stand for: some kilobytes for 32 bytes, 66 a codebook of 64."""
+        trees, bits = self.trees, self.bits
         parts = {
             "centroids": [row[: 2 ** (b + 1) - 1] for row, b in zip(trees.centroids, bits, strict=True)],
             "squares": [row[: 2 ** (b + 1) - 1] for row, b in zip(trees.squares, bits, strict=True)],
@@ -117,13 +123,15 @@ class Embedded:
         }
         arrays = {name: _as_text(np.concatenate(part)) for name, part in parts.items()}
         offset = None if self.offset is None else _as_text(self.offset)
-        return {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
+        told = {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
+        # What readers of earlier versions would not understand is there only where it is needed.
+        return told | ({CODEBOOKS: [_as_text(book) for book in self.codebooks.centroids]} if self.levels else {})
 
     # -- bytes -----------------------------------------------------------------------------------------------
 
     def at(self, bytes: int | None) -> Embedded:
         """Return the same precision with another number of bytes, of which its codes are cut; None: all there are."""
-        most = len(self._all_bits) // 8
+        most = self._most
         if bytes is None:
             bytes = most
         if most == 0:
@@ -136,47 +144,96 @@ class Embedded:
         return replace(self, bytes=int(bytes))
 
     @property
+    def trees(self) -> Trees:
+        """The trees, one for each coordinate of what codebooks leave over."""
+        return self._cells.trees
+
+    @property
     def width(self) -> int:
         """Coordinates of a restored code."""
-        return self._trees.d if self.offset is None else len(self.offset)
+        return self.trees.d if self.offset is None else len(self.offset)
 
     @property
     def n_bytes(self) -> int:
         """Bytes of a stored code, once fitted."""
-        return len(self._all_bits) // 8 if self.bytes is None else self.bytes
+        return self._most if self.bytes is None else self.bytes
+
+    @cached_property
+    def codebooks(self) -> Codebooks:
+        """The codebooks of the first bytes, as many as there are bytes for."""
+        books = self._cells.codebooks
+        levels = min(books.levels, self.n_bytes)
+        return replace(books, centroids=books.centroids[:levels], errors=books.errors[: levels + 1])
+
+    @property
+    def levels(self) -> int:
+        """Number of bytes that are numbers of centroids; the bits of trees follow them."""
+        return self.codebooks.levels
 
     @cached_property
     def order(self) -> np.ndarray:
-        """The coordinate of each stored bit, shape (8 * bytes,)."""
-        return self._all_bits[: 8 * self.n_bytes]
+        """The coordinate of each stored bit after the bytes of codebooks, shape (8 * (bytes - levels),)."""
+        return self._all_bits[: 8 * (self.n_bytes - self.levels)]
 
     @cached_property
     def bits(self) -> np.ndarray:
-        """How many bits each coordinate has, shape (d,)."""
-        return bits_of(self.order, self._trees.d)
+        """How many bits of its tree each coordinate has, shape (d,)."""
+        return bits_of(self.order, self.trees.d)
 
     @cached_property
-    def used(self) -> np.ndarray:
-        """Coordinates that have bits, ascending."""
+    def split(self) -> np.ndarray:
+        """Coordinates that have bits of their own, ascending."""
         return np.flatnonzero(self.bits)
 
     @cached_property
+    def used(self) -> np.ndarray:
+        """Coordinates that any byte says something about, ascending."""
+        return np.union1d(np.arange(self.codebooks.width if self.levels else 0), self.split)
+
+    @cached_property
     def sorted_thresholds(self) -> list[np.ndarray]:
-        """Thresholds between the cells of each used coordinate, ascending."""
-        return [self._trees.sorted_thresholds(i, self.bits[i]) for i in self.used]
+        """Thresholds between the cells of each coordinate of `split`, ascending."""
+        return [self.trees.sorted_thresholds(i, self.bits[i]) for i in self.split]
+
+    @cached_property
+    def variances(self) -> list[np.ndarray]:
+        r"""Variance of what is left over of each coordinate, :math:`E[z^2 | cell] - E[z | cell]^2`, in each cell.
+
+        Where only some codebooks are stored, it is the mean error that these leave over.
+        """
+        cut = self.levels < self._cells.codebooks.levels
+        errors = self.codebooks.errors[-1].astype(np.float32)
+        found = []
+        for i, bits in enumerate(self.bits):
+            mean = self.trees.values(i, bits)
+            spread = np.maximum(self.trees.square_values(i, bits) - np.square(mean), np.float32(0))
+            found.append(errors[i : i + 1] if cut and i < len(errors) else spread)
+        return found
+
+    @property
+    def expected_error(self) -> float:
+        """Mean squared error of a code, on the rows of the fit."""
+        error = self.trees.distortion[np.arange(self.trees.d), self.bits]
+        if self.levels < self._cells.codebooks.levels:
+            error[: self.codebooks.width] = self.codebooks.errors[-1]
+        return float(error.sum())
 
     def cells_of(self, number: int, column: np.ndarray) -> np.ndarray:
-        """Return the cell of each entry of a column, that of the used coordinate of this number."""
+        """Return the cell of each entry of a column, that of the coordinate ``split[number]``."""
         return np.searchsorted(self.sorted_thresholds[number], column).astype(np.uint8)
 
-    def packed_cells(self, cells: np.ndarray) -> np.ndarray:
-        """Return the bytes of cells of the used coordinates, uint8 of shape (u, n)."""
-        return packed(cells.T, np.searchsorted(self.used, self.order))
+    def joined(self, first: np.ndarray, cells: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+        """Return strings of the bytes of codebooks, (n, levels), and the cells of each coordinate of `split`."""
+        if not len(self.split):
+            return first
+        bits = packed(np.stack(list(cells), axis=1), np.searchsorted(self.split, self.order))
+        return np.hstack([first, bits])
 
-    def cells(self, stored: ArrayLike) -> np.ndarray:
-        """Return the cell of each coordinate that codes, whole or cut, name: uint8 of shape (n, d)."""
+    def named_cells(self, stored: ArrayLike) -> np.ndarray:
+        """Return the cell of each coordinate that the bits of codes, whole or cut, name: uint8 of shape (n, d)."""
         codes = self.checked(stored, "read")
-        return unpacked(codes, self.at(codes.shape[1]).order, self._trees.d)
+        cut = self.at(codes.shape[1])
+        return unpacked(codes[:, cut.levels :], cut.order, self.trees.d)
 
     def checked(self, stored: ArrayLike, what: str) -> np.ndarray:
         """Return stored codes as an array of bytes; raise InvalidInputError for another type or too many bytes."""
@@ -189,19 +246,23 @@ class Embedded:
         return codes
 
     @property
-    def _trees(self) -> Trees:
-        if self.trees is None:
+    def _cells(self) -> Cells:
+        if self.cells is None:
             raise InvalidInputError(
                 "The precision 'embedded' must be fitted before use: Embedded(bytes).fit(Z), with codes like those "
                 "that will be stored."
             )
-        return self.trees
+        return self.cells
 
     @property
     def _all_bits(self) -> np.ndarray:
-        _ = self._trees
+        _ = self._cells
         assert self.all_bits is not None
         return self.all_bits
+
+    @property
+    def _most(self) -> int:
+        return self._cells.codebooks.levels + len(self._all_bits) // 8
 
 
 def read_embedded(values: Mapping[str, object]) -> Embedded:
@@ -210,26 +271,43 @@ def read_embedded(values: Mapping[str, object]) -> Embedded:
         made = _read(values)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InvalidInputError(f"This is no record of the precision 'embedded' ({error!r:.100}).") from None
-    if wrong := wrong_trees(made._trees, made._trees.d):
+    assert made.cells is not None
+    if wrong := wrong_trees(made.trees, made.trees.d) or wrong_codebooks(made.cells.codebooks, made.trees.d):
         raise InvalidInputError(f"This is no record of the precision 'embedded': {wrong}.")
     return made
 
 
 def _read(values: Mapping[str, object]) -> Embedded:
     d, listed = values["d"], values["order"]
-    if not is_int(d) or d < 1 or not isinstance(listed, list) or not listed or not all(is_int(i) for i in listed):
+    if not is_int(d) or d < 1 or not isinstance(listed, list) or not all(is_int(i) for i in listed):
         raise ValueError("no order of bits")
-    order = np.asarray(listed, dtype=np.int64)
-    if len(order) % 8 or order.min() < 0 or order.max() >= d or (bits := bits_of(order, d)).max() > DEPTH:
+    order, books = np.asarray(listed, dtype=np.int64), _read_codebooks(values.get(CODEBOOKS))
+    if not len(order) and not books.levels:
+        raise ValueError("no bits")
+    if len(order) % 8 or (len(order) and (order.min() < 0 or order.max() >= d)):
         raise ValueError("the order of bits does not fit")
-    depth = int(bits.max())
+    bits = bits_of(order, d)
+    if bits.max() > DEPTH:
+        raise ValueError("the order of bits does not fit")
+    depth = max(1, int(bits.max()))
     centroids, squares = (
         np.stack([_deepened(row, depth) for row in _split(values[name], 2 ** (bits + 1) - 1)])
         for name in ("centroids", "squares")
     )
     error = [np.pad(row, (0, depth + 1 - len(row)), mode="edge") for row in _split(values["distortion"], bits + 1)]
     trees = Trees(centroids, squares, np.stack(error).astype(np.float64))
-    return Embedded(len(order) // 8, trees, order, _read_offset(values["offset"], d))
+    size = books.levels + len(order) // 8
+    return Embedded(size, Cells(trees, books), order, _read_offset(values["offset"], d))
+
+
+def _read_codebooks(texts: object) -> Codebooks:
+    """Return codebooks of a record; what they leave over is known to the model alone, and is nothing here."""
+    if texts is None:
+        return Codebooks.none()
+    if not isinstance(texts, list) or not texts:
+        raise ValueError("no codebooks")
+    centroids = np.stack([_numbers(text).reshape(ENTRIES, -1) for text in texts])
+    return Codebooks(centroids, np.zeros((len(centroids) + 1, centroids.shape[2])))
 
 
 def _read_offset(text: object, d: int) -> np.ndarray | None:

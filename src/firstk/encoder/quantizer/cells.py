@@ -4,12 +4,14 @@ A product of matrices rounds differently in batches of different size and on dif
 where its rounding cannot matter. A coordinate :math:`z = v^T (x - m)` of p products, summed in any order with unit
 roundoff u, is off by more than :math:`8 \sqrt{p}\, u\, |v| |x - m|` with probability below :math:`10^{-13}` (Higham and
 Mary 2019). Entries that are as near as that to a threshold, some in ten thousand, are summed again in float64, each on
-its own and in a fixed order.
+its own and in a fixed order. The coordinates that codebooks see are computed in float64, because one wrong byte of a
+codebook changes all that follows: rows whose distances to two centroids are nearer than rounding are next to none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +38,7 @@ def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str) -
     rows = encoder._checked(X, owner)
     stored = np.empty((rows.shape[0], bits.n_bytes), dtype=np.uint8)
     for block, part in _blocks(rows, encoder.p):
-        stored[block] = bits.packed_cells(_cells(encoder, bits, part))
+        stored[block] = _strings(encoder, bits, part)
     return stored
 
 
@@ -47,48 +49,97 @@ def _blocks(rows: np.ndarray | SparseMatrix, p: int) -> Iterator[tuple[slice, np
         yield block, as_dense(rows[block])
 
 
-def _cells(encoder: FittedEncoder, bits: Embedded, X: np.ndarray) -> np.ndarray:
-    """Return the cell of each used coordinate of each row, uint8 of shape (u, n)."""
-    source = _Coordinates(encoder, bits.used, X)
-    Z, doubt = source.approximate()
-    cells = np.empty(Z.shape, dtype=np.uint8)
+def _strings(encoder: FittedEncoder, bits: Embedded, X: np.ndarray) -> np.ndarray:
+    """Return the bytes of a block of vectors: those of codebooks, then the bits of trees on what they leave over."""
+    books = bits.codebooks
+    seen = np.arange(books.width if books.levels else 0)
+    lead = _Coordinates(encoder, seen, X, np.float64)
+    first, sums = _codebook_bytes(lead, bits)
+    inner, outer = (bits.split[bits.split < len(seen)], bits.split[bits.split >= len(seen)])
+    cells = np.empty((len(bits.split), len(X)), dtype=np.uint8)
+    cells[: len(inner)] = _cells(lead, inner, bits.sorted_thresholds[: len(inner)], sums)
+    rest = _Coordinates(encoder, outer, X, beside=lead)
+    cells[len(inner) :] = _cells(rest, np.arange(len(outer)), bits.sorted_thresholds[len(inner) :], None)
+    return bits.joined(first, cells)
+
+
+def _codebook_bytes(lead: _Coordinates, bits: Embedded) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the bytes of codebooks, (n, levels), and the sums of their centroids in float64, (m, n)."""
+    books = bits.codebooks
+    if not books.levels:
+        return np.empty((len(lead.X), 0), dtype=np.uint8), None
+    Z, doubt = lead.approximated
+    norm = float(np.linalg.norm(lead.lengths))
+    codes, _ = books.encode(np.ascontiguousarray(Z.T), doubt * norm, lead.exact_rows)
+    sums = np.zeros(Z.shape)
+    for level, book in enumerate(books.centroids.astype(np.float64)):
+        sums += book.T[:, codes[:, level]]
+    return codes, sums
+
+
+def _cells(
+    source: _Coordinates, wanted: np.ndarray, thresholds: list[np.ndarray], sums: np.ndarray | None
+) -> np.ndarray:
+    """Return the cell of some coordinates of a source, less the sums of centroids: uint8 of shape (u, n)."""
+    if not len(wanted):
+        return np.empty((0, len(source.X)), dtype=np.uint8)
+    Z, doubt = source.approximated
+    cells = np.empty((len(wanted), Z.shape[1]), dtype=np.uint8)
     near: list[tuple[int, np.ndarray]] = []
-    for i, thresholds in enumerate(bits.sorted_thresholds):
-        cells[i] = np.searchsorted(thresholds, Z[i])
-        walls = np.concatenate([[-np.inf], thresholds, [np.inf]]).astype(Z.dtype)
+    for number, i in enumerate(wanted):
+        column = Z[i] if sums is None else Z[i] - sums[i]
+        cells[number] = np.searchsorted(thresholds[number], column)
+        walls = np.concatenate([[-np.inf], thresholds[number], [np.inf]]).astype(Z.dtype)
         margin = doubt * source.lengths[i]
-        close = (Z[i] - walls[cells[i]] <= margin) | (walls[1:][cells[i]] - Z[i] <= margin)
+        close = (column - walls[cells[number]] <= margin) | (walls[1:][cells[number]] - column <= margin)
         if close.any():
-            near.append((i, np.flatnonzero(close)))
-    for i, rows in near:
+            near.append((number, np.flatnonzero(close)))
+    for number, rows in near:
+        i = wanted[number]
         for start in range(0, len(rows), _AGAIN):
             some = rows[start : start + _AGAIN]
-            cells[i, some] = np.searchsorted(bits.sorted_thresholds[i].astype(np.float64), source.exact(some, i))
+            column = source.exact(some, i)
+            column = column if sums is None else column - sums[i, some]
+            cells[number, some] = np.searchsorted(thresholds[number].astype(np.float64), column)
     return cells
 
 
 class _Coordinates:
-    """The coordinates of a block of vectors, quickly, or one by one in float64.
+    """Some coordinates of a block of vectors, quickly, or one by one in float64.
 
     Attributes
     ----------
+    dtype : type
+        Of products; float32 if not given where vectors are.
     lengths : ndarray of shape (u,)
         What the doubt about a row is multiplied by for each coordinate: the norm of its axis.
     """
 
-    def __init__(self, encoder: FittedEncoder, used: np.ndarray, X: np.ndarray):
-        self.encoder, self.used, self.X = encoder, used, X
+    def __init__(
+        self,
+        encoder: FittedEncoder,
+        used: np.ndarray,
+        X: np.ndarray,
+        dtype: type | None = None,
+        beside: _Coordinates | None = None,
+    ):
+        self.encoder, self.used, self.X, self._beside = encoder, used, X, beside
+        self.dtype = dtype or (np.float32 if X.dtype == np.float32 else np.float64)
         self.linear = encoder.network is None and not encoder.normalized
         self.axes = encoder.components[used]
         self.lengths = np.linalg.norm(self.axes, axis=1) if self.linear else np.ones(len(used))
 
+    @cached_property
+    def approximated(self) -> tuple[np.ndarray, np.ndarray]:
+        """What `approximate` gives, computed once."""
+        return self.approximate()
+
     def approximate(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coordinates, (u, n), and for each row how far they may be off on an axis of unit length."""
         if not self.linear:
-            Z = self._whole(self.X)
+            Z = self._all
             return np.ascontiguousarray(Z[:, self.used].T), self._error * np.maximum(np.linalg.norm(Z, axis=1), 1.0)
-        mean = self.encoder.mean
-        dtype = np.float32 if self.X.dtype == np.float32 else np.float64
+        mean, dtype = self.encoder.mean, self.dtype
         centred = self.X - mean.astype(dtype)
         Z = self.axes.astype(dtype) @ centred.T
         roundoff = float(np.finfo(dtype).eps) / 2
@@ -97,6 +148,10 @@ class _Coordinates:
         once = 4 * (size + np.linalg.norm(mean))
         return Z, roundoff * (_LAMBDA * np.sqrt(self.encoder.p) * size + once)
 
+    def exact_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return all coordinates of some rows in float64, (n, u), whatever rows are beside them."""
+        return np.stack([self.exact(rows, i) for i in range(len(self.used))], axis=1)
+
     def exact(self, rows: np.ndarray, i: int) -> np.ndarray:
         """Return coordinate `i` of some rows in float64, whatever rows are beside them."""
         if self.linear:
@@ -104,6 +159,11 @@ class _Coordinates:
             axis = np.broadcast_to(self.axes[i], centred.shape)
             return np.asarray(np.einsum("ij,ij->i", centred, np.ascontiguousarray(axis)))
         return np.array([self._whole(self.X[row : row + 1])[0, self.used[i]] for row in rows])
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        """Whole codes of the block, computed once for all coordinates."""
+        return self._whole(self.X) if self._beside is None else self._beside._all
 
     @property
     def _error(self) -> float:

@@ -6,9 +6,11 @@ a document and q the code of a query, which stays in floating point. Scores, the
 .. math::
    \text{cosine: } \frac{q \cdot \hat z}{|\hat z|}, \qquad
    \text{inner product: } q \cdot \hat z, \qquad
-   \text{l2: } 2\, q \cdot \hat z - \sum_i E[z_i^2 \mid \text{cell}],
+   \text{l2: } 2\, q \cdot \hat z - |\hat z|^2 - \sum_i \operatorname{Var}[z_i - \hat z_i \mid \text{cell}],
 
-the last being :math:`|q|^2` minus the expected squared distance. Means of cells are shorter than what they stand for,
+the last being :math:`|q|^2` minus the expected squared distance: given the cells, the errors of coordinates have mean
+zero and the variance that rows of the fit had there. The subtracted numbers, like the norm, belong to the stored code:
+one number a code, computed when codes are loaded. Means of cells are shorter than what they stand for,
 so a cosine without the division would prefer documents that happen to lie in outer cells.
 
 **Centred codes.** Where the axes V of an encoder are orthonormal (objectives "reconstruction" and
@@ -31,6 +33,7 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import check_choice, check_matrix
+from firstk.data.bits.codebooks import Codebooks
 from firstk.data.bits.embedded import Embedded
 from firstk.data.bits.trees import Trees
 from firstk.data.stamp import CodeStamp
@@ -56,7 +59,7 @@ class EmbeddedQuantizer:
     Attributes
     ----------
     encoder : FittedEncoder
-        With the trees; saved, it gives the same quantizer when it is loaded.
+        With the cells; saved, it gives the same quantizer when it is loaded.
     embedded : Embedded
         Codes as bytes, without vectors and metric: a :class:`firstk.data.precision.Precision`.
     metric : {"cosine", "inner_product", "l2"}
@@ -89,12 +92,17 @@ class EmbeddedQuantizer:
 
     @property
     def trees(self) -> Trees:
-        """The cells of each coordinate of the encoder's code."""
-        return self.embedded._trees
+        """The trees, one for each coordinate of what codebooks leave over of the encoder's code."""
+        return self.embedded.trees
+
+    @property
+    def codebooks(self) -> Codebooks:
+        """The codebooks of the first bytes."""
+        return self.embedded.codebooks
 
     @property
     def bit_order(self) -> np.ndarray:
-        """The coordinate of each bit, (8 * bytes,); the first bit is the highest of byte 0.
+        """The coordinate of each bit after the bytes of codebooks; the first is the highest bit of its byte.
 
         How often a coordinate occurred before says which of its bits it is.
         """
@@ -102,14 +110,16 @@ class EmbeddedQuantizer:
 
     @cached_property
     def bits(self) -> np.ndarray:
-        """How many bits each coordinate of a decoded code has, (k,)."""
+        """How many bits of its own each coordinate of a decoded code has, (k,)."""
         return np.pad(self.embedded.bits, (0, self.k - self.trees.d))
 
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of all that turns a vector into bits: codes of equal fingerprint can be compared, however cut."""
         digest = hashlib.sha256(self.encoder.fingerprint().encode())
-        for name, part in (*sorted(self.trees.arrays().items()), ("order", self.embedded._all_bits.astype("<i8"))):
+        books = {f"codebooks.{name}": part for name, part in self.embedded._cells.codebooks.arrays().items()}
+        order = ("order", self.embedded._all_bits.astype("<i8"))
+        for name, part in (*sorted(self.trees.arrays().items()), order, *sorted(books.items())):
             digest.update(f"{name} {part.shape} {part.dtype}".encode())
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
@@ -186,21 +196,15 @@ class EmbeddedQuantizer:
         return self.trees.d + (self._rest is not None)
 
     def cell_values(self, i: int) -> np.ndarray:
-        """Return what each cell of coordinate i is decoded as, float32 of shape (2**bits[i],)."""
+        """Return what each cell of coordinate i adds to what codebooks give, float32 of shape (2**bits[i],)."""
         if i >= self.trees.d:
             assert self._rest is not None
             return np.array([self._rest[1]], dtype=np.float32)
         return np.asarray(self.trees.values(i, self.bits[i]) + self._offset[i])
 
-    def cell_squares(self, i: int) -> np.ndarray:
-        """Return what each cell of coordinate i adds to the divisor or to the distance, float32 of the same shape.
-
-        The squared norm (cosine) or E[z^2 | cell] (l2); for inner products nothing.
-        """
-        if self.metric == "l2":
-            return self.trees.square_values(i, self.bits[i])
-        values = self.cell_values(i)
-        return np.square(values) if self.metric == "cosine" else np.zeros_like(values)
+    def cell_variances(self, i: int) -> np.ndarray:
+        """Return the variance of what is left over of coordinate i in each of its cells, float32."""
+        return np.zeros(1, dtype=np.float32) if i >= self.trees.d else self.embedded.variances[i]
 
     def scores(self, queries: ArrayLike, codes: ArrayLike) -> np.ndarray:
         """Return the score of each code for each query, (m, n), the higher the better: a reference for searches.
@@ -218,12 +222,11 @@ class EmbeddedQuantizer:
         products: np.ndarray = queries @ Z.T
         if self.metric == "inner_product":
             return products
-        squares = np.zeros(len(stored))
-        cells = cut.embedded.cells(stored)
-        for i in range(self.k):
-            table = cut.cell_squares(i)
-            squares += table[cells[:, i]] if len(table) > 1 else table[0]
+        squares = np.square(Z, dtype=np.float64).sum(axis=1)
         if self.metric == "l2":
+            cells = cut.embedded.named_cells(stored)
+            for i, table in enumerate(cut.embedded.variances):
+                squares += table[cells[:, i]] if len(table) > 1 else table[0]
             return np.asarray(2 * products - squares)
         return np.asarray(products / np.where(squares > 0, np.sqrt(squares), 1.0))
 

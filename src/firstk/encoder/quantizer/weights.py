@@ -15,8 +15,8 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import bad_parameter, is_real
+from firstk.data.bits.cells import Cells
 from firstk.data.bits.embedded import Embedded
-from firstk.data.bits.trees import Trees
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def check_tau(tau: object) -> float:
     return float(tau)
 
 
-def document_weights(trees: Trees, tau: float = DOCUMENTS_TAU) -> np.ndarray:
+def document_weights(cells: Cells, tau: float = DOCUMENTS_TAU) -> np.ndarray:
     """Return the weights where documents stand for queries: powers of the variances of the coordinates."""
-    return np.asarray(trees.distortion[:, 0] ** tau)
+    return np.asarray(cells.variances**tau)
 
 
 def query_weights(
@@ -76,7 +76,7 @@ def query_weights(
 def _recall(
     quantizer: EmbeddedQuantizer, queries: np.ndarray, Z: np.ndarray, near: np.ndarray, weights: np.ndarray
 ) -> float:
-    weighted = Embedded.of(quantizer.trees, weights)
+    weighted = Embedded.of(quantizer.embedded._cells, weights)
     other = replace(quantizer, embedded=weighted.at(min(quantizer.bytes, _BYTES, weighted.n_bytes)))
     found = _neighbors(other.scores(queries, other.encode_codes(Z)))
     return float(np.mean([len(np.intersect1d(*pair)) for pair in zip(found, near, strict=True)]))

@@ -1,11 +1,11 @@
 """Embedded bytes inside a faiss index: an additive quantizer whose codebooks are the cells of coordinates.
 
 Needs the extra "search". What a byte stands for depends on that byte alone, and a code is the sum over bytes of a
-vector that has the coordinates of one byte and zeros elsewhere. That is what faiss's additive quantizers decode
-(Babenko and Lempitsky 2014), so ``faiss.IndexResidualQuantizer`` holds the bytes as they are, and its look-ups give the
-scores of :class:`firstk.CodeIndex` up to the rounding of float32. Squared distances need the sum of E[z^2 | cell] of
-each row, for which faiss has four bytes more. A cosine is no sum over bytes, because it is divided by the norm of the
-row: see `bytes_to_faiss` for what to do.
+vector: a centroid of a codebook, or one that has the coordinates of the byte and zeros elsewhere. That is what faiss's
+additive quantizers decode (Babenko and Lempitsky 2014), so ``faiss.IndexResidualQuantizer`` holds the bytes as they
+are, and its look-ups give the scores of :class:`firstk.CodeIndex` up to the rounding of float32. Squared distances need
+the expected squared norm of each row, for which faiss has four bytes more. A cosine is no sum over bytes, because it is
+divided by the norm of the row: see `bytes_to_faiss` for what to do.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def bytes_to_faiss(index: CodeIndex) -> PreTransform:
 
 def _additive(faiss: ModuleType, packing: Packing, metric: str, k: int) -> _faiss.IndexResidualQuantizer:
     """Return an empty index whose codebooks are the tables of a packing: sixteen vectors for a half, 256 for a byte."""
-    bits, books = [], []
+    bits = [8] * packing.levels
+    books = [np.pad(book, ((0, 0), (0, k - book.shape[1]))) for book in packing.books]
     for at in packing.table.tolist():
         parts = [(packing.wholes, at)] if at >= 0 else [(packing.halves, -1 - at), (packing.halves, -at)]
         bits += [8 // len(parts)] * len(parts)

@@ -1,0 +1,150 @@
+"""Codebooks: by definition, the same bytes in any company, nothing learned where there is little, damage named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from firstk.data.bits import codebooks
+from firstk.data.bits.cells import Cells
+from firstk.data.bits.codebooks import ENTRIES, FEWEST_ROWS, Codebooks, wrong_codebooks
+from firstk.data.bits.embedded import Embedded, read_embedded
+
+RNG = np.random.default_rng(0)
+Z = (
+    RNG.normal(size=(FEWEST_ROWS, 9)) * np.linspace(3, 0.5, 9)
+    + RNG.normal(size=(7, 9))[RNG.integers(0, 7, FEWEST_ROWS)]
+)
+BOOKS = Codebooks.fit(Z)
+
+
+def slow_codes(books, rows):
+    """The nearest centroid of each codebook to what is left, one row after the other."""
+    codes = np.empty((len(rows), books.levels), int)
+    for i, row in enumerate(rows):
+        left = row.astype(np.float64)
+        for level, book in enumerate(books.centroids.astype(np.float64)):
+            codes[i, level] = np.argmin(((left - book) ** 2).sum(axis=1))
+            left = left - book[codes[i, level]]
+    return codes
+
+
+def test_bytes_and_what_is_left_by_definition():
+    rows = Z[:300]
+    codes, left = BOOKS.encode(rows)
+    assert codes.dtype == np.uint8
+    np.testing.assert_array_equal(codes, slow_codes(BOOKS, rows))
+    np.testing.assert_allclose(rows - left, BOOKS.sums(codes), rtol=1e-5, atol=1e-5)
+    errors = [np.square(Z - BOOKS.sums(BOOKS.encode(Z)[0][:, :level])).mean(axis=0) for level in range(1, 7)]
+    np.testing.assert_allclose(BOOKS.errors[1:], errors, rtol=1e-4)
+    np.testing.assert_allclose(BOOKS.errors[0], Z.var(axis=0))
+    assert (np.diff(BOOKS.errors.sum(axis=1)) < 0).all()
+
+
+def test_a_round_of_k_means_moves_centroids_to_the_means_of_their_rows():
+    rows = np.rint(RNG.normal(size=(2000, 3)) * 1000)
+    centroids = rows[:ENTRIES]
+    owner = ((rows[:, None] - centroids) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(codebooks._nearest(rows, centroids), owner)
+    share = RNG.uniform(0.5, 2, 2000)
+    moved = codebooks._updated(rows, share, owner, centroids)
+    for c in np.unique(owner):
+        mean = np.average(rows[owner == c], axis=0, weights=share[owner == c])
+        np.testing.assert_allclose(moved[c], mean, atol=0.5 + 1e-6)
+
+
+def test_a_centroid_without_rows_moves_to_the_row_that_is_furthest_from_its_own():
+    rows = np.vstack([np.zeros((300, 2)), [[0.0, 50.0]], [[9.0, 0.0]]])
+    centroids = np.vstack([np.zeros((1, 2)), np.full((ENTRIES - 1, 2), 1e6)])
+    moved = codebooks._updated(rows, np.full(len(rows), 1 / len(rows)), np.zeros(len(rows), int), centroids)
+    np.testing.assert_array_equal(moved[1:3], [[0.0, 50.0], [9.0, 0.0]])
+
+
+def test_bytes_do_not_depend_on_the_rows_beside_them(monkeypatch):
+    codes, left = BOOKS.encode(Z)
+    parts = [BOOKS.encode(Z[i : i + 37]) for i in range(0, 500, 37)]
+    np.testing.assert_array_equal(np.concatenate([part[0] for part in parts])[:500], codes[:500])
+    np.testing.assert_array_equal(np.concatenate([part[1] for part in parts])[:500], left[:500])
+    monkeypatch.setattr(codebooks, "_ROWS", 11)
+    np.testing.assert_array_equal(BOOKS.encode(Z[:200])[0], codes[:200])
+
+
+def test_rows_between_two_centroids_are_decided_in_a_fixed_order():
+    """Products that are off by their rounding, as on another processor, change no byte."""
+    book = BOOKS.centroids[0].astype(np.float64)
+    between = (book[:-1] + book[1:]) / 2
+    codes = BOOKS.encode(between)[0]
+    np.testing.assert_array_equal(codes, slow_codes(BOOKS, between))
+    off = between + RNG.uniform(-1, 1, between.shape) * 1e-13
+    doubt = np.full(len(between), 1e-12)
+    np.testing.assert_array_equal(BOOKS.encode(off, doubt, lambda rows: between[rows])[0], codes)
+
+
+def test_the_fit_does_not_depend_on_last_bits_of_products():
+    """k-means adds up integers, so a factor of two, and rounding of the rows below the grid, change nothing."""
+    twice = Codebooks.fit(2 * Z)
+    np.testing.assert_array_equal(twice.centroids, 2 * BOOKS.centroids)
+    rounded = np.rint(Z * 2**16) / 2**16
+    first = Codebooks.fit(rounded).centroids
+    np.testing.assert_array_equal(Codebooks.fit(rounded + RNG.uniform(-1, 1, Z.shape) * 1e-12).centroids, first)
+
+
+def test_few_rows_and_rows_that_are_all_alike_have_no_codebooks():
+    assert Codebooks.fit(Z[:-1]).levels == 0
+    assert Codebooks.fit(np.zeros((5000, 3))).levels == 0
+    few = np.rint(Z[:5] * 8) / 8
+    assert Codebooks.fit(np.repeat(few, 1000, axis=0)).levels == 1  # one byte says all there is to say
+
+
+def test_trees_see_what_codebooks_leave_over():
+    cells = Cells.fit(Z)
+    np.testing.assert_allclose(cells.trees.distortion[:, 0], cells.codebooks.errors[-1], rtol=1e-3)
+    np.testing.assert_allclose(cells.variances, Z.var(axis=0))
+    again = Cells.from_arrays(cells.arrays(), 9)
+    np.testing.assert_array_equal(again.codebooks.centroids, cells.codebooks.centroids)
+    trees_alone = {name: part for name, part in cells.arrays().items() if name.startswith("trees.")}
+    assert Cells.from_arrays(trees_alone, 9).codebooks.levels == 0  # as models of earlier versions have it
+
+
+def test_every_prefix_of_a_string_is_a_code_and_errors_are_as_expected():
+    embedded = Embedded().fit(Z)
+    whole = embedded.quantise(Z)
+    for size in range(1, embedded.n_bytes + 1):
+        cut = embedded.at(size)
+        assert cut.levels == min(size, 6)
+        np.testing.assert_array_equal(cut.quantise(Z[:200]), whole[:200, :size])
+        restored = embedded.restore(whole[:, :size])
+        np.testing.assert_array_equal(restored, cut.restore(whole[:, :size]))
+        error = np.square(Z - restored).sum(axis=1).mean()
+        np.testing.assert_allclose(cut.expected_error, error, rtol=1e-3)
+        # E|z|^2 = |E z|^2 + Var, on the rows of the fit.
+        cells, squares = cut.named_cells(whole[:, :size]), np.square(restored, dtype=float).sum(axis=1)
+        for i, table in enumerate(cut.variances):
+            squares += table[cells[:, i]] if len(table) > 1 else table[0]
+        np.testing.assert_allclose(squares.mean(), np.square(Z).sum(axis=1).mean(), rtol=2e-2)
+
+
+def test_records_hold_the_codebooks_that_their_bytes_need():
+    embedded = Embedded().fit(Z)
+    for size in (1, 3, 6, 8):
+        cut = embedded.at(size)
+        again, codes = read_embedded(cut.record()), cut.quantise(Z[:50])
+        assert (again.n_bytes, again.levels) == (size, min(size, 6))
+        np.testing.assert_array_equal(again.restore(codes), cut.restore(codes))
+        np.testing.assert_array_equal(again.quantise(Z[:50]), codes)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda b: {"centroids": b.centroids[:, :100]}, "of shape"),
+        (lambda b: {"centroids": np.repeat(b.centroids, 2, axis=2)}, "of shape"),
+        (lambda b: {"errors": b.errors[1:]}, "errors are of shape"),
+        (lambda b: {"centroids": b.centroids.astype(np.float64)}, "float32 and float64"),
+        (lambda b: {"centroids": b.centroids * np.float32(np.nan)}, "not finite"),
+        (lambda b: {"errors": -b.errors}, "negative"),
+    ],
+)
+def test_damaged_codebooks_are_named(change, said):
+    assert wrong_codebooks(BOOKS, 9) == ""
+    assert said in wrong_codebooks(Codebooks(**BOOKS.arrays() | change(BOOKS)), 9)
