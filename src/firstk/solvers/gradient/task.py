@@ -85,7 +85,7 @@ class Task:
     def part(self, index: Tensor | None) -> Part:
         """Return the rows of a batch that this process holds; None takes all rows."""
         if self.numbers is None:
-            rows = self.rows if index is None else {name: part[index] for name, part in self.rows.items()}
+            rows = self.rows if index is None else {name: part.index_select(0, index) for name, part in self.rows.items()}
             return Part(rows, self.prefix_sum)
         if index is None:
             return Part(self.rows, self._shared(self.numbers, self.counts[0]))

@@ -10,7 +10,9 @@ from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights, beyond
 from firstk.contracts import FitRequest
+from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.losses.functional.own_heads import cross_entropy_own_heads
 from firstk.losses.functional.stacked_heads import stacked_heads, stacked_heads_per_prefix
 from firstk.moments.moments import Moments
 from firstk.solvers.gradient.canonical import Code, head_form
@@ -104,9 +106,13 @@ class CrossEntropy(BaseTrainingLoss):
         shared, label = _head(model), batch["label"]
         if model.own_weight is None:
             return cross_entropy(code, shared, label, model.bias, **options)
+        assert model.own_offset is not None
+        assert model.bias is not None
+        if prefix_sum.estimator == "exact" and not self.settings["label_smoothing"]:
+            heads = (shared, model.bias, model.own_weight, model.own_offset)
+            return cross_entropy_own_heads(code, *heads, label, as_tensor(prefix_sum.weights.omega, code))
         omega = prefix_sum.weights.omega[: len(model.own_weight)]
         share, rest = beyond(prefix_sum.weights, len(omega))
-        assert model.own_offset is not None
         own = stacked_heads(code, model.own_weight, model.own_offset, label, code.new_tensor(omega), **self.settings)
         return own + share * cross_entropy(code, shared, label, model.bias, **options | {"omega": rest})
 
