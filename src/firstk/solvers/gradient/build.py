@@ -265,9 +265,11 @@ def _tensors(
     if on_moments and not request.ordering.acts_on_codes:
         return {}
     sides = {"left": request.query_mean, "right": request.mean} if "left" in rows else {"X": request.mean}
-    dtype = tensor(0.0).numpy(force=True).dtype
+    like = tensor(0.0)
+    dtype = like.numpy(force=True).dtype
     found = {
-        "input" if side == "X" else side: tensor(_inputs(rows[side], mean, R, dtype)) for side, mean in sides.items()
+        "input" if side == "X" else side: torch.from_numpy(_inputs(rows[side], mean, R, dtype)).to(like.device)
+        for side, mean in sides.items()
     }
     return found if on_moments else found | kind.targets(request, tensor)
 
