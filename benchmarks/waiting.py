@@ -5,8 +5,9 @@
     python -m benchmarks.waiting --only choices      what "auto" chooses beside the exhaustive way
 
 Rows and the bare product take turns, and the best of several rounds counts. "single fits" is the same fit with its
-settings given as numbers; "of peer" is the share of the time of a plain loop in torch (benchmarks/training.py). Peak memory is that of a process of its own, beyond the data. The choices need the data
-folder (FIRSTK_DATA) for all sets but the digits.
+settings given as numbers; "of peer" is the time over that of a plain loop in torch (benchmarks/training.py). Peak
+memory is that of a process of its own, beyond the data. The choices need the data folder (FIRSTK_DATA) for all sets but
+the digits.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ MRL, MRL_BANKING = "MRL list in torch, same epochs", "MRL list in torch, Banking
 
 @dataclass(frozen=True)
 class Row:
-    """Something that a user calls, at most how many bare passes it may take, the same with settings as numbers, and a
-    peer that it must not be slower than."""
+    """Something that a user calls, at most how many bare passes it may take, and two others to compare with.
+
+    `single` is the same with settings as numbers; `peer` is something that it must be faster than.
+    """
 
     run: Callable[[], object]
     at_most: float | None = None

@@ -42,7 +42,8 @@ def check(tensors, labels, omega, tolerance):
     wide = tuple(part.detach().double().requires_grad_() for part in tensors)
     found, wanted = cross_entropy_own_heads(*tensors, labels, omega), loop(*wide, labels, omega.double())
     torch.testing.assert_close(found.double(), wanted, rtol=tolerance, atol=0)
-    for mine, theirs in zip(torch.autograd.grad(3 * found, tensors), torch.autograd.grad(3 * wanted, wide), strict=True):
+    gradients = torch.autograd.grad(3 * found, tensors), torch.autograd.grad(3 * wanted, wide)
+    for mine, theirs in zip(*gradients, strict=True):
         assert mine.shape == theirs.shape
         assert (mine.double() - theirs).norm() <= tolerance * theirs.norm()
 

@@ -146,7 +146,8 @@ class CrossEntropy(BaseTrainingLoss):
         task.model.eval()
         z = task.encode(batch)
         shares = torch.bincount(batch["label"]) / len(z)
-        return prefix_gains(self.per_prefix(task.model, z, batch, task.prefix_sum.estimator), torch.special.entr(shares).sum())
+        losses = self.per_prefix(task.model, z, batch, task.prefix_sum.estimator)
+        return prefix_gains(losses, torch.special.entr(shares).sum())
 
     def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
         """Return the decrease of the cross-entropy by each coordinate."""
