@@ -61,7 +61,7 @@ class CrossEntropy(BaseTrainingLoss):
     batch_size: ClassVar[int] = 128
     epochs: ClassVar[int] = 25
     fewest_epochs: ClassVar[int] = 10
-    enough_steps: ClassVar[int] = 1000
+    enough_steps: ClassVar[int] = 1500
 
     @classmethod
     def initial(cls, request: FitRequest, R: np.ndarray | None, axes: np.ndarray) -> Initial:
