@@ -271,6 +271,32 @@ def exp2(typing: Context, x: Vector) -> Intrinsic:
     return x(x), code
 
 
+# Coefficients for 2^x on [-1, 1], lowest power first, with constant 1, so that 2^0 is exact. Errors 3.8e-8 and 6.8e-17.
+_SMALL_POWERS = {
+    32: (1.0, 0.6931471824645996, 0.2402266561985016, 0.055504120886325836, 0.009616962634027004,
+         0.0013332661474123597, 0.0001563635014463216, 1.543182588648051e-05),
+    64: (1.0, 0.6931471805599453, 0.24022650695910072, 0.05550410866482154, 0.009618129107628475,
+         0.0013333558146434476, 0.00015403530393384222, 1.525273380044119e-05, 1.3215486788577673e-06,
+         1.017808704280544e-07, 7.054912068282689e-09, 4.445386770952559e-10, 2.567778002870827e-11,
+         1.3801536629803963e-12, 6.826381028029354e-14),
+}  # fmt: skip
+
+
+@intrinsic
+def exp2_small(typing: Context, x: Vector) -> Intrinsic:
+    """Return 2^x for x in [-1, 1], without the range reduction of `exp2`; NaN stays NaN."""
+    *rest, last = _SMALL_POWERS[x.dtype.bitwidth]
+
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
+        kind = _vector_of(x.dtype)
+        power = _constant(kind, last)
+        for coefficient in reversed(rest):
+            power = _fma(builder, power, args[0], _constant(kind, coefficient))
+        return power
+
+    return x(x), code
+
+
 # Per float width: terms of the series, mantissa bits.
 _LOG2 = {32: (5, 23), 64: (11, 52)}
 

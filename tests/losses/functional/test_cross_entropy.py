@@ -109,6 +109,23 @@ def test_huge_logits(dtype, backend):
     )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scale", [0.05, 1.0])
+def test_many_small_steps(scale, dtype, backend):
+    """Steps below one binary order, for which powers are carried through a block; with classes far below the others."""
+    (z, weight, bias), labels = problem(10, 96, 20)
+    weight = weight * (scale / 6)
+    compare((z.clamp(-3, 3), weight, bias), labels, backend, dtype, omega="uniform")
+    bias[4:] -= 120 * torch.rand(16, dtype=torch.float64)  # powers at and below the smallest that is carried
+    compare((z.clamp(-3, 3), weight, bias), labels, backend, dtype, omega="uniform")
+
+
+def test_weight_on_the_last_prefixes_only(backend):
+    """Blocks of prefixes without weight have no loss of their own, but their coordinates have gradients."""
+    omega = torch.zeros(70).index_fill(0, torch.arange(40, 70), 1.0).numpy()
+    compare(*problem(9, 70, 21), backend, torch.float64, omega=omega)
+
+
 def test_zero_codes_and_zero_head(backend):
     z, weight = torch.zeros(4, 6, requires_grad=True), torch.zeros(3, 6, requires_grad=True)
     loss = cross_entropy(z, weight, torch.tensor([0, 1, 2, 0]), backend=backend)

@@ -10,6 +10,7 @@ from firstk._base.simd import (  # noqa: E402
     above,
     add,
     exp2,
+    exp2_small,
     fma,
     larger,
     load,
@@ -32,6 +33,12 @@ pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="vector i
 def apply_exp2(x, out):
     for i in range(0, len(x), LANES):
         store(out, i, exp2(load(x, i)))
+
+
+@numba.njit
+def apply_exp2_small(x, out):
+    for i in range(0, len(x), LANES):
+        store(out, i, exp2_small(load(x, i)))
 
 
 @numba.njit
@@ -67,6 +74,18 @@ def test_exp2_over_the_range(dtype, span, limit):
     apply_exp2(x, out)
     wanted = np.exp2(x.astype(np.longdouble))
     assert np.abs(out / wanted - 1).max() < limit
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(np.float32, 2.5e-7), (np.float64, 5e-16)])
+def test_exp2_small_over_the_range(dtype, limit):
+    """Within two units in the last place on [-1, 1]; 2^0 is exact, and NaN stays NaN."""
+    x = np.linspace(-1, 1, 1 << 16).astype(dtype)
+    x[:2] = 0, np.nan
+    out = np.empty_like(x)
+    apply_exp2_small(x, out)
+    assert out[0] == 1
+    assert np.isnan(out[1])
+    assert np.abs(out[2:] / np.exp2(x[2:].astype(np.longdouble)) - 1).max() < limit
 
 
 @pytest.mark.parametrize(("dtype", "lowest"), [(np.float32, -125), (np.float64, -1021)])

@@ -14,19 +14,18 @@ from torch.autograd.function import once_differentiable
 
 from firstk.losses.functional._inputs import scaled
 
-# Takes three differentiable inputs, the fixed inputs, omega and `grad`; returns the loss of each prefix and the
-# gradients of the three inputs.
-Sweep = Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
-DIFFERENTIABLE = 3
+# Takes differentiable inputs, the fixed inputs, omega and `grad`; returns the loss of each prefix and the gradients of
+# the differentiable inputs, which come first.
+Sweep = Callable[..., tuple[Tensor, ...]]
 
 
 class WeightedSweep(torch.autograd.Function):
-    """``sum_k omega_k loss_k``; called as ``apply(sweep, a, b, c, *fixed, omega)``."""
+    """``sum_k omega_k loss_k``; called as ``apply(sweep, *differentiable, *fixed, omega)``."""
 
     @staticmethod
     def forward(ctx: Any, sweep: Sweep, *inputs: Tensor | None) -> Tensor:
         """Run the sweep and store the gradients."""
-        wanted = any(ctx.needs_input_grad[1 : 1 + DIFFERENTIABLE])
+        wanted = any(ctx.needs_input_grad[1:])
         losses, *ctx.found = sweep(*inputs, grad=wanted)
         ctx.save_for_backward(*inputs)
         ctx.sweep = sweep
@@ -42,11 +41,11 @@ class WeightedSweep(torch.autograd.Function):
         found = list(ctx.sweep(*ctx.saved_tensors, grad=True)[1:] if ctx.found is None else ctx.found)
         ctx.found = None
         given: list[Tensor | None] = []
-        for i in range(DIFFERENTIABLE):
+        for i in range(len(found)):
             gradient, found[i] = found[i], None
             if not ctx.needs_input_grad[1 + i]:
                 given.append(None)
             else:
                 given.append(gradient.mul_(upstream) if gradient.is_contiguous() else scaled(gradient, upstream))
             del gradient
-        return (None, *given, *[None] * (len(ctx.saved_tensors) - DIFFERENTIABLE))
+        return (None, *given, *[None] * (len(ctx.saved_tensors) - len(found)))

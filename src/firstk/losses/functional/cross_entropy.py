@@ -55,14 +55,15 @@ def _sweep(
         raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head's classes) or ignore_index", found)
     counted = row_weight != 0
     if bool(counted.all()):
-        return _path(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
+        return sweep_of(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
     # Ignored rows are left out instead of weighted by zero: they may hold NaN.
     rows = (z[counted], weight, bias, labels[counted], row_weight[counted])
-    losses, dz, dw, db = _path(omega, compiled)(*rows, omega, grad)
+    losses, dz, dw, db = sweep_of(omega, compiled)(*rows, omega, grad)
     return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
 
 
-def _path(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+def sweep_of(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Return the sweep for these weights: over the prefixes with weight if they are few, else over all."""
     if few_prefixes(omega, compiled):
         return cross_entropy_torch.sparse_sweep
     if compiled:

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 import torch
 from torch import Tensor
 
+from firstk.losses.functional._inputs import use_compiled
 from firstk.losses.functional._weighted_sweep import WeightedSweep
 
 # Number of logits held at a time.
@@ -32,10 +33,20 @@ def _tile(z: Tensor, own: Tensor, offset: Tensor, labels: Tensor, smoothing: flo
     return log_p, index, losses - smoothing * log_p.mean(2).sum(0) if smoothing else losses
 
 
-def _sweep(
-    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, *, smoothing: float, grad: bool
+def sweep(
+    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, *, grad: bool, smoothing: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the K losses and, with `grad`, the gradients of their weighted sum."""
+    """Return the K losses and, with `grad`, the gradients of their weighted sum: z[:, :K], weight, offset."""
+    if grad and not smoothing and use_compiled("auto", z, "stacked_heads"):
+        from firstk.losses.functional import stacked_heads_cpu
+
+        return stacked_heads_cpu.sweep(z[:, : len(weight)], weight, offset, labels, omega, grad)
+    return _torch_sweep(z[:, : len(weight)], weight, offset, labels, omega, smoothing, grad)
+
+
+def _torch_sweep(
+    z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor, omega: Tensor, smoothing: float, grad: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     n, (K, C, _) = len(z), weight.shape
     below = _below(K, weight.dtype, weight.device)
     own, share = weight * below, (omega / n)[:, None, None]
@@ -44,15 +55,21 @@ def _sweep(
     dz, dw, db = (part.new_zeros(part.shape) if grad else part[:0] for part in (z, weight, offset))
     for start in range(0, n, rows := max(1, _TILE // (K * C))):
         tile = slice(start, start + rows)
-        log_p, index, found = _tile(z[tile, :K], own, offset, labels[tile], smoothing)
+        log_p, index, found = _tile(z[tile], own, offset, labels[tile], smoothing)
         losses += found
         if grad:
             residual = log_p.exp_().scatter_add_(2, index, log_p.new_full((1, 1, 1), smoothing - 1).expand_as(index))
             flat = (residual.sub_(smoothing / C) if smoothing else residual).flatten(1)
-            dz[tile, :K] = flat @ shared
-            dw.view(K * C, K).addmm_(flat.t(), z[tile, :K])
+            dz[tile] = flat @ shared
+            dw.view(K * C, K).addmm_(flat.t(), z[tile])
             db += flat.sum(0).view(K, C)
     return (losses / n, dz, dw.mul_(below * share), db.mul_(share[..., 0])) if grad else (losses / n, dz, dw, db)
+
+
+def _padded_sweep(z: Tensor, *inputs: Tensor, smoothing: float, grad: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sweep codes that may be longer than the heads."""
+    losses, dz, dw, db = sweep(z, *inputs, grad=grad, smoothing=smoothing)
+    return losses, torch.nn.functional.pad(dz, (0, z.shape[1] - dz.shape[1])), dw, db
 
 
 def stacked_heads(
@@ -72,10 +89,10 @@ def stacked_heads(
     label_smoothing : float
         As in `torch.nn.functional.cross_entropy`.
     """
-    return WeightedSweep.apply(partial(_sweep, smoothing=label_smoothing), z, weight, offset, labels, omega)
+    return WeightedSweep.apply(partial(_padded_sweep, smoothing=label_smoothing), z, weight, offset, labels, omega)
 
 
 @torch.no_grad()
 def stacked_heads_per_prefix(z: Tensor, weight: Tensor, offset: Tensor, labels: Tensor) -> Tensor:
     """Return the K separate losses, (K,), for logging, without gradient. Parameters as in `stacked_heads`."""
-    return _sweep(z, weight, offset, labels, z.new_zeros(len(weight)), smoothing=0.0, grad=False)[0]
+    return sweep(z, weight, offset, labels, z.new_zeros(len(weight)), grad=False)[0]

@@ -32,6 +32,8 @@ from firstk.solvers.gradient.validation import held_out, validation_share
 
 # Classes times coordinates up to which the exact loss of all prefixes is as cheap as a sampled one.
 _EXACT_LOGITS = 16384
+# Rows brought to training coordinates at a time.
+_BLOCK = 4096
 
 
 def with_axes(request: FitRequest) -> FitRequest:
@@ -263,10 +265,29 @@ def _tensors(
     if on_moments and not request.ordering.acts_on_codes:
         return {}
     sides = {"left": request.query_mean, "right": request.mean} if "left" in rows else {"X": request.mean}
-    found = {"input" if side == "X" else side: tensor(_inputs(rows[side], mean, R)) for side, mean in sides.items()}
+    like = tensor(0.0)
+    dtype = like.numpy(force=True).dtype
+    found = {
+        "input" if side == "X" else side: torch.from_numpy(_inputs(rows[side], mean, R, dtype)).to(like.device)
+        for side, mean in sides.items()
+    }
     return found if on_moments else found | kind.targets(request, tensor)
 
 
-def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None) -> np.ndarray:
-    X = as_dense(X) - mean
-    return X if R is None else X @ R
+def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None, dtype: np.dtype[Any]) -> np.ndarray:
+    """Center rows and bring them to training coordinates, in blocks: no second matrix of this size is made.
+
+    Rows are centered in float64 and multiplied in the precision of training: the product takes a whole pass over the
+    rows, and differences of two large float32 numbers would not be accurate.
+    """
+    width = X.shape[1] if R is None else R.shape[1]
+    found = np.empty((X.shape[0], width), dtype)
+    R = None if R is None else R.astype(dtype)
+    for start in range(0, len(found), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        centered = (as_dense(X[rows]) - mean).astype(dtype, copy=False)
+        if R is None:
+            found[rows] = centered
+        else:
+            np.matmul(centered, R, out=found[rows])
+    return found

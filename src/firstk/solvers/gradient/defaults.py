@@ -72,11 +72,12 @@ def settled(task: Task, settings: Gradient) -> Plan:
 
 
 def _epochs(task: Task, optimizer: str, precondition: bool, batch_size: int | None) -> int:
-    """Return the number of passes over the rows: more if rows are few, to reach a minimum number of steps."""
+    """Return the number of passes over the rows: fewer if rows are many and enough steps are made, more if few."""
     if batch_size is None:
         return 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # 1 L-BFGS step: 20 iterations
-    fewest = -(-task.training_loss.steps // max(1, task.n // batch_size))
-    return max(task.training_loss.epochs if task.model.linear else 20, fewest)
+    loss, per_epoch = task.training_loss, max(1, task.n // batch_size)
+    usual = min(loss.epochs, max(loss.fewest_epochs, -(-loss.enough_steps // per_epoch))) if task.model.linear else 20
+    return max(usual, -(-loss.steps // per_epoch))
 
 
 def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool, full: bool) -> None:

@@ -75,11 +75,14 @@ class BaseTrainingLoss:
     offset: ClassVar[bool] = False
     # Whether whitened coordinates are rotated at random before training, so that they mix low and high variance.
     turned: ClassVar[bool] = False
-    # For a linear encoder on batches: Adam's learning rate in whitened coordinates, batch size, epochs and steps.
+    # For a linear encoder on batches: Adam's learning rate in whitened coordinates, batch size, passes over the rows:
+    # `epochs`, or fewer, at least `fewest_epochs`, where these make `enough_steps`; and at least `steps` steps.
     learning_rate: ClassVar[float] = 5e-3
     weight_decay: ClassVar[float] = 0.0
     batch_size: ClassVar[int] = 256
     epochs: ClassVar[int] = 15
+    fewest_epochs: ClassVar[int] = 15
+    enough_steps: ClassVar[int] = 0
     steps: ClassVar[int] = 600
 
     # -- before training ---------------------------------------------------------------------------------------

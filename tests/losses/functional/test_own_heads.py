@@ -1,0 +1,92 @@
+"""Separate heads for short prefixes and a shared one beyond, in one function: against a loop, values and gradients."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from firstk._base.checks import numba_may_compile
+from firstk.losses.functional import own_heads as module
+from firstk.losses.functional import stacked_heads as stacked
+from firstk.losses.functional.own_heads import cross_entropy_own_heads
+
+
+@pytest.fixture(params=["compiled", "torch"])
+def path(request, monkeypatch):
+    if request.param == "compiled" and not numba_may_compile():
+        pytest.skip("numba is needed")
+    for each in (module, stacked):
+        monkeypatch.setattr(each, "use_compiled", lambda *_: request.param == "compiled")
+
+
+def problem(n, d, C, K, dtype, scale=1.0):
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape):
+        return (scale * torch.randn(*shape, generator=generator, dtype=torch.float64)).to(dtype).requires_grad_()
+
+    tensors = normal(n, d), normal(C, d), normal(C), normal(K, C, K), normal(K, C)
+    omega = torch.rand(d, generator=generator, dtype=torch.float64).to(dtype)
+    return tensors, torch.randint(C, (n,), generator=generator), omega
+
+
+def loop(z, weight, bias, own_weight, own_offset, labels, omega):
+    total = 0.0
+    for k in range(1, z.shape[1] + 1):
+        own = k <= len(own_weight)
+        head, offset = (own_weight[k - 1, :, :k], own_offset[k - 1]) if own else (weight[:, :k], bias)
+        total = total + omega[k - 1] * F.cross_entropy(F.linear(z[:, :k], head, offset), labels)
+    return total
+
+
+def check(tensors, labels, omega, tolerance):
+    wide = tuple(part.detach().double().requires_grad_() for part in tensors)
+    found, wanted = cross_entropy_own_heads(*tensors, labels, omega), loop(*wide, labels, omega.double())
+    torch.testing.assert_close(found.double(), wanted, rtol=tolerance, atol=0)
+    gradients = torch.autograd.grad(3 * found, tensors), torch.autograd.grad(3 * wanted, wide)
+    for mine, theirs in zip(*gradients, strict=True):
+        assert mine.shape == theirs.shape
+        assert (mine.double() - theirs).norm() <= tolerance * theirs.norm()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 3e-6), (torch.float64, 1e-13)])
+@pytest.mark.parametrize(
+    ("n", "d", "C", "K"), [(9, 7, 5, 4), (1, 2, 3, 1), (4, 40, 17, 16), (6, 40, 33, 20), (5, 70, 16, 3)]
+)
+@pytest.mark.usefixtures("path")
+def test_against_a_loop(n, d, C, K, dtype, tolerance):
+    check(*problem(n, d, C, K, dtype), tolerance)
+
+
+@pytest.mark.parametrize("scale", [0.1, 5.0])
+@pytest.mark.usefixtures("path")
+def test_small_and_large_steps_between_prefixes(scale):
+    check(*problem(7, 48, 9, 16, torch.float32, scale), 1e-5)
+
+
+@pytest.mark.usefixtures("path")
+def test_prefixes_without_weight():
+    """Whole blocks without weight before and between others, and a list so short that it is computed in segments."""
+    tensors, labels, omega = problem(6, 80, 9, 16, torch.float32)
+    omega[:20] = 0
+    omega[32:64] = 0
+    check(tensors, labels, omega, 3e-6)
+    listed = torch.zeros(80)
+    listed[[3, 7, 31, 79]] = torch.tensor([0.4, 0.3, 0.2, 0.1])
+    check(tensors, labels, listed, 3e-6)
+
+
+@pytest.mark.usefixtures("path")
+def test_heads_past_their_prefix_get_no_gradient():
+    tensors, labels, omega = problem(6, 20, 9, 8, torch.float32)
+    gradient = torch.autograd.grad(cross_entropy_own_heads(*tensors, labels, omega), tensors[3])[0]
+    for k in range(8):
+        assert not gradient[k, :, k + 1 :].any()
+        assert gradient[k, :, : k + 1].all()
+
+
+@pytest.mark.usefixtures("path")
+def test_a_diverged_head_gives_nan():
+    tensors, labels, omega = problem(6, 20, 9, 8, torch.float32)
+    with torch.no_grad():
+        tensors[0][2, 3] = torch.nan
+    assert cross_entropy_own_heads(*tensors, labels, omega).isnan()
