@@ -226,6 +226,7 @@ class Problem:
             self.objective,
             statistics,
             self._moments_of,
+            lambda candidate, kept: candidate.pencil(kept),
             lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
             self.ordering.omega,
             self.verbose,

@@ -22,7 +22,7 @@ from firstk._base.checks import (
 )
 from firstk._base.rows import distinct_rows
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._sweep import check_similarity, nearest
+from firstk.metrics._sweep import check_similarity, nearest, nearest_hold
 
 # Rows of a block, positions of its prefix lengths, hits of each row at each length.
 Hits = Iterator[tuple[slice, slice, np.ndarray]]
@@ -172,11 +172,7 @@ def neighbor_recall(
     truth = _check_truth(truth, len(Z_ref), len(Z), owner)
     at = truth.shape[1] if at is None else check_count(at, "at", owner)
     at = min(at, len(Z_ref) - (exclude is not None))
-    blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), at, exclude=exclude, ordered=False)
-    hits = (
-        (rows, places, sum((found == truth[rows, None, column, None]).sum(axis=2) for column in range(truth.shape[1])))
-        for rows, places, found in blocks
-    )
+    hits = nearest_hold(Z_ref, Z, ks, check_similarity(similarity, owner), at, truth, exclude=exclude)
     return _by_row(hits, (len(Z), len(ks)), np.int32) if per_row else _totals(hits, len(ks)) / truth.size
 
 
