@@ -232,7 +232,7 @@ def test_counting_who_is_nearer_finds_the_hits_of_a_full_ranking(similarity, at)
     rng = np.random.default_rng(5)
     # Whole numbers: many exact ties, and many references that are equal at short prefixes.
     Z_ref, Z = (rng.integers(-2, 3, (n, 12)).astype(np.float32) for n in (90, 60))
-    truth = rng.integers(0, 90, (60, 1))
+    truth = nearest_neighbors(Z_ref, Z, 8, similarity=similarity)[np.arange(60), rng.integers(0, 8, 60)][:, None]
     ks = [1, 2, 3, 5, 8, 9, 12]
     expected = np.empty((60, len(ks)))
     for column, k in enumerate(ks):
