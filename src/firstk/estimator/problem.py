@@ -7,6 +7,7 @@ and hands a request to the solver.
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
-from firstk.moments.fingerprint import Fingerprint, row_priorities
+from firstk.moments.fingerprint import Fingerprint, fingerprint_and_priorities, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _DENSE_BYTES = 2**28
 # Arrays of that size that a dense fit holds at a time.
 _DENSE_COPIES = 4
+# Numbers from which on a second thread is worth starting.
+_LARGE = 2**23
 
 
 # A fit on fewer rows warns; a fit of a file with fewer is refused.
@@ -84,10 +87,24 @@ class Problem:
         """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
         vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
         statistics = self.empty(n_features or vectors.shape[1])
-        self._update(statistics, rows)
+        if vectors.shape[0] * vectors.shape[1] < _LARGE or is_sparse(vectors):
+            self._update(statistics, rows)
+            self._identify(statistics, rows)
+            return statistics
+        with ThreadPoolExecutor(1) as pool:  # hashes use one core, and products leave some of the others' time
+            hashed = pool.submit(self._identify, statistics, rows)
+            self._update(statistics, rows)
+            hashed.result()
+        return statistics
+
+    def _identify(self, statistics: Statistics, rows: Rows) -> None:
+        """Take rows into the sample and the fingerprint, by hashes of them."""
+        if not self.objective.sample_size and rows.get("weight") is None:
+            statistics.fingerprint, priorities = fingerprint_and_priorities(rows)
+            statistics.sample.update(rows, priorities)
+            return
         self._sample(statistics.sample, rows)
         statistics.fingerprint = Fingerprint.of(rows)
-        return statistics
 
     def _moments_of(self, rows: Rows) -> Moments | PairMoments:
         """Return the moments of rows or pairs."""
