@@ -5,12 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal
 
 # True: always; "auto": where somebody looks, and only what takes long; False: never.
 Verbose = bool | Literal["auto"]
 # Seconds after which work that is not done is long.
 LONG = 2.0
+# What work that takes no `verbose` of its own goes by. Silent unless somebody asked: threads of a pool begin with it.
+_SHOWN: ContextVar[Verbose] = ContextVar("verbose", default=False)
+
+
+@contextmanager
+def showing(verbose: Verbose) -> Iterator[None]:
+    """Let work within the block, in this thread, show its progress where `verbose` says so."""
+    before = _SHOWN.set(verbose)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(before)
 
 
 def is_looked_at() -> bool:
@@ -25,7 +38,9 @@ def _shell() -> Any:
 
 
 @contextmanager
-def progress_bar(total: int, what: str, unit: str, verbose: Verbose, done: int = 0) -> Iterator[Callable[..., None]]:
+def progress_bar(
+    total: int, what: str, unit: str, verbose: Verbose | None = None, done: int = 0
+) -> Iterator[Callable[..., None]]:
     """Give a function that is called after each unit of work, or several, with what is to be shown beside the bar.
 
     Parameters
@@ -34,10 +49,12 @@ def progress_bar(total: int, what: str, unit: str, verbose: Verbose, done: int =
         Units of work at most; ending sooner is fine.
     what, unit : str
         What is being done, and what one unit of it is called.
-    verbose : bool or "auto"
+    verbose : bool or "auto", optional
+        What `showing` says around here, if not given.
     done : int
         Units that were done before.
     """
+    verbose = _SHOWN.get() if verbose is None else verbose
     if not verbose or (verbose == "auto" and not is_looked_at()):
         yield lambda units=1, **beside: None
         return
