@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk._base.linalg import leading_eigh, ordered_eigh, rank_tolerance, row_space, shrunk, signed, symmetrised, whitener
+from firstk._base.linalg import (
+    leading_eigh,
+    ordered_eigh,
+    rank_tolerance,
+    row_space,
+    shrunk,
+    signed,
+    symmetrised,
+    whitener,
+)
 from slow_reference import EPS, correlated
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+Part = TypeVar("Part")
 # True: always; "auto": where somebody looks, and only what takes long; False: never.
 Verbose = bool | Literal["auto"]
 # Seconds after which work that is not done is long.
@@ -39,28 +40,28 @@ def _shell() -> Any:
 
 @contextmanager
 def progress_bar(
-    total: int, what: str, unit: str, verbose: Verbose | None = None, done: int = 0
+    total: int | None, what: str, unit: str, verbose: Verbose | None = None, done: int = 0
 ) -> Iterator[Callable[..., None]]:
     """Give a function that is called after each unit of work, or several, with what is to be shown beside the bar.
 
     Parameters
     ----------
-    total : int
-        Units of work at most; ending sooner is fine.
+    total : int or None
+        Units of work at most; ending sooner is fine. None where it is not known.
     what, unit : str
         What is being done, and what one unit of it is called.
     verbose : bool or "auto", optional
-        What `showing` says around here, if not given.
+        What `showing` says around here, if not given; a part of other work is shown only where it is long itself.
     done : int
         Units that were done before.
     """
+    delay = 0.0 if verbose is True else LONG
     verbose = _SHOWN.get() if verbose is None else verbose
     if not verbose or (verbose == "auto" and not is_looked_at()):
         yield lambda units=1, **beside: None
         return
     from tqdm.auto import tqdm
 
-    delay = LONG if verbose == "auto" else 0.0
     with tqdm(total=total, initial=done, desc=what, unit=unit, delay=delay, leave=False) as bar:
 
         def step(units: int = 1, **beside: Any) -> None:
@@ -69,3 +70,30 @@ def progress_bar(
             bar.update(units)
 
         yield step
+
+
+def tracked(
+    parts: Iterable[Part], total: int, what: str, unit: str, units: Callable[[Part], int] = lambda part: 1
+) -> Iterator[Part]:
+    """Give on parts of some work, and show after each how much of it is done, where `showing` says so."""
+    with progress_bar(total, what, unit) as done:
+        for part in parts:
+            yield part
+            done(units(part))
+
+
+@contextmanager
+def steps(what: str, verbose: Verbose, total: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Give a function that is told the name of each step when it begins; `total` is None where it is not known.
+
+    What a step does shows its own progress below, where it is long.
+    """
+    with progress_bar(total, what, " steps", verbose) as done, showing("auto" if verbose else False):
+        begun = False
+
+        def begin(name: str) -> None:
+            nonlocal begun
+            done(int(begun), step=name)
+            begun = True
+
+        yield begin

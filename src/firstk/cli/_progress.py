@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from firstk._base.progress import showing
+
 
 @contextmanager
 def row_progress(
@@ -42,7 +44,7 @@ def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=" steps", leave=False, file=sys.stderr) as bar:
+    with tqdm(total=total, desc=what, unit=" steps", leave=False, file=sys.stderr) as bar, showing("auto"):
         begun = False
 
         def begin(name: str) -> None:

@@ -19,7 +19,7 @@ from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
-from firstk._base.progress import Verbose
+from firstk._base.progress import Verbose, showing
 from firstk._base.rows import as_dense, is_sparse, projected
 from firstk.contracts import Conventions, FitRequest, Objective, Ordering, Pencil, Processes, Rows, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
@@ -140,6 +140,10 @@ class Problem:
 
         Of large sparse rows that stay sparse, no statistics are kept.
         """
+        with showing(self.verbose):
+            return self._fit(rows)
+
+    def _fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
         if self._stays_sparse(rows):
             return self._fit_sparse(rows), None
         within = self._row_basis(rows)
@@ -219,6 +223,10 @@ class Problem:
 
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
+        with showing(self.verbose):
+            return self._solve(statistics, rows)
+
+    def _solve(self, statistics: Statistics, rows: Rows | None) -> FittedEncoder:
         objective, moments = self.objective, statistics.moments
         if isinstance(moments, Moments) and objective.conventions.centring != "none":
             moments.check_digits(moments.variances())

@@ -119,7 +119,7 @@ class Block:
             *(self.kind.rounding(self.rows, self.k, best) for best in (value, np.maximum(value, 0.0)))
         )
         above, below = ((value + way * margin).astype(self.T.dtype)[:, None] for way in (1, -1))
-        ahead, reached = np.count_nonzero(self.T > above, axis=1), np.count_nonzero(self.T >= below, axis=1)
+        ahead, reached = np.count_nonzero(above < self.T, axis=1), np.count_nonzero(below <= self.T, axis=1)
         held = (reached <= n) & (value > -np.inf)  # itself is counted, unless it is excluded
         unclear = np.flatnonzero(~held & (ahead < n))
         if len(unclear):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -74,7 +75,9 @@ def calibration_sample(
     first_ranks = ranks
     if first_stage.name != "float32":
         first_ranks = _form_ranks(first_stage.prefixes(Y, centre, first_ks[-1], euclidean), sample, first_ks)
-    return CalibrationSample(ks, ranks, kept, sample.cosines, first_ks, first_ranks, partial(sample.random_ranks, order))
+    return CalibrationSample(
+        ks, ranks, kept, sample.cosines, first_ks, first_ranks, partial(sample.random_ranks, order)
+    )
 
 
 def _mean(codes: np.ndarray) -> np.ndarray:
@@ -121,7 +124,7 @@ def true_neighbors(
         rows, found = np.arange(chunk.start, chunk.stop), []
         for block in blocks:
             N = nearness(block, rows, Y[chunk])
-            query, place = np.divmod(np.flatnonzero(N >= bound[block]), len(rows))
+            query, place = np.divmod(np.flatnonzero(bound[block] <= N), len(rows))
             found.append((block.start + query, rows[place], N[query, place]))
         return found
 
@@ -145,7 +148,7 @@ class _Sample:
     def __init__(self, Y: np.ndarray, asked: np.ndarray, truth: np.ndarray, ks: tuple[int, ...], euclidean: bool):
         self.Y, self.asked, self.truth, self.ks, self.euclidean = Y, asked, truth, ks, euclidean
         edges = (0, *ks, Y.shape[1])
-        parts = [Y[:, start:stop] for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+        parts = [Y[:, start:stop] for start, stop in pairwise(edges)]
         self.squares = np.stack([np.einsum("ij,ij->i", part, part) for part in parts])  # (len(ks) + 1, n)
         # Norms of what lies past each k.
         self.left = np.sqrt(np.cumsum(self.squares[::-1], axis=0)[::-1][1:])
@@ -218,10 +221,10 @@ class _Sample:
         rest, left = self.left[i, asked, None], self.left[i, chunk]
         T = np.add(np.multiply(rest, left, out=room), N, out=room)
         if not self.euclidean:
-            return int(np.count_nonzero(T >= -self.worst[: len(N), None].astype(np.float32)))
+            return int(np.count_nonzero(-self.worst[: len(N), None].astype(np.float32) <= T))
         T -= 0.5 * left**2
         own = np.square(self.Y[asked, : self.ks[i]]).sum(axis=1, keepdims=True)
-        return int(np.count_nonzero(T >= 0.5 * (own + rest**2 - self.worst[: len(N), None])))
+        return int(np.count_nonzero(0.5 * (own + rest**2 - self.worst[: len(N), None]) <= T))
 
 
 def _count_nearer(N: np.ndarray, limits: np.ndarray) -> np.ndarray:
