@@ -68,6 +68,8 @@ def progress_bar(
             if beside:
                 bar.set_postfix(beside, refresh=False)
             bar.update(units)
+            if not units and bar.format_dict["elapsed"] >= delay:
+                bar.refresh()  # what begins now may take long
 
         yield step
 
@@ -88,12 +90,14 @@ def steps(what: str, verbose: Verbose, total: int | None = None) -> Iterator[Cal
 
     What a step does shows its own progress below, where it is long.
     """
-    with progress_bar(total, what, " steps", verbose) as done, showing("auto" if verbose else False):
+    shown = bool(verbose) and (verbose is True or is_looked_at())  # from the first step on: it may be the long one
+    with progress_bar(total, what, " steps", shown) as done, showing("auto" if shown else False):
         begun = False
 
         def begin(name: str) -> None:
             nonlocal begun
-            done(int(begun), step=name)
+            done(int(begun))
+            done(0, step=name)
             begun = True
 
         yield begin
