@@ -64,6 +64,8 @@ class Diagnosis:
     command : str
         What to run next: a call in Python, or a command where the diagnosis came from the command line. Empty without
         a ranking.
+    rows_in_file : int
+        How many rows there are, where only a sample of a file was read; otherwise 0.
     """
 
     vectors: Vectors
@@ -78,6 +80,7 @@ class Diagnosis:
     label_noise: LabelNoise | None
     left_out: dict[str, str]
     command: str = field(default="", metadata={"added": True})
+    rows_in_file: int = field(default=0, metadata={"added": True})
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -95,6 +98,12 @@ class Diagnosis:
     def sentences(self) -> list[str]:
         """Return all findings, the task first."""
         found = [sentence for part in self.parts.values() for sentence in part.sentences()]
+        if self.rows_in_file > self.vectors.rows:
+            found.insert(
+                0,
+                f"{self.vectors.rows:,} of {self.rows_in_file:,} rows were read, at even distances: all numbers are "
+                "those of this sample.",
+            )
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name.replace("_", " "))
