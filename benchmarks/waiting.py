@@ -8,8 +8,8 @@
 
 Closed forms, curves and starts beside their peers follow; ``python -m benchmarks.funnel`` and ``python -m
 benchmarks.large_files`` have the rest. Rows and the bare product take turns, and the best of several rounds counts.
-"single fits" is the same fit with its settings given as numbers. Peak memory is that of a process of its own, beyond the
-data. The choices need the data folder (FIRSTK_DATA) for all sets but the digits.
+"single fits" is the same fit with its settings given as numbers. Peak memory is that of a process of its own, beyond
+the data. The choices need the data folder (FIRSTK_DATA) for all sets but the digits.
 """
 
 from __future__ import annotations
