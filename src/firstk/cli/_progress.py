@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from firstk._base.progress import showing
-
 
 @contextmanager
 def row_progress(
@@ -43,6 +41,8 @@ def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator
         yield lambda name: None
         return
     from tqdm import tqdm
+
+    from firstk._base.progress import showing
 
     with tqdm(total=total, desc=what, unit=" steps", leave=False, file=sys.stderr) as bar, showing("auto"):
         begun = False
