@@ -3,27 +3,33 @@
     python -m benchmarks.waiting                     all rows, then the choices of "auto", some minutes
     python -m benchmarks.waiting --only "fit_pairs"  rows whose name holds this text
     python -m benchmarks.waiting --only choices      what "auto" chooses beside the exhaustive way
+    python -m benchmarks.waiting --processor         times of the processor on one thread: the machine is busy
+    python -m benchmarks.waiting --record            add the rows to results/waiting.json (then benchmarks.record)
 
-Rows and the bare product take turns, and the best of several rounds counts. "single fits" is the same fit with its
-settings given as numbers; "of peer" is the time over that of a plain loop in torch (benchmarks/training.py). Peak
-memory is that of a process of its own, beyond the data. The choices need the data folder (FIRSTK_DATA) for all sets but
-the digits.
+Closed forms, curves and starts beside their peers follow; ``python -m benchmarks.funnel`` and ``python -m
+benchmarks.large_files`` have the rest. Rows and the bare product take turns, and the best of several rounds counts.
+"single fits" is the same fit with its settings given as numbers; "of peer" is the time over that of a plain loop in
+torch (benchmarks/training.py). Peak memory is that of a process of its own, beyond the data. The choices need the data
+folder (FIRSTK_DATA) for all sets but the digits.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.exhaustive_choice import exhaustive_choice
 from benchmarks.harness import best_times, peak, peak_memory, reset_peak
-from firstk import Fisher, PrefixEncoder, Similarity
+from benchmarks.record import Measured, write
+from firstk import Fisher, PrefixEncoder, Regression, Similarity
 from firstk.exceptions import MissingDataError
 from firstk.objectives import Neighbors, Pairs
 
@@ -72,6 +78,15 @@ def pairs(documents: int = PAIRS) -> tuple[np.ndarray, np.ndarray]:
     return right + rng.standard_normal((PAIRS, WIDTH), dtype=np.float32) @ mixing(3, 0.5, 0.1), right
 
 
+@cache
+def targets() -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows, and 16 targets that are linear in them but for noise."""
+    X = rows()[0]
+    rng = np.random.default_rng(4)
+    mixed = X @ rng.standard_normal((WIDTH, 16), dtype=np.float32)
+    return X, (mixed + rng.standard_normal(mixed.shape, dtype=np.float32)).astype(np.float64)
+
+
 def contenders() -> dict[str, Row]:
     """Everything that is timed, by name."""
     return {
@@ -79,6 +94,18 @@ def contenders() -> dict[str, Row]:
         "fisher": Row(lambda: PrefixEncoder(objective=Fisher(shrinkage=0.5)).fit(*rows())),
         'fisher, shrinkage="auto"': Row(
             lambda: PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(*rows()), 6.0, "fisher"
+        ),
+        "regression, 16 targets": Row(lambda: PrefixEncoder(objective=Regression(shrinkage=0.5)).fit(*targets())),
+        'regression, shrinkage="auto"': Row(
+            lambda: PrefixEncoder(objective=Regression(shrinkage="auto")).fit(*targets()),
+            None,
+            "regression, 16 targets",
+        ),
+        "similarity without pairs": Row(lambda: PrefixEncoder(objective="similarity").fit(rows()[0])),
+        'similarity without pairs, shrinkage="auto"': Row(
+            lambda: PrefixEncoder(objective=Similarity(shrinkage="auto")).fit(rows()[0]),
+            None,
+            "similarity without pairs",
         ),
         "fit_pairs, settings given": Row(lambda: _similarity(0.5, 0.5).fit_pairs(*pairs())),
         "fit_pairs, defaults": Row(
@@ -129,33 +156,99 @@ def _bare() -> object:
     return X.T @ X
 
 
-def run(only: str, rounds: int, memory: bool) -> bool:
-    """Print each row in bare passes and in single fits; True when every goal is met."""
+def run(only: str, rounds: int, memory: bool, clock: Callable[[], float]) -> list[Measured]:
+    """Print each row in bare passes and in single fits, and return them.
+
+    What is "auto" may take five single fits.
+    """
     wanted = {name: row for name, row in contenders().items() if only in name}
     work: dict[str, Callable[[], object]] = {BARE: _bare} | {name: row.run for name, row in wanted.items()}
     for row in wanted.values():  # a single fit takes its turn too
         for other in (row.single, row.peer):
             if other is not None:
                 work.setdefault(other, contenders()[other].run)
-    for prepare in (rows, pairs, lambda: pairs(DOCUMENTS)):
+    for prepare in (rows, pairs, targets, lambda: pairs(DOCUMENTS)):
         prepare()
-    seconds = best_times(work, rounds)
+    seconds = best_times(work, rounds, clock)
     print(f"\n{BARE}, {ROWS:,} x {WIDTH} float32: {seconds[BARE]:.2f} s")
     print(f"  {'':<42}{'seconds':>8}{'passes':>8}{'goal':>8}{'single fits':>13}{'of peer':>9}{'peak MiB':>10}")
-    met = True
+    found = []
     for name, row in wanted.items():
         passes = seconds[name] / seconds[BARE]
-        singles = f"{seconds[name] / seconds[row.single]:.1f}" if row.single else ""
-        of_peer = f"{seconds[name] / seconds[row.peer]:.2f}" if row.peer else ""
+        single = seconds[name] / seconds[row.single] if row.single else None
+        peer = seconds[name] / seconds[row.peer] if row.peer else None
+        singles, of_peer = ("" if share is None else f"{share:.2f}" for share in (single, peer))
         goal = "" if row.at_most is None else f"{row.at_most:g}"
         held = f"{peak_memory(MODULE, name):.0f}" if memory else ""
-        kept = (row.at_most is None or passes <= row.at_most) and (
-            row.peer is None or seconds[name] < seconds[row.peer]
-        )
-        met &= kept
+        promises = {
+            "passes": (passes, row.at_most),
+            "single fits": (single or 0.0, 5.0 if row.single else None),
+            "times the peer": (peer or 0.0, 1.0 if row.peer else None),
+        }
+        asked = {unit: (value, most) for unit, (value, most) in promises.items() if most is not None}
+        kept = all(value <= most for value, most in asked.values())
         line = f"  {name:<42}{seconds[name]:>8.2f}{passes:>8.1f}{goal:>8}{singles:>13}{of_peer:>9}{held:>10}"
         print(line if kept else f"{line}  NOT MET", flush=True)
-    return met
+        promised = ", ".join(f"at most {most:g} {unit}" for unit, (_, most) in asked.items())
+        facts = {"single_fits": single} if single is not None else {} if peer is None else {"of_peer": peer}
+        size = float(held) if held else None
+        found.append(
+            Measured(name, seconds[name], "", passes, "bare passes", promised, kept if asked else None, size, facts)
+        )
+    return found
+
+
+# -- rows of other benchmarks ----------------------------------------------------------------------------------------
+
+
+def closed_forms(rounds: int, clock: Callable[[], float]) -> list[Measured]:
+    """Time PCA and LDA beside scikit-learn's."""
+    from benchmarks import core
+
+    runs = core.contenders(*core.images())
+    found = []
+    for claim, most, peer in ((core.RECONSTRUCTION, 1.0, "PCA(covariance_eigh)"), (core.FISHER, 4.0, "LDA(eigen)")):
+        seconds = best_times({name: runs[name] for name in (claim.ours, peer)}, rounds, clock)
+        ratio = seconds[peer] / seconds[claim.ours]
+        size = peak_memory(core.MODULE, claim.ours)
+        row = Measured(
+            f"{claim.ours}, 70,000 x 784 float32", seconds[claim.ours], f"the speed of scikit-learn's {peer}", ratio,
+            "x", f"at least {most:g}x", ratio >= most, size,
+        )  # fmt: skip
+        print(f"  {row.name:<46}{row.seconds:>8.2f} s  {ratio:.2f}x {row.peer}, {size:.0f} MiB", flush=True)
+        found.append(row)
+    return found
+
+
+def curve_rows(rounds: int, clock: Callable[[], float]) -> list[Measured]:
+    """Time the larger curve of `benchmarks.curves`, in bare passes."""
+    from benchmarks import curves
+
+    runs = curves.contenders()
+    runs[curves.CURVE]()  # what is compiled on first use is no part of the work
+    seconds = best_times({name: runs[name] for name in (curves.BARE, curves.CURVE)}, rounds, clock)
+    passes = seconds[curves.CURVE] / seconds[curves.BARE]
+    name = f"1-NN curve, {curves.QUERIES:,} against {curves.ROWS:,} rows, all {curves.LENGTHS} lengths"
+    print(f"  {name:<56}{seconds[curves.CURVE]:>8.2f} s{passes:>8.1f} passes", flush=True)
+    goal, met = f"at most {curves.PASSES:g} passes", passes <= curves.PASSES
+    return [Measured(name, seconds[curves.CURVE], "", passes, "bare passes", goal, met)]
+
+
+def starts() -> list[Measured]:
+    """Time starts of the package and the command, by the clock."""
+    import tempfile
+    from pathlib import Path
+
+    from benchmarks import start
+
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = best_times(start.contenders(Path(folder), {}), rounds=9)
+    found = []
+    for name, most in start.AT_MOST.items():
+        taken = seconds[name] - (seconds[start.NOTHING] if name == "import firstk" else 0.0)
+        print(f"  {name:<46}{taken * 1e3:>6.0f} ms", flush=True)
+        found.append(Measured(name, taken, goal=f"at most {most:g} s", met=taken <= most))
+    return found
 
 
 # -- choices ---------------------------------------------------------------------------------------------------------
@@ -233,7 +326,7 @@ def _settings(objective: Any) -> str:
 
 def _print_peak(name: str) -> None:
     work = contenders()[name].run
-    for prepare in (rows, pairs, lambda: pairs(DOCUMENTS)):
+    for prepare in (rows, pairs, targets, lambda: pairs(DOCUMENTS)):
         prepare()
     X, y = rows()
     PrefixEncoder(objective=Fisher(0.5)).fit(X[:2000, :50], y[:2000])  # imports and threads are not what is measured
@@ -249,14 +342,31 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="", help='part of the name of a row, or "choices"')
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--no-memory", action="store_true", help="do not measure peak memory")
+    parser.add_argument("--section", nargs="*", help='some of "fits", "closed forms", "curves", "start"')
+    parser.add_argument("--processor", action="store_true", help="times of the processor, on one thread")
+    parser.add_argument("--record", action="store_true", help="add the rows to results/waiting.json")
     parser.add_argument("--peak-of", help="print the peak memory of one row in this process")
     arguments = parser.parse_args()
     if arguments.peak_of:
         _print_peak(arguments.peak_of)
         raise SystemExit(0)
+    timer = time.process_time if arguments.processor else time.perf_counter
+    parts: dict[str, Callable[[], list[Measured]]] = {
+        "fits": lambda: run(arguments.only, arguments.rounds, not arguments.no_memory, timer),
+        "closed forms": lambda: closed_forms(2 * arguments.rounds, timer),
+        "curves": lambda: curve_rows(arguments.rounds, timer),
+        "start": starts,
+    }
     kept = True
-    if arguments.only != "choices":
-        kept = run(arguments.only, arguments.rounds, not arguments.no_memory)
-    if arguments.only in ("", "choices"):
+    with threadpool_limits(1 if arguments.processor else None, "blas"):
+        for section, measure in parts.items():
+            asked = arguments.section or (["fits"] if arguments.only else list(parts))
+            if arguments.only == "choices" or section not in asked:
+                continue
+            measured = measure()
+            kept &= all(row.met is not False for row in measured)
+            if arguments.record:
+                write(section, measured, "processor" if arguments.processor and section != "start" else "clock")
+    if arguments.only == "choices" or not (arguments.only or arguments.section):
         kept &= choices()
     raise SystemExit(0 if kept else 1)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk._base.linalg import ordered_eigh, rank_tolerance, row_space, shrunk, signed, symmetrised, whitener
+from firstk._base.linalg import (
+    leading_eigh,
+    ordered_eigh,
+    rank_tolerance,
+    row_space,
+    shrunk,
+    signed,
+    symmetrised,
+    whitener,
+)
 from slow_reference import EPS, correlated
 
 
@@ -116,3 +125,15 @@ def test_fewer_rows_than_columns_with_an_offset(offset):
     assert enc.n_components_ == 29
     np.testing.assert_allclose(enc.spectrum_, s[:29] ** 2 / 30, rtol=1e-13)
     np.testing.assert_allclose(np.abs((enc.components_ * V[:29]).sum(axis=1)), 1, rtol=1e-13)
+
+
+@pytest.mark.parametrize("count", [1, 20, 64, 65])
+def test_leading_eigenvectors_are_those_of_the_whole_decomposition(count):
+    rng = np.random.default_rng(count)
+    X = rng.normal(size=(900, 256)) * np.geomspace(1, 0.01, 256)
+    S = X.T @ X / 900
+    values, vectors = ordered_eigh(S)
+    few, axes = leading_eigh(S, count)
+    np.testing.assert_allclose(few, values[:count], rtol=1e-9)
+    # Projectors, as axes are known up to their sign.
+    np.testing.assert_allclose(axes @ axes.T, vectors[:, :count] @ vectors[:, :count].T, atol=1e-6)

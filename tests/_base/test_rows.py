@@ -28,3 +28,17 @@ def test_equal_rows_stay_equal_in_one_set_and_in_two():
     np.testing.assert_array_equal(found["left"][3], found["right"][1])
     np.testing.assert_array_equal(found["left"][0], found["right"][2])
     assert projected({}, matrix) == {}
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 40])
+def test_distinct_rows_are_those_of_a_loop(width):
+    rng = np.random.default_rng(width)
+    X = rng.integers(0, 2, (200, width)).astype(np.float32)
+    X[50:100, 1:] = rng.normal(size=(50, width - 1))  # alike in the first column alone
+    X[100:150] = X[rng.integers(0, 100, 50)]
+    X[3, 0] = -0.0
+    seen: dict[tuple[float, ...], int] = {}
+    expected = [seen.setdefault(tuple(row + 0.0), len(seen)) for row in X.tolist() for row in [np.array(row)]]
+    first, which = distinct_rows(X)
+    np.testing.assert_array_equal(which, expected)
+    np.testing.assert_array_equal(first, [expected.index(number) for number in range(len(seen))])

@@ -178,3 +178,18 @@ def test_help_shows_an_example(folder):
     assert done.returncode == 0
     assert "Example" in done.stdout
     assert firstk("diagnose", cwd=folder).returncode == 2
+
+
+def test_a_large_file_is_sampled_and_the_answer_says_so(tmp_path, monkeypatch, capsys):
+    from firstk.cli import diagnose as command
+    from firstk.cli.app import app
+
+    X = np.random.default_rng(0).normal(size=(5000, 6)) * [3, 2, 1, 1, 1, 1] + 1
+    write_vectors(tmp_path / "a.npy", X)
+    monkeypatch.setattr(command, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(command, "SAMPLE_BLOCK", 50)
+    app(["diagnose", str(tmp_path / "a.npy"), "--json", "--quiet"], standalone_mode=False)
+    found = Diagnosis.from_json(capsys.readouterr().out)
+    assert (found.vectors.rows, found.rows_in_file) == (1000, 5000)
+    assert found.sentences()[0].startswith("1,000 of 5,000 rows were read")
+    assert found.spectrum.score[0] == pytest.approx(9 / 17, abs=0.05)

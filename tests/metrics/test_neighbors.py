@@ -224,3 +224,26 @@ def test_references_that_differ_by_the_rounding_of_the_codes_tie_at_every_length
         references[:, 1] = np.array([0.01 + roundings * 2.0**-23, 0.01])
         (block,) = _sweep.sweep(references, query, np.array([k]), similarity)
         assert block.nearest(n)[0].tolist() == [first, 1 - first][:n]
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+@pytest.mark.parametrize("at", [1, 3, 10])
+def test_counting_who_is_nearer_finds_the_hits_of_a_full_ranking(similarity, at):
+    rng = np.random.default_rng(5)
+    # Whole numbers: many exact ties, and many references that are equal at short prefixes.
+    Z_ref, Z = (rng.integers(-2, 3, (n, 12)).astype(np.float32) for n in (90, 60))
+    truth = nearest_neighbors(Z_ref, Z, 8, similarity=similarity)[np.arange(60), rng.integers(0, 8, 60)][:, None]
+    ks = [1, 2, 3, 5, 8, 9, 12]
+    expected = np.empty((60, len(ks)))
+    for column, k in enumerate(ks):
+        found = nearest_neighbors(Z_ref[:, :k], Z[:, :k], at, similarity=similarity)
+        expected[:, column] = (found == truth).any(axis=1)
+    hits = neighbor_recall(Z_ref, Z, truth, at=at, similarity=similarity, ks=ks, per_row=True)
+    np.testing.assert_array_equal(hits, expected)
+    assert 0 < expected.mean() < 1
+
+
+def test_a_reference_that_is_excluded_is_no_hit():
+    Z = np.random.default_rng(6).normal(size=(8, 4)).astype(np.float32)
+    hits = neighbor_recall(Z, Z, np.arange(8)[:, None], at=7, exclude_self=True, per_row=True)
+    assert not hits.any()

@@ -12,6 +12,8 @@ from numpy.typing import DTypeLike
 # Two entries whose sizes differ by less than this share the role of "largest": the first one decides the
 # sign, so that rounding cannot flip an axis whose largest entries tie.
 _SIGN_TIE = 1e-6
+# One in so many eigenvectors, or fewer, are found alone; of matrices below this size all of them are as quick.
+FEW, _SMALL = 4, 256
 
 
 def rank_tolerance(p: int, eps: float) -> float:
@@ -29,6 +31,19 @@ def ordered_eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of a symmetric matrix, descending, and its eigenvectors as columns."""
     # numpy's, because its BLAS is the one that made S: scipy brings a second one, whose threads get in the way.
     values, vectors = np.linalg.eigh(S)  # LAPACK ascends, we descend
+    return values[::-1], vectors[:, ::-1]
+
+
+def leading_eigh(S: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the `count` largest eigenvalues of a symmetric matrix, descending, and their eigenvectors as columns."""
+    if count > len(S) // FEW or len(S) < _SMALL:
+        values, vectors = ordered_eigh(S)
+        return values[:count], vectors[:, :count]
+    import scipy.linalg
+
+    # Relatively robust representations (Dhillon and Parlett 2004) find some eigenvectors without the others.
+    places = (len(S) - count, len(S) - 1)
+    values, vectors = scipy.linalg.eigh(S, subset_by_index=places, driver="evr", check_finite=False)
     return values[::-1], vectors[:, ::-1]
 
 

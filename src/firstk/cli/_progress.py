@@ -42,7 +42,9 @@ def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=" steps", leave=False, file=sys.stderr) as bar:
+    from firstk._base.progress import showing
+
+    with tqdm(total=total, desc=what, unit=" steps", leave=False, file=sys.stderr) as bar, showing("auto"):
         begun = False
 
         def begin(name: str) -> None:

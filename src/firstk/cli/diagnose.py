@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # Rows are copied to float64 on the way into the moments: smaller batches than elsewhere bound the memory.
 BATCH_ROWS = 16384
+# Rows that are read of files of more than twice as many, where their format lets others be skipped; and in one place.
+SAMPLE_ROWS, SAMPLE_BLOCK = 2**18, 1024
 
 KindOption = Annotated[
     str,
@@ -98,10 +100,10 @@ def diagnose(
     place = VectorSource(
         source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
     )
-    gathered, trials, rows = _read(place, kind, silent)
+    gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, image_shape=shape, parts=parts, progress=say)
-    found = replace(found, command=_command(found, place, rows))
+    found = replace(found, command=_command(found, place, rows), rows_in_file=total)
     if plot is not None:
         from firstk.evaluation.report.figures import plot_spectrum, write_figure
 
@@ -112,11 +114,15 @@ def diagnose(
     typer.echo(found.to_json() if json else found.render())
 
 
-def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials | None, VectorSource]:
-    """Read the vectors, the pairs to compare objectives on, and where objectives without pairs find their rows."""
+def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials | None, VectorSource, int]:
+    """Read the vectors, the pairs to compare objectives on, where objectives without pairs find their rows; count them.
+
+    The number of rows is 0 where all were read that there are.
+    """
     place.check()
     if not place.judged:
-        return _gathered(place, kind, quiet), None, place
+        gathered, total = _gathered(place, kind, quiet)
+        return gathered, None, place, total
     from firstk.evaluation.diagnosis import gather, trials_of
     from firstk.evaluation.judged_pairs import read_columns, read_judged_pairs
 
@@ -134,18 +140,24 @@ def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials
         X, trials = trials_of(store, None, judged.evaluation())
     else:
         X, trials = trials_of(store, tuple(judged.columns.values()), None)
-    return gather(X), trials, rows
+    return gather(X), trials, rows, 0
 
 
-def _gathered(place: VectorSource, kind: str, quiet: bool) -> Gathered:
-    """Read the file once; what its labels are is settled by the first batch."""
+def _gathered(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, int]:
+    """Read the file once, or a sample of a large one; what its labels are is settled by the first batch.
+
+    Of a sample, the number of all rows comes with it; 0 where all were read.
+    """
     from firstk.evaluation.diagnosis import gather_batches
     from firstk.evaluation.inputs import open_labeled
 
     found = open_labeled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
     table = found.table
-    with row_progress(lambda: table.rows, quiet=quiet, what="reading") as progress:
-        return gather_batches(found.batches(BATCH_ROWS), table.rows, table.width, kind, progress)
+    sample = found.spread(SAMPLE_ROWS, SAMPLE_BLOCK) if table.rows > 2 * SAMPLE_ROWS else None
+    rows = table.rows if sample is None else SAMPLE_ROWS
+    with row_progress(lambda: rows, quiet=quiet, what="reading") as progress:
+        gathered = gather_batches(sample or found.batches(BATCH_ROWS), rows, table.width, kind, progress)
+    return gathered, 0 if sample is None else table.rows
 
 
 def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:

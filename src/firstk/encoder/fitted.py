@@ -18,6 +18,7 @@ from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.arrays import are_hashes, under, within
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
 from firstk._base.linalg import signed
+from firstk._base.progress import tracked
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
 from firstk.data.bits.cells import Cells
 from firstk.data.bits.embedded import Embedded
@@ -218,7 +219,8 @@ class FittedEncoder:
         B, mean = B.astype(dtype), mean.astype(dtype)
         Z = np.empty((rows.shape[0], k), dtype=dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
-        for start in range(0, len(Z), step):
+        starts = range(0, len(Z), step)
+        for start in tracked(starts, len(starts), "encoding", "block"):
             block = as_dense(rows[start : start + step]) - mean
             np.matmul(block if self.network is None else self.network(block), B, out=Z[start : start + step])
         return Z, result

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_prefix
+from firstk._base.progress import Verbose
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import RowProfile
@@ -22,6 +23,8 @@ from firstk.moments.targets import one_column
 
 class Evaluated:
     """Curves and score of an estimator that has an `encoder_` and checks its input."""
+
+    verbose: Verbose
 
     @property
     def encoder_(self) -> FittedEncoder:
@@ -68,7 +71,7 @@ class Evaluated:
         encoder = self.encoder_
         rows, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
         data = EvaluationData(X=rows, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
-        return prefix_curve(encoder, data, metric, ks, confidence=confidence)
+        return prefix_curve(encoder, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
     def curve_pairs(
         self,
@@ -83,7 +86,7 @@ class Evaluated:
         """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
         data = EvaluationData(left=left, right=right, scores=scores)
         metric = pair_metric(data) if metric == "auto" else metric
-        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence)
+        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
     def curve_search(
         self,
@@ -125,7 +128,7 @@ class Evaluated:
             query_field=query_field,
             document_field=document_field,
         )
-        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence)
+        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
     def check(
         self,

@@ -46,6 +46,7 @@ RESAMPLES = 64
 _WORK_BYTES, _MATRICES = 2**28, 6
 
 Accumulate = Callable[[Rows], Moments | PairMoments]
+Prepare = Callable[[Objective, Statistics], object]
 Solve = Callable[[Objective, Statistics], FittedEncoder]
 Result = TypeVar("Result")
 
@@ -62,6 +63,7 @@ def choose(
     objective: Objective,
     statistics: Statistics,
     accumulate: Accumulate,
+    prepare: Prepare,
     solve: Solve,
     omega: OmegaLike | None = None,
     verbose: Verbose = False,
@@ -81,8 +83,10 @@ def choose(
         With something left to "auto".
     statistics : Statistics
         Of the training data, with a sample of its rows or pairs.
-    accumulate, solve : callable
-        From rows to moments, and from an objective and statistics to an encoder.
+    accumulate : callable
+        From rows to moments.
+    prepare, solve : callable
+        From an objective and statistics to what candidates share, which the statistics keep; and to an encoder.
     omega : str, array-like or mapping, optional
         Weights of the prefixes in a curve's mean; the objective's own if not given.
     verbose : bool or "auto"
@@ -101,7 +105,7 @@ def choose(
     folds = _pair_folds(sample, n) if pairs else (_row_folds(sample, n), [])
     total = sum(map(len, folds))
     with statistics.sharing(), progress_bar(total * len(candidates), "choosing settings", "fit", verbose) as done:
-        trial = _Trial(statistics, n, accumulate, solve, omega, _Progress(done, len(candidates), total))
+        trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _Progress(done, len(candidates), total))
         if not pairs:
             race = Race(candidates, folds[0], trial.scores)
             return _choice(race.won(sure=SURE), race)
@@ -148,6 +152,7 @@ class _Trial:
     statistics: Statistics
     n: int
     accumulate: Accumulate
+    prepare: Prepare
     solve: Solve
     omega: OmegaLike
     progress: _Progress
@@ -164,6 +169,9 @@ class _Trial:
         p = statistics.moments.p
         workers = min(cores(), len(candidates), _WORK_BYTES // (8 * _MATRICES * p * p))
         with statistics.sharing():
+            if workers > 1:  # what candidates share, by all threads of BLAS: the others would wait for it
+                for candidate in candidates:
+                    self.prepare(candidate, statistics)
             # More cores than one each solve a candidate: eigensolvers gain little from several threads of BLAS.
             results = ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates)
             scores, resampled = zip(*self.progress.over(results, len(candidates)), strict=True)

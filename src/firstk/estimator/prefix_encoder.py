@@ -31,7 +31,7 @@ from firstk._base.checks import (
     explaining_small_numbers,
     is_int,
 )
-from firstk._base.progress import Verbose
+from firstk._base.progress import Verbose, showing
 from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
@@ -537,7 +537,8 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             validate_data(self, engine.like(X, encoder.p), reset=False, skip_check_array=True)
             codes: np.ndarray = engine.encode(encoder, X, k, side, owner)
             return codes
-        return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
+        with showing(self.verbose):
+            return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
 
     def _checked_input(self, X: MatrixLike, *, reset: bool = False) -> np.ndarray | SparseMatrix:
         """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""

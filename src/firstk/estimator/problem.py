@@ -7,6 +7,7 @@ and hands a request to the solver.
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space
 from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
-from firstk._base.progress import Verbose
+from firstk._base.progress import Verbose, showing
 from firstk._base.rows import as_dense, is_sparse, projected
 from firstk.contracts import (
     Conventions,
@@ -37,7 +38,7 @@ from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
-from firstk.moments.fingerprint import Fingerprint, document_hashes, row_priorities
+from firstk.moments.fingerprint import Fingerprint, document_hashes, fingerprint_and_priorities, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 _DENSE_BYTES = 2**28
 # Arrays of that size that a dense fit holds at a time.
 _DENSE_COPIES = 4
+# Numbers from which on a second thread is worth starting.
+_LARGE = 2**23
 
 
 # A fit on fewer rows warns; a fit of a file with fewer is refused.
@@ -95,10 +98,24 @@ class Problem:
         """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
         vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
         statistics = self.empty(n_features or vectors.shape[1])
-        self._update(statistics, rows)
+        if vectors.shape[0] * vectors.shape[1] < _LARGE or is_sparse(vectors):
+            self._update(statistics, rows)
+            self._take_in(statistics, rows)
+            return statistics
+        with ThreadPoolExecutor(1) as pool:  # hashes use one core, and products leave some of the others' time
+            hashed = pool.submit(self._take_in, statistics, rows)
+            self._update(statistics, rows)
+            hashed.result()
+        return statistics
+
+    def _take_in(self, statistics: Statistics, rows: Rows) -> None:
+        """Sample rows and note who they are, by hashes of them."""
+        if not self.objective.sample_size and rows.get("weight") is None and "right" not in rows:
+            statistics.fingerprint, priorities = fingerprint_and_priorities(rows)
+            statistics.sample.update(rows, priorities)
+            return
         self._sample(statistics.sample, rows)
         self._identify(statistics, rows)
-        return statistics
 
     @staticmethod
     def _identify(statistics: Statistics, rows: Rows) -> None:
@@ -140,6 +157,10 @@ class Problem:
 
         Of large sparse rows that stay sparse, no statistics are kept.
         """
+        with showing(self.verbose):
+            return self._fit(rows)
+
+    def _fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
         if self._stays_sparse(rows):
             return self._fit_sparse(rows), None
         within = self._row_basis(rows)
@@ -219,6 +240,10 @@ class Problem:
 
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
+        with showing(self.verbose):
+            return self._solve(statistics, rows)
+
+    def _solve(self, statistics: Statistics, rows: Rows | None) -> FittedEncoder:
         objective, moments = self.objective, statistics.moments
         if isinstance(moments, Moments) and objective.conventions.centring != "none":
             moments.check_digits(moments.variances())
@@ -243,6 +268,7 @@ class Problem:
             self.objective,
             statistics,
             self._moments_of,
+            lambda candidate, kept: candidate.pencil(kept),
             lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
             self.ordering.omega,
             self.verbose,

@@ -137,6 +137,11 @@ class LabeledTable:
         for batch in self.table.batches(size, self.names):
             yield batch.vectors, self.labels(batch)
 
+    def spread(self, rows: int, size: int = 65536) -> Iterator[tuple[np.ndarray, np.ndarray | None]] | None:
+        """Return about `rows` rows in batches at even distances; None where the format has to be read as a whole."""
+        batches = self.table.spread(rows, size)
+        return None if batches is None else ((batch.vectors, self.labels(batch)) for batch in batches)
+
 
 @dataclass(frozen=True, eq=False)
 class Stream:

@@ -59,7 +59,7 @@ class _Similarity(Protocol):
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         """Return the similarities of pairs in float64, to the same last bit on every processor."""
 
-    def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
+    def rounding(self, rows: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         """Return how far a fast similarity near `best` may be from the exact one, for each query."""
 
     def tie(self, queries: np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
@@ -105,6 +105,29 @@ class Block:
         if len(contested):
             found[contested] = self._decided(contested, (lowest - margin)[contested], n)
         return found
+
+    def holds(self, column: np.ndarray, n: int) -> np.ndarray:
+        """Tell whether one reference of each query, `column`, is among the n nearest, as `nearest` says.
+
+        Counting who is nearer is quicker than finding the n nearest, which is left for close calls.
+        """
+        if self.kind.exact_at(self.k):
+            return (self.nearest(n, ordered=False) == column[:, None]).any(axis=1)
+        value = np.take_along_axis(self.T, column[:, None], axis=1).astype(np.float64)[:, 0]
+        # The widest margin of any leader that this reference may tie with: at right angles, or at this distance.
+        margin = 2.0 * np.maximum(
+            *(self.kind.rounding(self.rows, self.k, best) for best in (value, np.maximum(value, 0.0)))
+        )
+        above, below = ((value + way * margin).astype(self.T.dtype)[:, None] for way in (1, -1))
+        ahead, reached = np.count_nonzero(above < self.T, axis=1), np.count_nonzero(below <= self.T, axis=1)
+        held = (reached <= n) & (value > -np.inf)  # itself is counted, unless it is excluded
+        unclear = np.flatnonzero(~held & (ahead < n))
+        if len(unclear):
+            lowest = -np.partition(-self.T[unclear], n - 1, axis=1)[:, n - 1].astype(np.float64)
+            rounding = self.kind.rounding(self.rows.start + unclear, self.k, lowest)
+            found = self._decided(unclear, lowest - 2.0 * rounding, n)
+            held[unclear] = (found == column[unclear, None]).any(axis=1)
+        return held
 
     def _decided(self, queries: np.ndarray, bound: np.ndarray, n: int) -> np.ndarray:
         """Rank again, exactly, what reaches `bound`."""
@@ -186,6 +209,29 @@ def nearest(
             return
     for block in sweep(Z_ref, Z, ks, similarity, exclude):
         yield block.rows, slice(block.i, block.i + 1), block.nearest(n, ordered=ordered)[:, None]
+
+
+def nearest_hold(
+    Z_ref: np.ndarray,
+    Z: np.ndarray,
+    ks: np.ndarray,
+    similarity: str,
+    n: int,
+    truth: np.ndarray,
+    *,
+    exclude: np.ndarray | None = None,
+) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """Yield how many of the references `truth`, shape (m, t), are among the n nearest of each query.
+
+    Parameters and blocks as those of `nearest`, with counts of shape (len(rows), len(places)).
+    """
+    if truth.shape[1] == 1 and not _compiled_pays(len(Z_ref) * len(Z) * len(ks)):
+        for block in sweep(Z_ref, Z, ks, similarity, exclude):
+            yield block.rows, slice(block.i, block.i + 1), block.holds(truth[block.rows, 0], n)[:, None]
+        return
+    for rows, places, found in nearest(Z_ref, Z, ks, similarity, n, exclude=exclude, ordered=False):
+        columns = range(truth.shape[1])
+        yield rows, places, sum((found == truth[rows, None, column, None]).sum(axis=2) for column in columns)
 
 
 def _compiled_pays(similarities: int) -> bool:
@@ -365,7 +411,7 @@ class _Cosine:
         norms = np.sqrt(_summed(r * r))
         return np.divide(_summed(q * r), norms, out=np.zeros(len(q)), where=norms > 0)
 
-    def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
+    def rounding(self, rows: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         return _sum_rounding(k, self.R.dtype) * self.norms[k][rows] + self.tie(rows, k, best)
 
     def tie(self, queries: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
@@ -400,7 +446,7 @@ class _Euclidean:
         q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
         return -_summed(np.square(q - r))
 
-    def rounding(self, rows: slice, k: int, best: np.ndarray) -> np.ndarray:
+    def rounding(self, rows: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         return _sum_rounding(k, self.R.dtype) * np.abs(best) + self.tie(rows, k, best)
 
     def tie(self, queries: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:

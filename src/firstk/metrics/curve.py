@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter, check_choice, check_prefix
+from firstk._base.checks import bad_parameter, check_choice, check_prefix, check_verbose
+from firstk._base.progress import Verbose, showing
 from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.naming import objective_name
@@ -99,6 +100,7 @@ def prefix_curve(
     ks: ArrayLike | None = None,
     *,
     confidence: float | None = None,
+    verbose: Verbose = "auto",
 ) -> PrefixCurve:
     """Score every prefix of an encoder.
 
@@ -114,6 +116,8 @@ def prefix_curve(
         Prefix lengths; all if not given.
     confidence : float in (0, 1), optional
         With it, the curve has the bootstrap interval of every score, over the rows, pairs or queries.
+    verbose : bool or "auto"
+        Show progress; "auto": of what takes long, on a terminal or in a notebook.
 
     Returns
     -------
@@ -139,14 +143,15 @@ def prefix_curve(
     lengths = _checked_lengths(ks, encoder.d)
     if name == "head_accuracy":
         scorers.check_known_labels(encoder, data.y)
-    rows = per_row_scores(encoder, data, name, lengths)
+    with showing(check_verbose(verbose, "prefix_curve")):
+        rows, raw = per_row_scores(encoder, data, name, lengths), METRICS[name].raw(encoder, data)
     ends = () if confidence is None else bootstrap_interval(rows, confidence)
     low, high = (tuple(end.tolist()) for end in ends) if ends else (None, None)
     return PrefixCurve(
         k=tuple(lengths.tolist()),
         score=tuple(rows.score().tolist()),
         metric=name,
-        input_score=METRICS[name].raw(encoder, data),
+        input_score=raw,
         label=objective_name(encoder.config),
         n_evaluated=rows.n,
         details=_parts(encoder, data, lengths) if name == "mixture" else {},

@@ -20,9 +20,10 @@ from firstk._base.checks import (
     check_rows,
     check_same_length,
 )
+from firstk._base.progress import tracked
 from firstk._base.rows import distinct_rows
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._sweep import check_similarity, nearest
+from firstk.metrics._sweep import check_similarity, nearest, nearest_hold
 
 # Rows of a block, positions of its prefix lengths, hits of each row at each length.
 Hits = Iterator[tuple[slice, slice, np.ndarray]]
@@ -78,7 +79,7 @@ def nearest_neighbor_accuracy(
     ks = check_lengths(ks, Z.shape[1], owner)
     blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), 1)
     hits = ((rows, places, y_ref[found[:, :, 0]] == y[rows, None]) for rows, places, found in blocks)
-    return _by_row(hits, (len(Z), len(ks)), bool) if per_row else _totals(hits, len(ks)) / len(Z)
+    return _by_row(hits, (len(Z), len(ks)), bool) if per_row else _totals(hits, len(Z), len(ks)) / len(Z)
 
 
 def nearest_neighbors(
@@ -122,7 +123,8 @@ def nearest_neighbors(
     n = check_count(n_neighbors, "n_neighbors", owner, most=len(Z_ref) - (exclude is not None))
     found = np.empty((len(Z), n), dtype=np.int64)
     ks = np.array([Z.shape[1]])
-    for rows, _, block in nearest(Z_ref, Z, ks, check_similarity(similarity, owner), n, exclude=exclude):
+    blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), n, exclude=exclude)
+    for rows, _, block in tracked(blocks, len(Z), "finding neighbors", "row", lambda part: len(part[2])):
         found[rows] = block[:, 0]
     return found
 
@@ -172,12 +174,8 @@ def neighbor_recall(
     truth = _check_truth(truth, len(Z_ref), len(Z), owner)
     at = truth.shape[1] if at is None else check_count(at, "at", owner)
     at = min(at, len(Z_ref) - (exclude is not None))
-    blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), at, exclude=exclude, ordered=False)
-    hits = (
-        (rows, places, sum((found == truth[rows, None, column, None]).sum(axis=2) for column in range(truth.shape[1])))
-        for rows, places, found in blocks
-    )
-    return _by_row(hits, (len(Z), len(ks)), np.int32) if per_row else _totals(hits, len(ks)) / truth.size
+    hits = nearest_hold(Z_ref, Z, ks, check_similarity(similarity, owner), at, truth, exclude=exclude)
+    return _by_row(hits, (len(Z), len(ks)), np.int32) if per_row else _totals(hits, len(Z), len(ks)) / truth.size
 
 
 def positive_recall(
@@ -281,10 +279,15 @@ def partner_ndcg(
     return values if per_row else values.mean(axis=0)
 
 
-def _totals(hits: Hits, n_lengths: int) -> np.ndarray:
+def _shown(hits: Hits, total: int) -> Hits:
+    """Show how many rows and lengths are done."""
+    return tracked(hits, total, "evaluating prefixes", "score", lambda part: part[2].size)
+
+
+def _totals(hits: Hits, n_rows: int, n_lengths: int) -> np.ndarray:
     """Hits of all rows together at each prefix length."""
     totals = np.zeros(n_lengths, dtype=np.int64)
-    for _, places, found in hits:
+    for _, places, found in _shown(hits, n_rows * n_lengths):
         totals[places] += found.sum(axis=0)
     return totals
 
@@ -292,7 +295,7 @@ def _totals(hits: Hits, n_lengths: int) -> np.ndarray:
 def _by_row(hits: Hits, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
     """Hits of each row at each prefix length."""
     table = np.empty(shape, dtype=dtype)
-    for rows, places, found in hits:
+    for rows, places, found in _shown(hits, shape[0] * shape[1]):
         table[rows, places] = found
     return table
 

@@ -30,6 +30,7 @@ from scipy import sparse
 from scipy.linalg import block_diag
 
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights, largest_of, too_small
+from firstk._base.progress import tracked
 from firstk._base.rows import DOUBLE, Resolution, Rows, as_dense, is_sparse, sliceable
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
@@ -195,7 +196,8 @@ def _centred_sums(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
     scatter = np.zeros((batch.width, batch.width))
     product: np.ndarray = np.empty((batch.width, batch.width), dtype=batch.dtype)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite raises an error below
-        for rows, buffer in _blocks(batch):
+        blocks = _blocks(batch)
+        for rows, buffer in tracked(blocks, batch.X.shape[0], "multiplying", "row", lambda part: len(part[1])):
             block = batch.centred(rows, groups.spread(anchors, rows, buffer), buffer)
             residual += groups.sums(block, rows)
             if batch.weights is not None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk._base.checks import bad_parameter, check_choice, check_verbose, is_int
+from firstk._base.progress import Verbose, showing
 from firstk._base.rows import is_sparse
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.fitted import check_fitted
@@ -91,6 +92,7 @@ class CodeIndex:
         metric: str = "cosine",
         ids: ArrayLike | None = None,
         engine: str = "auto",
+        verbose: Verbose = "auto",
     ) -> CodeIndex:
         """Encode vectors as bytes and build an index of them.
 
@@ -109,12 +111,15 @@ class CodeIndex:
             One for each row; 0 to n - 1 if not given.
         engine : {"auto", "compiled", "numpy"}
             "compiled" needs numba; "auto" takes it for large stores where it is installed. Results are the same.
+        verbose : bool or "auto"
+            Show progress; "auto": of what takes long, on a terminal or in a notebook.
         """
         owner = "CodeIndex.fit"
         check_choice(metric, METRICS, "metric", owner)
         check_choice(engine, ENGINES, "engine", owner)
-        quantizer = check_fitted(encoder, owner).quantizer(bytes, metric)
-        codes = quantizer.encode(X)
+        with showing(check_verbose(verbose, owner)):
+            quantizer = check_fitted(encoder, owner).quantizer(bytes, metric)
+            codes = quantizer.encode(X)
         numbers = new_ids(ids, len(codes), 0, np.empty(0, np.int64), owner)
         return cls(quantizer, codes, numbers, engine=engine, next_id=int(numbers.max()) + 1)
 

@@ -18,11 +18,13 @@ from firstk._base.checks import (
     bad_parameter,
     check_choice,
     check_fraction,
+    check_verbose,
     is_int,
     numba_may_compile,
     require_compiled,
 )
 from firstk._base.concurrency import cores
+from firstk._base.progress import Verbose, showing
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
@@ -150,6 +152,7 @@ class FunnelIndex:
         stamp: CodeStamp | None = None,
         engine: str = "auto",
         random_state: int = 0,
+        verbose: Verbose = "auto",
     ) -> FunnelIndex:
         """Build an index, with the cheapest schedule that reaches a recall on rows sampled from `Z`.
 
@@ -183,6 +186,8 @@ class FunnelIndex:
             "compiled" needs numba; "auto" takes it for large stores where it is installed.
         random_state : int
             Seed of the sample.
+        verbose : bool or "auto"
+            Show progress; "auto": of what takes long, on a terminal or in a notebook.
         """
         owner = "FunnelIndex.fit"
         if stamp is not None and encoder is not None:
@@ -197,7 +202,9 @@ class FunnelIndex:
                 f"{first_stage!r}: leave one of them out."
             )
         fitted = _fitted_encoder(encoder)
-        codes = as_codes(_encoded(Z, fitted, "document", owner), metric, owner, "Z")
+        check_verbose(verbose, owner)
+        with showing(verbose):
+            codes = as_codes(_encoded(Z, fitted, "document", owner), metric, owner, "Z")
         n, d = codes.shape
         if not is_int(n_neighbors) or not 1 <= n_neighbors <= n:
             raise bad_parameter("n_neighbors", owner, f"an int in [1, {n}] (the rows)", n_neighbors)
@@ -207,14 +214,22 @@ class FunnelIndex:
         if schedule is not None:
             chosen = given_schedule(schedule, d, n, n_neighbors)
         else:
-            chosen = choose_schedule(codes, euclidean, form, recall, n_neighbors, random_state)
+            with showing(verbose):
+                chosen = choose_schedule(codes, euclidean, form, recall, n_neighbors, random_state)
         stored = None if form.cells is None else BytePrefixes.of(form.cells, euclidean, codes)
         # A copy: the index must not change when the caller's array does.
         store = Store(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
         facts = {"metric": metric, "first_stage": first_stage, "engine": engine}
         return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1, stored=stored, stamp=stamp)
 
-    def replan(self, *, recall: float | None = None, n_neighbors: int | None = None, random_state: int = 0) -> Schedule:
+    def replan(
+        self,
+        *,
+        recall: float | None = None,
+        n_neighbors: int | None = None,
+        random_state: int = 0,
+        verbose: Verbose = "auto",
+    ) -> Schedule:
         """Choose the schedule again from the rows in the index, and return it.
 
         For another recall or more neighbors, or when rows were added that differ from those it was chosen on.
@@ -228,7 +243,8 @@ class FunnelIndex:
         if not is_int(n) or not 1 <= n <= len(self):
             raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(self)}] (the rows)", n)
         rows, euclidean = self._store.rows, self.metric != "inner_product"
-        self.schedule = choose_schedule(rows, euclidean, self._form, recall, int(n), random_state)
+        with showing(check_verbose(verbose, owner)):
+            self.schedule = choose_schedule(rows, euclidean, self._form, recall, int(n), random_state)
         self._layout = None
         return self.schedule
 

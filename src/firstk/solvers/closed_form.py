@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import check_choice
-from firstk._base.linalg import ordered_eigh, rank_tolerance, signed, symmetrised, whitener
+from firstk._base.linalg import FEW, leading_eigh, ordered_eigh, rank_tolerance, signed, symmetrised, whitener
 from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Solution, Width
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
@@ -201,7 +201,7 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
     Solution
         Axes orthonormal in N, gamma descending, signs by convention.
     """
-    R, U, gamma = _diagonalised(pencil, eps, shared)
+    R, U, gamma = _leading(pencil, n_components, eps) or _diagonalised(pencil, eps, shared)
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
     pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
     available = pinned if R is None else R.shape[1]
@@ -221,6 +221,22 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
         gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
     components = np.ascontiguousarray(vectors[:, :d].T)
     return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
+
+
+def _leading(pencil: Pencil, n_components: Width, eps: float) -> tuple[None, np.ndarray, np.ndarray] | None:
+    """Return the axes that are asked for alone, where they are few, all raise the objective, and N is the identity.
+
+    What `_diagonalised` returns, cut off; None where it takes all axes to know.
+    """
+    M = pencil.M
+    if M is None or pencil.N is not None or pencil.factor is not None or not isinstance(n_components, int):
+        return None
+    if not 0 < n_components <= min(len(M) // FEW, pencil.most or len(M)) or not np.isfinite(M).all():
+        return None
+    gamma, U = leading_eigh(M, n_components)
+    # No eigenvalue is larger than the Frobenius norm.
+    clear = gamma[-1] > _tolerance(pencil, len(M), eps) * np.linalg.norm(M)
+    return (None, U, gamma) if clear else None
 
 
 def _diagonalised(

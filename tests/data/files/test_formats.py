@@ -494,3 +494,19 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     write_vectors(tmp_path / "b.csv", rows())  # needs no extra
     assert open_vectors(tmp_path / "b.csv").rows == 100
     assert sorted(os.listdir(tmp_path)) == ["a.parquet", "b.csv"]
+
+
+def test_batches_at_even_distances_are_rows_of_all_files(tmp_path):
+    X = np.arange(5 * 90, dtype=np.float32).reshape(90, 5)
+    for number, part in enumerate(np.split(X, [40, 47])):  # the second file is shorter than a step
+        write_vectors(tmp_path / f"part-{number}.npy", part)
+    batches = list(open_vectors(tmp_path).spread(30, 6))
+    assert [len(batch) for batch in batches] == [6, 6, 4, 6, 6]  # none goes on in the next file
+    for batch in batches:
+        np.testing.assert_array_equal(batch.vectors, X[batch.rows])
+    assert [batch.start for batch in batches] == [0, 18, 36, 54, 72]
+
+
+def test_formats_that_read_everything_offer_no_such_batches(tmp_path):
+    write_vectors(tmp_path / "a.csv", np.ones((9, 2)))
+    assert open_vectors(tmp_path / "a.csv").spread(3, 1) is None

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix, check_weights
+from firstk._base.progress import tracked
 from firstk.exceptions import InvalidInputError
 
 # Bits that a coordinate can get: 256 cells, of 32 rows each in a sample of 8,192.
@@ -63,7 +64,8 @@ class Trees:
         d, step = Z.shape[1], max(1, _BLOCK_NUMBERS // len(Z))
         centroids, squares = (np.empty((d, 2 ** (depth + 1) - 1)) for _ in range(2))
         distortion = np.empty((d, depth + 1))
-        for start in range(0, d, step):
+        starts = range(0, d, step)
+        for start in tracked(starts, len(starts), "training the quantizer", "block"):
             block = slice(start, start + step)
             columns = np.ascontiguousarray(Z[:, block].T, dtype=np.float64)
             centroids[block], squares[block], distortion[block] = _grown(columns, weight, depth)

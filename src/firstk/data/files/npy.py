@@ -104,7 +104,11 @@ class NpyReader:
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield at most `size` rows at a time."""
         for start in range(0, len(self._array), size):
-            yield self._array[start : start + size].astype(self.facts.dtype, copy=False), {}
+            yield self.piece(start, start + size), {}
+
+    def piece(self, start: int, stop: int) -> np.ndarray:
+        """Return some rows, without those before them."""
+        return self._array[start:stop].astype(self.facts.dtype, copy=False)
 
 
 class NpyWriter:

@@ -9,7 +9,7 @@ import copy
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,12 @@ class Shard:
         """Return the number of rows."""
         with reading_unchanged(self.path, self.stamp):
             return self.open().count()
+
+    def piece(self, start: int, stop: int) -> np.ndarray | None:
+        """Return the vectors of some rows without reading others; None where the format has to read all before."""
+        with reading_unchanged(self.path, self.stamp):
+            read = getattr(self.open(), "piece", None)
+            return None if read is None else read(start, stop)
 
     def survey(self, columns: Sequence[str]) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns that must be read as text."""
@@ -195,6 +201,28 @@ class VectorTable:
                 if at >= start:
                     yield self._checked(vectors, held, at)
                 at += len(vectors)
+
+    def spread(self, rows: int, size: int) -> Iterator[Batch] | None:
+        """Return batches of `size` rows, about `rows` in all and at even distances; None where that reads all rows.
+
+        The last batch of a file may be shorter. Batches have no other columns: files that could be skipped hold none.
+        """
+        if self.columns or any(shard.piece(0, 0) is None for shard in self.shards[:1]):
+            return None
+        step = max(1, self.rows // max(1, rows // size))
+        return self._pieces(range(0, self.rows, step), size)
+
+    def _pieces(self, starts: Iterable[int], size: int) -> Iterator[Batch]:
+        shards = iter(self.shards)
+        first = end = 0
+        shard = None
+        for start in starts:
+            while shard is None or start >= end:
+                shard = next(shards)
+                first, end = end, end + shard.count()
+            vectors = shard.piece(start - first, start - first + size)
+            assert vectors is not None
+            yield self._checked(vectors, {}, start)
 
     def _checked(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray], start: int) -> Batch:
         """Return a batch without NaN: raise an error with the numbers of such rows, or drop them."""

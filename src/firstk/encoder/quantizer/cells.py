@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.array_types import MatrixLike, SparseMatrix
+from firstk._base.progress import tracked
 from firstk._base.rows import as_dense, unit_rows
 from firstk.data.bits.embedded import Embedded
 
@@ -37,7 +38,8 @@ def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str) -
     """Return vectors as bytes, uint8 of shape (n, bytes)."""
     rows = encoder._checked(X, owner)
     stored = np.empty((rows.shape[0], bits.n_bytes), dtype=np.uint8)
-    for block, part in _blocks(rows, encoder.p):
+    blocks = _blocks(rows, encoder.p)
+    for block, part in tracked(blocks, rows.shape[0], "encoding", "row", lambda found: len(found[1])):
         stored[block] = _strings(encoder, bits, part)
     return stored
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter, check_choice, is_int
+from firstk._base.checks import bad_parameter, check_choice, check_verbose, is_int
 from firstk._base.json_records import from_json, to_plain
+from firstk._base.progress import Verbose, steps
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.diagnosis.alignment import Alignment, align
 from firstk.evaluation.diagnosis.axes import Axes, Spectrum, principal_axes, spectrum_of
@@ -63,6 +64,8 @@ class Diagnosis:
     command : str
         What to run next: a call in Python, or a command where the diagnosis came from the command line. Empty without
         a ranking.
+    rows_in_file : int
+        How many rows there are, where only a sample of a file was read; otherwise 0.
     """
 
     vectors: Vectors
@@ -77,6 +80,7 @@ class Diagnosis:
     label_noise: LabelNoise | None
     left_out: dict[str, str]
     command: str = field(default="", metadata={"added": True})
+    rows_in_file: int = field(default=0, metadata={"added": True})
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -94,6 +98,12 @@ class Diagnosis:
     def sentences(self) -> list[str]:
         """Return all findings, the task first."""
         found = [sentence for part in self.parts.values() for sentence in part.sentences()]
+        if self.rows_in_file > self.vectors.rows:
+            found.insert(
+                0,
+                f"{self.vectors.rows:,} of {self.rows_in_file:,} rows were read, at even distances: all numbers are "
+                "those of this sample.",
+            )
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name.replace("_", " "))
@@ -140,6 +150,7 @@ def diagnose(
     image_shape: Sequence[int] | None = None,
     parts: Sequence[str] | None = None,
     progress: Callable[[str], object] | None = None,
+    verbose: Verbose = "auto",
 ) -> Diagnosis:
     """Diagnose which objective fits best, which tasks the order by variance suits, and what is unusual about the data.
 
@@ -168,6 +179,8 @@ def diagnose(
         "label_noise". All if not given.
     progress : callable, optional
         Called with the name of each part, and of each objective, before it is computed.
+    verbose : bool or "auto"
+        Without `progress`: show these names; "auto": where it takes long, on a terminal or in a notebook.
 
     Returns
     -------
@@ -190,7 +203,9 @@ def diagnose(
     if X is None:
         raise InvalidInputError("diagnose needs vectors: pass X, or pairs, or search with documents.")
     gathered = gather(X, y, kind)
-    return diagnose_gathered(gathered, trials, image_shape=image_shape, parts=parts, progress=progress)
+    with steps("diagnosing", check_verbose(verbose, "diagnose") if progress is None else False) as begin:
+        say = progress or begin
+        return diagnose_gathered(gathered, trials, image_shape=image_shape, parts=parts, progress=say)
 
 
 def diagnose_gathered(
