@@ -79,7 +79,8 @@ def profile_of_fit(
 def profile_of_rows(encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None) -> RowProfile | None:
     """Return the profile of rows that a fit has not seen, taken in the order of their hashes."""
     chosen = lowest_rows({"X": X, "y": None if y is None else np.asarray(y)})
-    return measure_profile(encoder, chosen["X"], chosen.get("y"), held_out=True)
+    labels = None if y is None else np.asarray(chosen["y"])
+    return measure_profile(encoder, chosen["X"], labels, held_out=True)
 
 
 def _documents(sample: RowSample) -> np.ndarray | None:

@@ -194,7 +194,7 @@ def precision_table(
             others=others, product_quantizer=product_quantizer, seconds=seconds, progress=progress,
         )
     )  # fmt: skip
-    facts = {
+    facts: dict[str, Any] = {
         "metric": name,
         "input_bytes": encoder.p * np.dtype(getattr(data.stored, "dtype", np.float32)).itemsize,
         "label": objective_name(encoder.config),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from firstk._base.rows import Rows, as_dense
+from firstk._base.rows import Rows, as_dense, sliceable
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.metrics.bootstrap import resampled_scores
@@ -67,9 +67,10 @@ def measure_profile(
     held_out : bool
         Whether the fit has not seen the rows.
     """
-    if X.shape[0] < FEWEST_ROWS:
+    given = sliceable(X)
+    if given.shape[0] < FEWEST_ROWS:
         return None
-    rows = as_dense(X[:MOST_ROWS]).astype(np.float64)
+    rows = as_dense(given[:MOST_ROWS]).astype(np.float64)
     scatter = scatter or _scatter_of(rows)
     total = float(np.trace(scatter.S))
     if not total > 0:

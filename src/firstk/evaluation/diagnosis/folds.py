@@ -202,7 +202,7 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
         known = {"left": queries[learned[:, 0]], "right": documents[learned[:, 1]]} if pairs is None else pairs
         data = replace(_asked(search, asked[held]), query_seen=None)
         folds.append(Fold(rows, known, with_seen(data, document_hashes(known["right"]))))
-    count = sum(int(np.sum(fold.data.query_seen)) for fold in folds)  # type: ignore[arg-type]
+    count = sum(int(np.sum(np.asarray(fold.data.query_seen))) for fold in folds)
     return Trials("judgements", "ndcg@10", tuple(folds), count)
 
 
