@@ -46,8 +46,7 @@ class ClosedFormMethod:
     def tie_break(self) -> tuple[float, ...]:
         """The settings themselves: all are shrinkages, and the largest adapts least."""
         settings: Any = fields(self)  # type: ignore[arg-type]
-        values = (getattr(self, part.name) for part in settings)
-        return tuple(float(value) for value in values if is_real(value))
+        return settled(*(getattr(self, part.name) for part in settings))
 
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for cross moments."""
@@ -129,6 +128,11 @@ def _span(directions: np.ndarray) -> np.ndarray:
     U, sizes, _ = np.linalg.svd(directions, full_matrices=False)
     rank = int((sizes > _RANK * sizes[0]).sum()) if sizes.size else 0
     return np.eye(len(directions)) if rank == len(directions) else U[:, : max(1, rank)]
+
+
+def settled(*settings: object) -> tuple[float, ...]:
+    """Return settings as numbers; those that are still "auto" are left out."""
+    return tuple(float(setting) for setting in settings if is_real(setting))
 
 
 def shrunk_values(values: np.ndarray, shrinkage: float) -> np.ndarray:

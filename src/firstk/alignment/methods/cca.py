@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import check_flag
 from firstk._base.linalg import signed
-from firstk.alignment.methods._linear import ClosedFormMethod, inverse, shrunk_values
+from firstk.alignment.methods._linear import ClosedFormMethod, inverse, settled, shrunk_values
 from firstk.contracts import AlignmentRows, AlignmentSolution
 from firstk.encoder.affine_map import AffineMap
 from firstk.moments.cross import CrossMoments
@@ -59,7 +59,7 @@ class CCA(ClosedFormMethod):
     @property
     def tie_break(self) -> tuple[float, ...]:
         """The largest shrinkage adapts least."""
-        return (float(self.shrinkage), -float(self.power))
+        return settled(self.shrinkage)
 
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for cross moments."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_fraction, is_int
 from firstk._base.linalg import ordered_eigh, symmetrised
-from firstk.alignment.methods._linear import TranslationMethod
+from firstk.alignment.methods._linear import TranslationMethod, settled
 from firstk.alignment.methods.ridge import ridge_map
 from firstk.moments.cross import CrossMoments
 
@@ -50,7 +50,7 @@ class ReducedRank(TranslationMethod):
     @property
     def tie_break(self) -> tuple[float, ...]:
         """The smallest rank adapts least, then the largest shrinkage."""
-        return (-float(self.rank), float(self.shrinkage))
+        return () if self.rank == "auto" else (-float(self.rank), *settled(self.shrinkage))
 
     def translation(self, moments: CrossMoments) -> np.ndarray:
         """Return W_r."""
