@@ -58,7 +58,7 @@ class ResidualMLP(TrainedMethod):
         skip = torch.tensor((straight * (old_scale / new_scale)).astype(np.float32))
         layers = torch.nn
 
-        class Residual(layers.Module):  # type: ignore[name-defined,misc]
+        class Residual(layers.Module):  # type: ignore[name-defined]
             def __init__(self, hidden: int) -> None:
                 super().__init__()
                 self.first = layers.Linear(moments.p, hidden)
