@@ -168,9 +168,15 @@ def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[st
     return _model(files.get, Path(where))
 
 
-def read_manifest(path: str | Path) -> Manifest:
-    """Read config.json of a model folder."""
-    return _steadily(path, lambda folder: _manifest(lambda name: _bytes_of(folder / name), folder))
+def read_manifest(path: str | Path, format: str = FORMAT) -> Manifest:
+    """Read config.json of a model folder of this format."""
+
+    def read(folder: Path) -> Manifest:
+        manifest = _manifest(lambda name: _bytes_of(folder / name), folder)
+        _check_format(manifest, folder, format)
+        return manifest
+
+    return _steadily(path, read)
 
 
 def read_extra(path: str | Path, name: str) -> str | None:
@@ -220,9 +226,7 @@ def _model(
     get: Callable[[str], bytes | None], folder: Path, format: str = FORMAT
 ) -> tuple[Config, dict[str, np.ndarray]]:
     manifest = _manifest(get, folder)
-    if manifest.format != format:
-        held, loader = FORMATS[manifest.format]
-        raise CorruptModelError(f"'{folder}' holds {held}, not {FORMATS[format][0]}: load it with {loader}.load.")
+    _check_format(manifest, folder, format)
     payload = _trusted(get(TENSORS), folder, TENSORS, manifest)
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -238,6 +242,12 @@ def _manifest(get: Callable[[str], bytes | None], folder: Path) -> Manifest:
     if payload is None:
         raise CorruptModelError(f"'{folder}' is no firstk model: there is no {CONFIG} in it.")
     return parse(payload, folder)
+
+
+def _check_format(manifest: Manifest, folder: Path, format: str) -> None:
+    if manifest.format != format:
+        held, loader = FORMATS[manifest.format]
+        raise CorruptModelError(f"'{folder}' holds {held}, not {FORMATS[format][0]}: load it with {loader}.load.")
 
 
 def _trusted(payload: bytes | None, folder: Path, name: str, manifest: Manifest) -> bytes:
