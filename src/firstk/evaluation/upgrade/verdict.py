@@ -210,12 +210,16 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
     stays = everything.gain is not None and not terms.retired
     gain, than = (everything.gain, "staying") if stays else (everything.over_translating, "translating")
     assert gain is not None
-    clear = "gains" if gain.low > 0 else "loses" if gain.high < 0 else "gains nothing that can be told:"
-    size = _size(gain) if gain.low > 0 or gain.high < 0 else _signed(gain)
+    cost = _cost(report, terms, everything.option)
+    if not report.judged:
+        return (f"Re-embedding all takes {cost}, and finds the new model's neighbors by definition.",)
+    if gain.low > 0 or gain.high < 0:
+        said = f"{f'gains {_size(gain)} over' if gain.low > 0 else f'loses {_size(gain)} against'} {than}"
+    else:
+        said = f"shows no clear gain over {than} ({_signed(gain)})"
     lines = [
-        f"Re-embedding all {clear} {size} over {than}, and takes {_cost(report, terms, everything.option)}"
-        f"{_price_of_point(report, terms, everything.option, gain)}. (Measured among {pool.rows:,} pairs that were held "
-        f"out, by {pool.queries:,} queries: nobody has the whole new store yet.)"
+        f"Re-embedding all {said}, and takes {cost}{_price_of_point(report, terms, everything.option, gain)}. (Measured "
+        f"among {pool.rows:,} pairs that were held out, by {pool.queries:,} queries: nobody has the whole new store yet.)"
     ]
     if terms.budget_rows is not None and free.action not in (MIX, RE_EMBED):
         lines.append(
