@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "firstk.estimator.prefix_encoder": ["PrefixEncoder"],
+    "firstk.alignment.prefix_alignment": ["PrefixAlignment"],
     "firstk.encoder.curve": ["PrefixCurve"],
     "firstk.encoder.budget": ["allocate"],
     "firstk.encoder.fitted": ["FittedEncoder"],
@@ -72,6 +73,7 @@ __all__ = [
     "NestedDropout",
     "NonuniformL2",
     "PairMoments",
+    "PrefixAlignment",
     "PrefixCurve",
     "PrefixEncoder",
     "Reconstruction",
@@ -95,6 +97,7 @@ __all__ = [
 if TYPE_CHECKING:
     from typing import Any
 
+    from firstk.alignment.prefix_alignment import PrefixAlignment
     from firstk.encoder.budget import allocate
     from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.fitted import FittedEncoder

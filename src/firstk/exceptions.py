@@ -88,3 +88,7 @@ class LabelsWarning(FirstkWarning):
 
 class RankWarning(FirstkWarning):
     """Fewer coordinates carry signal than were asked for, or some carry none."""
+
+
+class AlignmentWarning(FirstkWarning):
+    """Pairs of vectors of two models that seem to have nothing to do with one another."""

@@ -379,6 +379,8 @@ class Registry(Generic[Member]):
         Checked for a user's own member.
     checkable : bool
         Whether members check their settings by ``check()``, without further arguments.
+    owner : str
+        Whose parameter it is.
     """
 
     parameter: str
@@ -389,6 +391,7 @@ class Registry(Generic[Member]):
     protocol: type[Member] | None = None
     choices: Mapping[str, Collection[str]] = field(default_factory=dict)
     checkable: bool = True
+    owner: str = "PrefixEncoder"
 
     def resolve(self, value: object) -> Member:
         """Return the member that a name or an object stands for, its settings checked."""
@@ -402,9 +405,9 @@ class Registry(Generic[Member]):
         expected = f"one of {names}, or an object such as {self.example}"
         if isinstance(value, str):
             if value in self.needs_settings:
-                raise bad_parameter(self.parameter, "PrefixEncoder", self.needs_settings[value], value)
+                raise bad_parameter(self.parameter, self.owner, self.needs_settings[value], value)
             if value not in self.public:
-                raise bad_parameter(self.parameter, "PrefixEncoder", expected, value)
+                raise bad_parameter(self.parameter, self.owner, expected, value)
             found: Member = self.public[value]()
             return found
         if isinstance(value, UnsavedMember):
@@ -412,8 +415,8 @@ class Registry(Generic[Member]):
         if self.registered(value) or (self.protocol is None and isinstance(value, tuple(self.public.values()))):
             return value  # type: ignore[return-value]
         if self.protocol is None:
-            raise bad_parameter(self.parameter, "PrefixEncoder", expected, value)
-        own = check_member(value, self.protocol, self.parameter, expected)
+            raise bad_parameter(self.parameter, self.owner, expected, value)
+        own = check_member(value, self.protocol, self.parameter, expected, self.owner)
         for name, allowed in self.choices.items():
             check_choice(getattr(own, name), allowed, name, type(own).__name__)
         return own
@@ -427,7 +430,9 @@ class Registry(Generic[Member]):
         return self.resolve((self.internal.get(name) or self.public[name])(**settings))
 
 
-def check_member(value: object, protocol: type[Member], name: str, expected: str) -> Member:
+def check_member(
+    value: object, protocol: type[Member], name: str, expected: str, owner: str = "PrefixEncoder"
+) -> Member:
     """Return `value` if it has every attribute of the protocol; else raise an error that names what is missing.
 
     Parameters
@@ -438,15 +443,17 @@ def check_member(value: object, protocol: type[Member], name: str, expected: str
         `Objective`, `Ordering` or `Solver`.
     expected : str
         What the parameter must be, for an object that has nothing in common with the protocol.
+    owner : str
+        Whose parameter it is.
     """
     parts = [part for part in (*protocol.__annotations__, *vars(protocol)) if not part.startswith("_")]
     absent = object()
     missing = [part for part in dict.fromkeys(parts) if getattr_static(value, part, absent) is absent]
     if isinstance(value, type) or "name" in missing:
-        raise bad_parameter(name, "PrefixEncoder", expected, value)
+        raise bad_parameter(name, owner, expected, value)
     if missing:
         raise InvalidInputError(
-            f"The '{name}' of PrefixEncoder, a {type(value).__name__}, lacks {len(missing)} of the {len(set(parts))} "
+            f"The '{name}' of {owner}, a {type(value).__name__}, lacks {len(missing)} of the {len(set(parts))} "
             f"attributes of firstk.contracts.{protocol.__name__}: {', '.join(missing)}. Derive it from the base class "
             "that has defaults for them (docs/extending.md)."
         )

@@ -8,7 +8,7 @@ workers, also if a worker is lost and its partitions are computed again. Needs t
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -19,6 +19,7 @@ from firstk._base.checks import check_prefix, require
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import FirstkError, InvalidInputError
+from firstk.moments.paired import PairedStatistics
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunks, HoldOut, accumulate, as_rows, merged
 
@@ -48,16 +49,62 @@ def accumulate_collections(problem: Problem, columns: Mapping[str, Collection | 
     """
     dask = require("dask", "dask", "Fitting on dask data")
     problem.check_streamable("dask data")
-    given = {name: part for name, part in columns.items() if part is not None}
     quiet = replace(problem, verbose=False)  # workers show no progress bar
     leaf, join = dask.delayed(_leaf, pure=False), dask.delayed(merged, pure=False)
-    parts = [leaf(quiet, i, batch) for i, batch in enumerate(_batches(given))]
-    while len(parts) > 1:
-        parts = [join(parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
-    found = parts[0].compute() if parts else None
+    found: Statistics | None = _reduced(columns, lambda i, batch: leaf(quiet, i, batch), join)
     if found is None:
         raise InvalidInputError("The dask data have no row to fit on.")
     return found
+
+
+def accumulate_paired(
+    old: Collection, new: Collection | ArrayLike, sample_weight: Collection | ArrayLike | None, owner: str
+) -> PairedStatistics:
+    """Return the statistics of pairs of vectors of two models, of dask arrays or data frames partitioned alike."""
+    dask = require("dask", "dask", "Fitting on dask data")
+    if _is_bag(old) or _is_bag(new):
+        raise InvalidInputError(
+            f"{owner} takes dask arrays and data frames. Of a bag, call partial_fit on its batches."
+        )
+    leaf, join = dask.delayed(_paired_leaf, pure=False), dask.delayed(_paired_joined, pure=False)
+    columns = {"old": old, "new": new, "weight": sample_weight}
+    found: PairedStatistics | None = _reduced(columns, lambda i, batch: leaf(i, batch, owner), join)
+    if found is None or not found.moments.rows:
+        raise InvalidInputError("The dask data have no row to fit on.")
+    return found
+
+
+def _paired_leaf(partition: int, batch: Mapping[str, Any], owner: str) -> PairedStatistics:
+    """Accumulate the pairs of a partition on a worker."""
+    old, new, weight = (batch.get(name) for name in ("old", "new", "weight"))
+    if not len(old) and not len(new):  # type: ignore[arg-type]
+        return PairedStatistics()
+    try:
+        weight = None if weight is None else np.asarray(weight).ravel()
+        return PairedStatistics.of(as_rows(old), as_rows(new), weight, owner)
+    except FirstkError as error:
+        raise InvalidInputError(f"In partition {partition}: {error}") from None
+
+
+def _paired_joined(parts: list[PairedStatistics]) -> PairedStatistics:
+    """Merge the statistics of several partitions, in order, without modifying them."""
+    whole = PairedStatistics()
+    for part in parts:
+        whole.merge(part)
+    return whole
+
+
+def _reduced(
+    columns: Mapping[str, Collection | ArrayLike | None],
+    leaf: Callable[[int, Any], Any],
+    join: Callable[[list[Any]], Any],
+) -> Any:
+    """Return what is left after `leaf` on each partition and `join` on groups of them; None where there are none."""
+    given = {name: part for name, part in columns.items() if part is not None}
+    parts = [leaf(i, batch) for i, batch in enumerate(_batches(given))]
+    while len(parts) > 1:
+        parts = [join(parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
+    return parts[0].compute() if parts else None
 
 
 def _leaf(problem: Problem, partition: int, batches: object) -> Statistics | None:

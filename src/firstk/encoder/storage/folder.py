@@ -33,6 +33,8 @@ _ATTEMPTS = 100
 Config = dict[str, Any]
 FORMAT = "firstk-encoder"
 FORMAT_VERSION = 2
+# What a folder of each format holds, and the class that loads it.
+FORMATS = {FORMAT: ("an encoder", "PrefixEncoder"), "firstk-alignment": ("an alignment", "PrefixAlignment")}
 CONFIG, TENSORS, CARD = "config.json", "model.safetensors", "README.md"
 # Facts about the folder; everything else in it is about the encoder.
 _HEADER = ("format", "format_version", "files", "digest")
@@ -50,6 +52,7 @@ def write_model(
     *,
     card: str = "",
     extra: Mapping[str, str | bytes] | None = None,
+    format: str = FORMAT,
 ) -> Path:
     """Write a model folder in one atomic step.
 
@@ -66,10 +69,12 @@ def write_model(
     extra : mapping of str or bytes, optional
         What further files hold, by name, such as ``{"study.json": text}``; `read_extra` and `read_extra_bytes` read
         them.
+    format : str
+        One of `FORMATS`.
     """
     target = Path(path).resolve()  # a link stays a link: what it points to is replaced
     check_target(target)
-    files = model_files(config, arrays, card=card, extra=extra)
+    files = model_files(config, arrays, card=card, extra=extra, format=format)
     try:
         with atomic_folder(target) as folder:
             for name, payload in files.items():
@@ -87,13 +92,14 @@ def model_files(
     *,
     card: str = "",
     extra: Mapping[str, str | bytes] | None = None,
+    format: str = FORMAT,
 ) -> dict[str, bytes]:
     """Return what the files of a model folder hold, by name; see `write_model`."""
     trusted = {TENSORS: tensors.to_bytes(arrays)}
     for name, text in (extra or {}).items():
         check_extra_name(name)
         trusted[name] = _encoded(name, text)
-    manifest = Manifest(dict(config), {name: checksum(payload) for name, payload in trusted.items()})
+    manifest = Manifest(dict(config), {name: checksum(payload) for name, payload in trusted.items()}, format=format)
     return trusted | {CARD: card.encode("utf-8", "replace"), CONFIG: manifest.payload()}
 
 
@@ -152,9 +158,9 @@ def _holds_only_a_model(folder: Path) -> bool:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def read_model(path: str | Path) -> tuple[Config, dict[str, np.ndarray]]:
-    """Read a model folder; raise CorruptModelError if it is damaged or none."""
-    return _steadily(path, lambda folder: _model(lambda name: _bytes_of(folder / name), folder))
+def read_model(path: str | Path, format: str = FORMAT) -> tuple[Config, dict[str, np.ndarray]]:
+    """Read a model folder of this format; raise CorruptModelError if it is damaged or none."""
+    return _steadily(path, lambda folder: _model(lambda name: _bytes_of(folder / name), folder, format))
 
 
 def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[str, np.ndarray]]:
@@ -210,8 +216,13 @@ def _identity(folder: Path) -> tuple[object, ...]:
     return folder, found.st_dev, found.st_ino, found.st_ctime_ns
 
 
-def _model(get: Callable[[str], bytes | None], folder: Path) -> tuple[Config, dict[str, np.ndarray]]:
+def _model(
+    get: Callable[[str], bytes | None], folder: Path, format: str = FORMAT
+) -> tuple[Config, dict[str, np.ndarray]]:
     manifest = _manifest(get, folder)
+    if manifest.format != format:
+        held, loader = FORMATS[manifest.format]
+        raise CorruptModelError(f"'{folder}' holds {held}, not {FORMATS[format][0]}: load it with {loader}.load.")
     payload = _trusted(get(TENSORS), folder, TENSORS, manifest)
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -265,15 +276,18 @@ class Manifest:
         SHA-256 of each trusted file, by name.
     version : int
         Format version of the folder as it was found.
+    format : str
+        One of `FORMATS`.
     """
 
     config: Config
     files: dict[str, str]
     version: int = FORMAT_VERSION
+    format: str = FORMAT
 
     def payload(self) -> bytes:
         """Return the bytes of config.json."""
-        header = {"format": FORMAT, "format_version": FORMAT_VERSION, "files": self.files}
+        header = {"format": self.format, "format_version": FORMAT_VERSION, "files": self.files}
         facts = {name: value for name, value in sorted(self.config.items()) if name not in _HEADER}
         try:
             whole = header | {"digest": _digest(header | facts)} | facts
@@ -302,7 +316,7 @@ def parse(payload: bytes, folder: str | Path) -> Manifest:
     """Read the bytes of config.json; raise CorruptModelError for anything but what firstk wrote."""
     where = f"'{folder}' is no firstk model"
     found = _read_json(payload, folder)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(found, dict) or not _is_ours(found.get("format")):
         raise CorruptModelError(f"{where}: {CONFIG} does not say format '{FORMAT}'.")
     version = found.get("format_version")
     if type(version) is not int or version not in (FORMAT_VERSION, *MIGRATIONS):
@@ -322,7 +336,9 @@ def parse(payload: bytes, folder: str | Path) -> Manifest:
     if not isinstance(files, dict) or not all(_plain_name(name) and _is_sha256(sha) for name, sha in files.items()):
         raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} does not list its files.")
     config = {name: _respelled(value) if name in _SETTINGS else value for name, value in found.items()}
-    return Manifest({name: value for name, value in config.items() if name not in _HEADER}, files, version)
+    return Manifest(
+        {name: value for name, value in config.items() if name not in _HEADER}, files, version, found["format"]
+    )
 
 
 def claims(payload: bytes) -> bool:
@@ -331,7 +347,11 @@ def claims(payload: bytes) -> bool:
         found = json.loads(payload)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
+    return isinstance(found, dict) and _is_ours(found.get("format"))
+
+
+def _is_ours(format: object) -> bool:
+    return isinstance(format, str) and format in FORMATS
 
 
 def _read_json(payload: bytes, folder: str | Path) -> Any:

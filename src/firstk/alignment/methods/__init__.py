@@ -1,0 +1,38 @@
+"""Methods of alignment, which bring the vectors of two models together: one file per method, one line in the registry.
+
+A method turns cross moments into translations and an ordered shared code (`firstk.contracts.AlignmentMethod`).
+"""
+
+from __future__ import annotations
+
+from firstk._base.checks import Registry
+from firstk.alignment.methods._linear import ClosedFormMethod, from_translations, with_shared_code
+from firstk.alignment.methods.cca import CCA
+from firstk.alignment.methods.procrustes import Procrustes
+from firstk.alignment.methods.procrustes_ridge import ProcrustesRidge
+from firstk.alignment.methods.ridge import Ridge
+from firstk.contracts import AlignmentMethod
+
+REGISTRY: Registry[AlignmentMethod] = Registry(
+    "method",
+    "CCA(shrinkage=0.3)",
+    {method.name: method for method in (Procrustes, Ridge, ProcrustesRidge, CCA)},
+    protocol=AlignmentMethod,
+    owner="PrefixAlignment",
+)
+# What "auto" chooses among.
+AUTO: tuple[str, ...] = (Ridge.name, ProcrustesRidge.name, CCA.name)
+PUBLIC, resolve, restore = REGISTRY.public, REGISTRY.resolve, REGISTRY.restore
+
+__all__ = [
+    "AUTO",
+    "CCA",
+    "ClosedFormMethod",
+    "Procrustes",
+    "ProcrustesRidge",
+    "Ridge",
+    "from_translations",
+    "resolve",
+    "restore",
+    "with_shared_code",
+]

@@ -1,0 +1,89 @@
+"""Regularized canonical correlations: the ordered code that two models share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from firstk._base.linalg import signed
+from firstk.alignment.methods._linear import ClosedFormMethod, inverse, shrunk_values
+from firstk.contracts import AlignmentRows, AlignmentSolution
+from firstk.encoder.affine_map import AffineMap
+from firstk.moments.cross import CrossMoments
+
+SHRINKAGES = (0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
+
+
+@dataclass(frozen=True)
+class CCA(ClosedFormMethod):
+    """Directions of both spaces by their correlation, each coordinate scaled by a power of it.
+
+    Parameters
+    ----------
+    shrinkage : float in [0, 1] or "auto"
+        Of both covariances towards a multiple of the identity. 1 gives the singular vectors of the cross-covariance.
+    power : float in [0, 1] or "auto"
+        t: coordinate i of both sides is scaled by ``rho_i^t``.
+
+    Notes
+    -----
+    With shrunk covariances ``C_a = (1 - s) C + s c I`` and C_b alike, ``C_a^-1/2 E[a b^T] C_b^-1/2 = U diag(rho) V^T``
+    (Hotelling 1936; Vinod 1976 for the ridge). Codes are ``rho^t U^T C_a^-1/2 a`` and ``rho^t V^T C_b^-1/2 b``, a and
+    b centred. If a pair is two noisy views of one Gaussian vector, rho_i is the share of signal in coordinate i of
+    either side and ``t = 1/2`` weighs products of coordinates by it, as the best linear prediction of one side from
+    the other does (Bach and Jordan 2005). With ``shrinkage=1`` and ``power=0`` the code is that of Procrustes, centred.
+
+    Translations are the predictions of one side from the code of the other:
+    ``E[b | a] = b_mean + C_b^1/2 V diag(rho) U^T C_a^-1/2 a``.
+    """
+
+    shrinkage: float | Literal["auto"] = "auto"
+    power: float | Literal["auto"] = "auto"
+
+    name: ClassVar[str] = "cca"
+    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": SHRINKAGES, "power": (0.5, 1.0)}
+
+    def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
+        """Solve for cross moments."""
+        a = float(self.shrinkage)
+        old, new, rho = self._directions(moments)
+        encode_old, encode_new = self.comparing(moments)
+        ma, mb = moments.old_mean, moments.new_mean
+        forward = (_shrunk(moments.new_eigen, a) @ new.T) @ (rho[:, None] * old)
+        backward = (_shrunk(moments.old_eigen, a) @ old.T) @ (rho[:, None] * new)
+        return AlignmentSolution(
+            AffineMap(ma, forward, mb),
+            AffineMap(mb, backward, ma),
+            encode_old,
+            encode_new,
+            rho,
+        )
+
+    def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
+        """Return the maps to the shared code."""
+        old, new, rho = self._directions(moments)
+        scale, zero = rho[:, None] ** float(self.power), np.zeros(len(rho))
+        return AffineMap(moments.old_mean, scale * old, zero), AffineMap(moments.new_mean, scale * new, zero)
+
+    def _directions(self, moments: CrossMoments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        a = float(self.shrinkage)
+        return moments.once(("cca", a), lambda: canonical_directions(moments, a))
+
+
+def canonical_directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the directions of both sides as rows, shapes (d, p) and (d, q), and their correlations, descending."""
+    (old_values, P), (new_values, Q) = moments.old_eigen, moments.new_eigen
+    left, right = (np.sqrt(inverse(shrunk_values(values, shrinkage))) for values in (old_values, new_values))
+    K = (1.0 - shrinkage if shrinkage < 1 else 1.0) * left[:, None] * (P.T @ moments.cross @ Q) * right
+    U, rho, Vt = np.linalg.svd(K, full_matrices=False)
+    kept = max(1, int((rho > 1e-10 * rho[0]).sum())) if rho.size else 0
+    old, new = (P * left) @ U[:, :kept], (Q * right) @ Vt[:kept].T
+    sign = signed(new.T)
+    return old.T * sign[:, None], new.T * sign[:, None], rho[:kept]
+
+
+def _shrunk(eigen: tuple[np.ndarray, np.ndarray], shrinkage: float) -> np.ndarray:
+    values, vectors = eigen
+    return (vectors * shrunk_values(values, shrinkage)) @ vectors.T
