@@ -76,7 +76,7 @@ class UpgradeResult:
 
 def prefix_alignment(method: str, random_state: int) -> Estimator:
     """Return an unfitted alignment by the name of its method."""
-    from firstk.alignment import PrefixAlignment
+    from firstk.alignment.prefix_alignment import PrefixAlignment
 
     return PrefixAlignment(method=method, random_state=random_state, verbose=False)
 

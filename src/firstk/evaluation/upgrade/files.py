@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from firstk._base.atomic_file import atomic_file
 from firstk.data.files import open_vectors
 from firstk.evaluation.inputs import File, Rows, VectorSource
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs, read_side
@@ -101,7 +103,18 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
     return data, (f"{pairs.said[0].upper()}{pairs.said[1:]}.", *said)
 
 
-def row_ids(files: UpgradeFiles) -> tuple[str, np.ndarray]:
+def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray) -> int:
+    """Write the rows of the store, those of the highest worth first, by an atomic write; return how many."""
+    name, names = _row_names(files)
+    order = np.argsort(-worth, kind="stable")
+    with atomic_file(path, "An order of rows", kinds=(".csv",)) as temporary, temporary.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow((name, "worth"))
+        table.writerows((names[row], f"{worth[row]:.6g}") for row in order)
+    return len(order)
+
+
+def _row_names(files: UpgradeFiles) -> tuple[str, np.ndarray]:
     """Return the name and the values of what names the rows of the store: its column of ids, or row numbers."""
     columns = RowNames(files.ids).columns()
     old = read_side(files.old, VectorSource(files.old, files.vectors, nan=files.nan), columns and columns[1])

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from firstk._base.checks import check_choice
+from firstk.alignment.fitted import FORMAT, FittedAlignment
 from firstk.encoder.code_map import CodeMap
+from firstk.encoder.storage.folder import CONFIG, read_manifest
 from firstk.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from firstk.alignment.fitted import FittedAlignment
 
 SHARED, NEW, OLD = "shared", "new", "old"
 
 
 def is_alignment(folder: str | Path) -> bool:
     """Tell whether a folder holds a saved alignment."""
-    config = Path(folder) / "config.json"
-    return config.is_file() and b'"firstk-alignment"' in config.read_bytes()
+    return (Path(folder) / CONFIG).is_file() and read_manifest(folder).format == FORMAT
 
 
 def translation(alignment: FittedAlignment, side: str | None, into: str | None) -> CodeMap:
