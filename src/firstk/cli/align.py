@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
+from firstk.cli._counts import read_count
+from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -22,8 +24,6 @@ from firstk.cli._options import (
     RowsOption,
     VectorsOption,
 )
-from firstk.cli._counts import read_count
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._progress import step_progress
 from firstk.cli._text import number_of
 from firstk.cli.report import check_page
@@ -145,7 +145,19 @@ def align(
     names = _checked(metric, methods, order, out)
     terms = Terms(cost_per_million, budget_rows, old_model_retired, rows)
     files = UpgradeFiles(
-        old, new, queries_old, queries_new, relevance, ids, by_row, filter, query_weight, vectors, vectors_new, nan, metric
+        old,
+        new,
+        queries_old,
+        queries_new,
+        relevance,
+        ids,
+        by_row,
+        filter,
+        query_weight,
+        vectors,
+        vectors_new,
+        nan,
+        metric,
     )
     files.check()
     with step_progress(None, quiet=quiet or json, what="aligning") as begin, warnings_as_notes():
@@ -228,7 +240,9 @@ def _commands(files: UpgradeFiles, verdict: Verdict, out: Path, order: Path | No
     by = [] if files.vectors is None else ["--vectors", files.vectors]
     ending = Path(str(files.old)).suffix or ".parquet"
     if verdict.action == MIX:
-        commands = [["firstk", "transform", str(out), str(files.old), *by, "--into", "new", "-o", f"translated{ending}"]]
+        commands = [
+            ["firstk", "transform", str(out), str(files.old), *by, "--into", "new", "-o", f"translated{ending}"]
+        ]
     else:
         queries = "NEWQUERIES" if files.queries_new is None else str(files.queries_new)
         by_new = [] if files.vectors_new is None else ["--vectors", files.vectors_new]

@@ -14,6 +14,7 @@ import typer
 
 from firstk._base.atomic_file import beside, check_new
 from firstk.cli._append import ModelToExtend, check_keeps_moments
+from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -31,7 +32,6 @@ from firstk.cli._options import (
     VectorsArgument,
     VectorsOption,
 )
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._progress import looked_at, row_progress, step_progress
 from firstk.cli._text import advice_lines, baseline_glosses, judged_options, number_of, score_text, were
 from firstk.exceptions import InvalidInputError

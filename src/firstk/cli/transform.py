@@ -185,6 +185,22 @@ def _has_sides(encoder: FittedEncoder | CodeMap | None) -> bool:
 
 def _for_queries(model: Path, encoder: FittedEncoder | CodeMap | None, outcome: Outcome) -> list[str]:
     """Return what to do with the queries that will be asked of what was written, where that needs saying."""
+    from firstk.encoder.code_map import CodeMap
+
+    if isinstance(encoder, CodeMap):
+        words = [
+            "firstk",
+            "transform",
+            str(model),
+            "QUERIES",
+            "--side",
+            "query",
+            "-k",
+            str(outcome.k),
+            "-o",
+            "queries.npz",
+        ]
+        return ["Queries of the new model, for these codes:", f"  {shlex.join(words)}"] if encoder.shared else []
     embedded = outcome.precision == "embedded"
     if outcome.like or not (outcome.fitted_on or embedded):
         return []

@@ -1,4 +1,4 @@
-"""A function from vectors to codes in the place of an encoder, where codes are only to be written: translations, say."""
+"""A function from vectors to codes in the place of an encoder, where codes are to be written: translations, say."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class CodeMap:
         By which codes of different maps are told apart. Codes that can be compared have the same.
     name : str
         What an error message calls it.
+    shared : bool
+        Whether vectors of two models have this code.
     """
 
     p: int
@@ -31,6 +33,7 @@ class CodeMap:
     codes: Callable[[np.ndarray, int], np.ndarray]
     made_by: str
     name: str
+    shared: bool = False
     # Both sides are encoded alike: which of them these vectors are was settled when the map was made.
     mean: np.ndarray = field(default_factory=lambda: np.zeros(0))
     query_mean: np.ndarray = field(default_factory=lambda: np.zeros(0))

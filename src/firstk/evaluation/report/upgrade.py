@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import sqrt
 
 from firstk.evaluation.report.html import (
     commands_html,
@@ -28,6 +29,7 @@ from firstk.evaluation.upgrade.records import (
     STORE,
     TRANSLATE,
     Estimate,
+    Option,
     Pool,
     ScoredOption,
     UpgradeReport,
@@ -36,8 +38,9 @@ from firstk.evaluation.upgrade.verdict import Terms, Verdict, money
 
 _WIDE = Frame(width=760, height=412, left=56, right=548, top=52, bottom=352, labelled=True)
 _NARROW = Frame(width=380, height=332, left=48, right=362, top=52, bottom=268, labelled=False)
-_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_TICKS, _FEW_TICKS = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0), (0.0, 0.1, 0.5, 1.0)
 _LINE = 18.0
+_STAYED, _MIXED, _EMBEDDED = "stay", "re-embed the best part", "re-embed all"
 TITLES = {
     STAY: "Stay with the old model",
     TRANSLATE: "Translate the store",
@@ -101,12 +104,17 @@ def _figures(report: UpgradeReport) -> list[tuple[str, str]]:
 
 def _terms(report: UpgradeReport) -> list[tuple[str, str]]:
     terms = [
-        ("translate", "a map that was fitted on pairs brings old vectors and new queries into one code; no row is embedded."),
+        (
+            "translate",
+            "a map that was fitted on pairs brings old vectors and new queries into one code; no row is embedded.",
+        ),
         ("re-embed", "the new model embeds the text of a row again."),
         interval_term(report.confidence),
     ]
     if not report.judged:
-        terms.insert(0, ("fidelity", "the share of the new model's ten nearest rows that an option finds; not relevance."))
+        terms.insert(
+            0, ("fidelity", "the share of the new model's ten nearest rows that an option finds; not relevance.")
+        )
     return terms
 
 
@@ -157,9 +165,17 @@ def _picture_section(report: UpgradeReport, verdict: Verdict, terms: Terms) -> s
     points = _points(report)
     text = PICTURE_TEXT
     if any(point.whole for point in points):
-        text += " Open points are scored over the whole store, filled ones among held-out pairs, whose new vectors are known."
+        text += " Open points are scored over the whole store, filled ones among held-out pairs."
     drawn = "\n".join(_draw(report, points, verdict, terms, frame) for frame in (_WIDE, _NARROW))
-    return f"<section><h2>What does each option bring, and cost?</h2>\n{paragraphs(text)}\n<figure>{drawn}</figure></section>"
+    legend = "".join(
+        f'<li style="color:var(--{colour})">{escape(name)}</li>'
+        for name, colour in _colours(points).items()
+        if name in {_name(point) for point in points}
+    )
+    return (
+        f"<section><h2>What does each option bring, and cost?</h2>\n{paragraphs(text)}\n"
+        f'<figure>{drawn}<ul class="legend">{legend}</ul></figure></section>'
+    )
 
 
 def _draw(report: UpgradeReport, points: Sequence[_Point], verdict: Verdict, terms: Terms, frame: Frame) -> str:
@@ -188,7 +204,10 @@ def _axes(report: UpgradeReport, up: Values, frame: Frame, terms: Terms) -> str:
     stays = report.pools[0].find(STAY) is not None
     name = metric_of(report.metric).name
     what = f"{name}, more than staying" if stays else name
-    parts = ['<g class="axis">', f'<text class="measure" x="0" y="16">{escape(what)}<tspan>, higher is better</tspan></text>']
+    parts = [
+        '<g class="axis">',
+        f'<text class="measure" x="0" y="16">{escape(what)}<tspan>, higher is better</tspan></text>',
+    ]
     for tick, text in zip(up.ticks, up.texts(), strict=True):
         y, kind = frame.y(up.share(tick)), "base" if tick == up.ticks[0] else "grid"
         parts.append(
@@ -198,10 +217,10 @@ def _axes(report: UpgradeReport, up: Values, frame: Frame, terms: Terms) -> str:
     if stays and up.ticks[0] < 0 < up.ticks[-1]:
         y = frame.y(up.share(0.0))
         parts.append(f'<line x1="{frame.left:g}" x2="{frame.right:g}" y1="{y:.1f}" y2="{y:.1f}" {stroke(RAW_LOOK)}/>')
-    for share in _TICKS:
+    for share in _TICKS if frame.labelled else _FEW_TICKS:
         x = frame.x(_across(share))
         parts.append(f'<text x="{x:.1f}" y="{frame.bottom + 20:g}" text-anchor="middle">{100 * share:g} %</text>')
-        price = None if terms.cost_per_million is None else terms.cost_per_million * share * (terms.rows or report.rows) / 1e6
+        price = terms.price(Option(MIX, share=share), report.rows)
         if price is not None:
             parts.append(f'<text x="{x:.1f}" y="{frame.bottom + 36:g}" text-anchor="middle">{money(price)}</text>')
     below = frame.bottom + (42 if terms.cost_per_million is None else 56)
@@ -212,13 +231,13 @@ def _axes(report: UpgradeReport, up: Values, frame: Frame, terms: Terms) -> str:
 
 
 def _across(share: float) -> float:
-    """Return the place of a share on the axis, which leaves room at both ends."""
-    return 0.06 + 0.88 * share
+    """Return the place of a share on the axis, which is one of square roots: budgets pay for small shares."""
+    return 0.09 + 0.86 * sqrt(share)
 
 
 def _place(point: _Point, number: int, up: Values, frame: Frame) -> tuple[float, float]:
     """Return where a point is drawn; those that cost nothing stand side by side."""
-    aside = 0.0 if point.share else 7.0 * ((number % 5) - 2)
+    aside = 0.0 if point.share else 8.0 * ((number % 8) - 3.5)
     return frame.x(_across(point.share)) + aside, frame.y(up.share(point.value.value))
 
 
@@ -226,13 +245,14 @@ def _marks(points: Sequence[_Point], verdict: Verdict, up: Values, frame: Frame)
     line = [point for point in points if not point.whole and (point.share or point.scored.option.kind == TRANSLATE)]
     # From the first translation over the mixes to re-embedding: one line of growing cost.
     chosen = [line[0]] + [point for point in line if point.share] if line and not line[0].share else []
-    steps = " ".join(
-        f"{x:.1f},{y:.1f}" for x, y in (_place(point, points.index(point), up, frame) for point in chosen)
+    steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_place(point, points.index(point), up, frame) for point in chosen))
+    parts = (
+        [f'<polyline points="{steps}" fill="none" stroke-width="1.5" style="stroke:var(--ours-0)"/>'] if steps else []
     )
-    parts = [f'<polyline points="{steps}" fill="none" stroke-width="1.5" style="stroke:var(--ours-0)"/>'] if steps else []
+    colours = _colours(points)
     for number, point in enumerate(points):
         x, y = _place(point, number, up, frame)
-        colour = _colour(point)
+        colour = colours[_name(point)]
         low, high = (frame.y(up.share(end)) for end in (point.value.low, point.value.high))
         fill = "var(--paper)" if point.whole else f"var(--{colour})"
         parts.append(
@@ -248,8 +268,17 @@ def _marks(points: Sequence[_Point], verdict: Verdict, up: Values, frame: Frame)
     return parts
 
 
-def _colour(point: _Point) -> str:
-    return {STAY: "raw", TRANSLATE: "ours-1", MIX: "ours-0", RE_EMBED: "ours-2"}[point.scored.option.kind]
+def _colours(points: Sequence[_Point]) -> dict[str, str]:
+    """Return the colour of each name: the translation that was chosen stands out among the methods."""
+    methods = dict.fromkeys(_name(point) for point in points if point.scored.option.kind == TRANSLATE)
+    found = {name: "ours-1" if i == 0 else f"baseline-{(i - 1) % 5}" for i, name in enumerate(methods)}
+    return found | {_STAYED: "raw", _MIXED: "ours-0", _EMBEDDED: "ours-2"}
+
+
+def _name(point: _Point) -> str:
+    """Return what the legend calls a point."""
+    option = point.scored.option
+    return {STAY: _STAYED, MIX: _MIXED, RE_EMBED: _EMBEDDED}.get(option.kind, f"translate, {option.method}")
 
 
 def _title(point: _Point) -> str:
@@ -259,19 +288,15 @@ def _title(point: _Point) -> str:
 
 def _names(points: Sequence[_Point], up: Values, frame: Frame) -> str:
     """Write what the kinds of points are, next to the plot, moved apart where they would overlap."""
-    best: dict[str, _Point] = {}
-    for point in points:
-        option = point.scored.option
-        name = option.method if option.kind == TRANSLATE else {STAY: "stay", RE_EMBED: "re-embed all"}.get(option.kind, "")
-        name = name or f"re-embed the best {100 * option.share:g} %"
-        best.setdefault(name, point)
-    wanted = [frame.y(up.share(point.value.value)) for point in best.values()]
+    colours = _colours(points)
+    shown = {name: point for point in reversed(points) if (name := _name(point))}
+    wanted = [frame.y(up.share(point.value.value)) for point in shown.values()]
     places = spread(wanted, _LINE, frame.top, frame.bottom)
     start = frame.right + 16
     parts = [
-        f'<circle cx="{start:g}" cy="{y:.1f}" r="4" style="fill:var(--{_colour(point)})"/>'
-        f'<text x="{start + 12:g}" y="{y + 4.5:.1f}" style="fill:var(--{_colour(point)})">{escape(name)}</text>'
-        for (name, point), y in zip(best.items(), places, strict=True)
+        f'<circle cx="{start:g}" cy="{y:.1f}" r="4" style="fill:var(--{colours[name]})"/>'
+        f'<text x="{start + 12:g}" y="{y + 4.5:.1f}" style="fill:var(--{colours[name]})">{escape(name)}</text>'
+        for name, y in zip(shown, places, strict=True)
     ]
     return '<g class="names">' + "".join(parts) + "</g>"
 
@@ -282,23 +307,21 @@ def _names(points: Sequence[_Point], up: Values, frame: Frame) -> str:
 def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> str:
     if pool.name == STORE:
         heading = "Over the whole store"
-        text = f"{pool.queries:,} queries look among all {pool.rows:,} rows. Alignments are fitted on {pool.pairs:,} pairs."
+        text = f"{pool.queries:,} queries look among {pool.rows:,} rows. Alignments are fitted on {pool.pairs:,} pairs."
     else:
         heading = "Among held-out pairs"
         text = (
-            f"{pool.queries:,} queries look among {pool.rows:,} rows that both models have embedded. Alignments are fitted "
-            f"on {pool.pairs:,} other pairs, so scores of re-embedding and translating can be compared here."
+            f"{pool.queries:,} queries look among {pool.rows:,} rows that both models have embedded. Alignments are "
+            f"fitted on {pool.pairs:,} other pairs, so scores of re-embedding and translating can be compared here."
         )
     confidence = f"{100 * report.confidence:g} % interval"
-    heads = ["option", "score", confidence, "more than staying", confidence, "rows embedded"]
+    heads = ["option", f"score ({confidence})", f"more than staying ({confidence})", "embedded"]
     rows = [
         "".join(
             (
                 f'<tr{" class=raw" if one.option.kind == STAY else ""}><th scope="row">{escape(one.option.name)}</th>',
-                f"<td>{one.score.value:.3f}</td><td>{one.score.low:.3f} to {one.score.high:.3f}</td>",
-                "<td></td><td></td>"
-                if one.gain is None
-                else f"<td>{one.gain.value:+.3f}</td><td>{one.gain.low:+.3f} to {one.gain.high:+.3f}</td>",
+                f"<td>{one.score.value:.3f} ({one.score.low:.3f} to {one.score.high:.3f})</td>",
+                f"<td>{'' if one.gain is None else _signed(one.gain)}</td>",
                 f"<td>{terms.embedded(one.option, report.rows):,}</td></tr>",
             )
         )
@@ -307,7 +330,7 @@ def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> str:
     columns = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
     return (
         f"<section><h2>{heading}</h2>\n{paragraphs(text)}\n"
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{heading}"><table class="full">'
+        f'<div class="scroll whole" role="region" tabindex="0" aria-label="{heading}"><table class="full">'
         f"<caption>{escape(metric_of(report.metric).name)}</caption>"
         f"<thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
     )
@@ -322,7 +345,10 @@ def _learning(report: UpgradeReport) -> str:
         f"<td>{'' if point.step is None else _signed(point.step)}</td></tr>"
         for point in report.learning
     )
-    text = f"The translation ({report.method}), fitted on fewer pairs. Where the last doubling gains nothing, more will not."
+    text = (
+        f"The translation ({report.method}), fitted on fewer pairs. Where the last doubling gains nothing, more will "
+        "not either."
+    )
     return (
         f"<section><h2>How many pairs are enough?</h2>\n{paragraphs(text)}\n"
         f'<table class="full"><thead><tr><th scope="col">pairs</th><th scope="col">score</th>'

@@ -1,7 +1,7 @@
 """The evaluation of an upgrade: every option by the same searches, with paired intervals, as one record.
 
-Staying and translating are compared over the whole store, by alignments that are fitted on all pairs: that is what would
-be deployed. Re-embedding needs the new vectors of all that is searched, so it is scored among the pairs that were held
+Staying and translating are compared over the whole store, by alignments that are fitted on all pairs: that would be
+deployed. Re-embedding needs the new vectors of all that is searched, so it is scored among the pairs that were held
 out from a second fit, next to staying and translating there. Where both models have embedded every row, the file is
 taken for a sample of a store, and everything is scored among held-out pairs.
 """
@@ -33,7 +33,7 @@ from firstk.evaluation.upgrade.records import (
     UpgradeReport,
 )
 from firstk.evaluation.upgrade.searches import FIDELITY, Searches, UpgradeData, searches_in, split_pairs
-from firstk.evaluation.upgrade.worth import Alignment, asked_for, cosines, worth
+from firstk.evaluation.upgrade.worth import asked_for, cosines, worth
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, check_confidence, resampled_scores
 
@@ -54,7 +54,8 @@ Progress = Callable[[str], object]
 class Estimator(Protocol):
     """An unfitted alignment: `PrefixAlignment`."""
 
-    def fit(self, old: Any, new: Any) -> Any: ...
+    def fit(self, old: Any, new: Any) -> Any:
+        """Fit on pairs, and return the fitted alignment."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,8 @@ def evaluate_upgrade(
     ----------
     data : UpgradeData
     methods : sequence of str, optional
-        Methods of alignment that are scored beside the one that "auto" chooses; Procrustes and those that "auto" chooses among, if not
-        given.
+        Methods of alignment that are scored beside the one that "auto" chooses; Procrustes and those that "auto"
+        chooses among, if not given.
     shares : sequence of float
         Shares of the rows to embed anew.
     confidence : float in (0, 1)
@@ -277,7 +278,7 @@ def _about_order(ahead: np.ndarray, searches: Searches, random_state: int) -> st
     if low[0] > 0:
         said = "The order of re-embedding is better than a random one"
     elif high[0] < 0:
-        said = "The order of re-embedding is worse than a random one: choose rows at random, or by how often they are asked"
+        said = "The order of re-embedding is worse than a random one, so choose rows at random"
     else:
         said = "The order of re-embedding is not clearly better than a random one"
     return f"{said}: {mean[0]:+.3f} ({low[0]:+.3f} to {high[0]:+.3f})."
@@ -322,7 +323,7 @@ def _estimated(scored: _Scored, confidence: float, seed: int) -> Pool:
 
 
 def _learning(scored: _Scored, fit: _Fits, confidence: float, seed: int) -> tuple[PairsPoint, ...]:
-    """Return what the translation scores over the number of pairs: drawn at random, smaller draws within larger ones."""
+    """Return what the translation scores over the number of pairs: random draws, the smaller within the larger."""
     searches, pairs = scored.searches, scored.pairs
     order = np.random.default_rng(seed + 1).permutation(pairs)
     sizes = sorted({round(part * len(pairs)) for part in _PARTS if round(part * len(pairs)) >= _FEWEST})
@@ -359,10 +360,7 @@ def _notes(data: UpgradeData, scored: Sequence[_Scored]) -> list[str]:
     for one in scored:
         if len(one.searches.asked) < FEW_QUERIES:
             notes.append(
-                f"{len(one.searches.asked)} queries have a relevant row among those searched ({one.name}): intervals of "
-                "so few are too narrow."
+                f"{len(one.searches.asked)} queries have a relevant row among those searched ({one.name}): intervals "
+                "of so few are too narrow."
             )
     return notes
-
-
-__all__ = ["Alignment", "UpgradeResult", "evaluate_upgrade"]

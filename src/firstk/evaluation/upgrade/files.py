@@ -129,7 +129,7 @@ def _sides(files: UpgradeFiles) -> tuple[tuple[File, str | None], tuple[File, st
 
 
 def _judged(files: UpgradeFiles) -> JudgedPairs:
-    """Read the store, the judgements, and the queries that they name: the old model's, or the new one's if it is gone."""
+    """Read the store, the judgements, and the queries that they name: the old model's, or else the new one's."""
     gone = files.queries_old is None
     place = VectorSource(
         files.old,
@@ -145,9 +145,7 @@ def _judged(files: UpgradeFiles) -> JudgedPairs:
     return read_judged_pairs(place, same_width=not gone)
 
 
-def _as_rows(
-    path: File, place: VectorSource, X: np.ndarray, judged: JudgedPairs, side: int, ids: str | None
-) -> Rows:
+def _as_rows(path: File, place: VectorSource, X: np.ndarray, judged: JudgedPairs, side: int, ids: str | None) -> Rows:
     """Return rows that were read with judgements."""
     assert judged.file_rows is not None
     table = open_vectors(path, place.vectors, beside=[] if ids is None else [ids], nan=place.nan)
@@ -157,7 +155,7 @@ def _as_rows(
 def _queries(
     files: UpgradeFiles, judged: JudgedPairs | None, ids: str | None
 ) -> tuple[dict[str, np.ndarray | None], tuple[str, ...]]:
-    """Return the queries of both models, row by row the same ones, in the order of the judged ones where there are any."""
+    """Return the queries of both models, row by row the same ones, in the order of the judged ones if there are any."""
     if files.queries_new is None:
         return {}, ()
     newer = VectorSource(files.queries_new, files.vectors_new or files.vectors, nan=files.nan)
@@ -176,8 +174,8 @@ def _queries(
         missing = np.setdiff1d(judged.pairs[:, 0], pairs.old)
         if len(missing):
             raise InvalidInputError(
-                f"'{files.queries_new}' lacks {len(missing):,} of the queries that '{files.relevance}' judges: embed all "
-                "of them with the new model."
+                f"'{files.queries_new}' lacks {len(missing):,} of the queries that '{files.relevance}' judges: embed "
+                "all of them with the new model."
             )
     queries_new = np.zeros((len(old.X), new.X.shape[1]), dtype=new.X.dtype)
     queries_new[pairs.old] = new.X[pairs.new]
@@ -203,4 +201,3 @@ def _judgements(judged: JudgedPairs | None) -> dict[str, np.ndarray | None]:
 
 def _name(path: File) -> str:
     return Path(str(path)).name or str(path)
-

@@ -84,9 +84,9 @@ def check_correspond(old: np.ndarray, new: np.ndarray, names: tuple[str, str], r
     chance = max(float(wanted @ _standard(cosines[np.ix_(order, order)][upper])) for order in shuffles)
     if found <= chance:
         raise InvalidInputError(
-            f"The rows of '{names[0]}' and '{names[1]}' do not seem to embed the same texts: cosines among {len(some):,} "
-            f"of them correlate by {found:.3f}, and after shuffling by up to {chance:.3f}. Bring them into the same "
-            "order, or give both a column of ids and name it with --id."
+            f"The rows of '{names[0]}' and '{names[1]}' do not seem to embed the same texts: cosines among "
+            f"{len(some):,} of them correlate by {found:.3f}, and after shuffling by up to {chance:.3f}. Bring them "
+            "into the same order, or give both a column of ids and name it with --id."
         )
     return found
 
@@ -106,7 +106,9 @@ def _shared_column(old: Rows, new: Rows) -> str | None:
 
 def id_columns(side: Rows) -> list[str]:
     """Return the columns of a file that name rows, by their usual names."""
-    return [name for name in load_columns(side.table.path) if usual(name) in ID_NAMES and name not in side.table.members]
+    return [
+        name for name in load_columns(side.table.path) if usual(name) in ID_NAMES and name not in side.table.members
+    ]
 
 
 def _by_ids(old: Rows, new: Rows, column: str, what: str) -> Pairing:

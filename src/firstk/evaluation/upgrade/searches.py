@@ -1,4 +1,4 @@
-"""Two embeddings of a store and the searches by which options are compared: judged ones, or by the new model's neighbors.
+"""Two embeddings of a store and the searches that compare options: judged ones, or by the new model's neighbors.
 
 Every option becomes a matrix of documents and one of queries, compared by cosine; the searches score it query by query.
 """

@@ -1,4 +1,4 @@
-"""A saved alignment as `transform_files` takes it: vectors of either model into the shared code, or into the other space."""
+"""A saved alignment as `transform_files` takes it: vectors of either model into the shared code or the other space."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def translation(alignment: FittedAlignment, side: str | None, into: str | None) 
     if into == OLD:
         return CodeMap(alignment.q, alignment.p, lambda X, k: alignment.new_to_old(X)[:, :k], made_by, name)
     if side == "query":
-        return CodeMap(alignment.q, alignment.d, alignment.encode_new, made_by, name)
-    return CodeMap(alignment.p, alignment.d, alignment.encode_old, made_by, name)
+        return CodeMap(alignment.q, alignment.d, alignment.encode_new, made_by, name, shared=True)
+    return CodeMap(alignment.p, alignment.d, alignment.encode_old, made_by, name, shared=True)

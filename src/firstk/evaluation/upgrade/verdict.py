@@ -195,8 +195,8 @@ def _paid_verdict(report: UpgradeReport, terms: Terms, paid: ScoredOption, free:
     assert gain is not None
     than = "staying" if free.action == STAY else "translating"
     line = (
-        f"{_first_up(paid.option.name)}: it gains {_size(gain)} of {report.metric} over {than} among held-out pairs, and "
-        f"takes {_cost(report, terms, paid.option)}."
+        f"{_first_up(paid.option.name)}: it gains {_size(gain)} of {report.metric} over {than} among held-out pairs, "
+        f"and takes {_cost(report, terms, paid.option)}."
     )
     return Verdict(paid.option.kind, paid.option, (line, *free.lines))
 
@@ -207,7 +207,7 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
     everything = None if pool is None else pool.find(RE_EMBED)
     if pool is None or everything is None:
         return ()
-    stays = everything.gain is not None and not terms.retired
+    stays = everything.gain is not None and free.action != TRANSLATE
     gain, than = (everything.gain, "staying") if stays else (everything.over_translating, "translating")
     assert gain is not None
     cost = _cost(report, terms, everything.option)
@@ -218,8 +218,9 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
     else:
         said = f"shows no clear gain over {than} ({_signed(gain)})"
     lines = [
-        f"Re-embedding all {said}, and takes {cost}{_price_of_point(report, terms, everything.option, gain)}. (Measured "
-        f"among {pool.rows:,} pairs that were held out, by {pool.queries:,} queries: nobody has the whole new store yet.)"
+        f"Re-embedding all {said}, and takes {cost}{_price_of_point(report, terms, everything.option, gain)}. "
+        f"(Measured among {pool.rows:,} pairs that were held out, by {pool.queries:,} queries: nobody has the whole "
+        "new store yet.)"
     ]
     if terms.budget_rows is not None and free.action not in (MIX, RE_EMBED):
         lines.append(
@@ -232,7 +233,7 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
 def _cost(report: UpgradeReport, terms: Terms, option: Option) -> str:
     price = terms.price(option, report.rows)
     rows = f"{terms.embedded(option, report.rows):,} rows"
-    return rows if price is None else f"{rows} ({money(price)})"
+    return rows if price is None else f"{rows}, a price of {money(price)}"
 
 
 def _price_of_point(report: UpgradeReport, terms: Terms, option: Option, gain: Estimate) -> str:
@@ -277,10 +278,10 @@ def money(amount: float) -> str:
 
     Examples
     --------
-    >>> money(1234.5), money(0.123)
-    ('1,234', '0.12')
+    >>> money(1234.5), money(50.0), money(0.123)
+    ('1,234', '50', '0.12')
     """
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:,.2f}"
+    return f"{amount:,.0f}" if amount >= 100 or amount == round(amount) else f"{amount:,.2f}"
 
 
 def _score(report: UpgradeReport, score: Estimate) -> str:
@@ -299,5 +300,3 @@ def _signed(gain: Estimate) -> str:
 
 def _first_up(text: str) -> str:
     return text[0].upper() + text[1:]
-
-

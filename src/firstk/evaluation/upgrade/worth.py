@@ -5,8 +5,8 @@ A row that the two models do not share gains most from the new one, and a row th
 .. math:: \mathrm{worth}(x) = \Big(1 - \frac{\langle x, \hat x\rangle}{|x|\,|\hat x|}\Big) \cdot \mathrm{asked}(x),
 
 with :math:`\hat x` the old vector translated into the new space and back: what is lost on the way is the part of it
-that lies outside the shared code. FastFill (Jaeckle et al. 2023) orders by the error that a trained model predicts; this
-one needs no training. Whether it beats a random order is measured with each upgrade, and told.
+that lies outside the shared code. FastFill (Jaeckle et al. 2023) orders by the error that a trained model predicts;
+this one needs no training. Whether it beats a random order is measured with each upgrade, and told.
 """
 
 from __future__ import annotations
@@ -23,19 +23,17 @@ from firstk.metrics.neighbors import nearest_neighbors
 _ASKED_FOR = 10
 
 
-class Alignment(Protocol):
-    """What an alignment of two models does; `PrefixAlignment` is one."""
+class Translation(Protocol):
+    """Maps between the spaces of two models, as `PrefixAlignment` has them."""
 
-    def encode_old(self, X: np.ndarray, k: int | None = None) -> np.ndarray: ...
+    def old_to_new(self, X: np.ndarray) -> np.ndarray:
+        """Translate old vectors into the new space."""
 
-    def encode_new(self, Q: np.ndarray, k: int | None = None) -> np.ndarray: ...
-
-    def old_to_new(self, X: np.ndarray) -> np.ndarray: ...
-
-    def new_to_old(self, Q: np.ndarray) -> np.ndarray: ...
+    def new_to_old(self, Q: np.ndarray) -> np.ndarray:
+        """Translate new vectors into the old space."""
 
 
-def worth(alignment: Alignment, X: np.ndarray, asked: ArrayLike | None = None) -> np.ndarray:
+def worth(alignment: Translation, X: np.ndarray, asked: ArrayLike | None = None) -> np.ndarray:
     """Return what embedding each row anew is worth, relative to other rows; the highest come first.
 
     Parameters
