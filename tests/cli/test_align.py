@@ -1,4 +1,4 @@
-"""``firstk align`` from files to a verdict, a saved alignment, a page and an order; ``firstk transform`` translates by it."""
+"""``firstk align`` from files to a verdict, a saved alignment, a page and an order; ``firstk transform`` uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of an upgrade says what its record says: the verdict first, every score in a table, points in the picture."""
+"""The page of an upgrade says what its record says: the verdict first, every score, and points in the picture."""
 
 import re
 from html.parser import HTMLParser
