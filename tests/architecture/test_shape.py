@@ -16,6 +16,7 @@ SOURCES = sorted(LIBRARY.rglob("*.py"))
 MODULES = {"contracts", "exceptions"}
 ROOMS = {
     "_base",
+    "alignment",
     "cli",
     "data",
     "encoder",

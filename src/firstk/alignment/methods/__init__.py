@@ -8,15 +8,31 @@ from __future__ import annotations
 from firstk._base.checks import Registry
 from firstk.alignment.methods._linear import ClosedFormMethod, from_translations, with_shared_code
 from firstk.alignment.methods.cca import CCA
+from firstk.alignment.methods.lambda_orthogonal import LambdaOrthogonal
+from firstk.alignment.methods.low_rank_affine import LowRankAffine
 from firstk.alignment.methods.procrustes import Procrustes
 from firstk.alignment.methods.procrustes_ridge import ProcrustesRidge
+from firstk.alignment.methods.reduced_rank import ReducedRank
+from firstk.alignment.methods.residual_mlp import ResidualMLP
 from firstk.alignment.methods.ridge import Ridge
 from firstk.contracts import AlignmentMethod
 
 REGISTRY: Registry[AlignmentMethod] = Registry(
     "method",
     "CCA(shrinkage=0.3)",
-    {method.name: method for method in (Procrustes, Ridge, ProcrustesRidge, CCA)},
+    {
+        method.name: method
+        for method in (
+            Procrustes,
+            Ridge,
+            ProcrustesRidge,
+            ReducedRank,
+            CCA,
+            LambdaOrthogonal,
+            LowRankAffine,
+            ResidualMLP,
+        )
+    },
     protocol=AlignmentMethod,
     owner="PrefixAlignment",
 )
@@ -28,8 +44,12 @@ __all__ = [
     "AUTO",
     "CCA",
     "ClosedFormMethod",
+    "LambdaOrthogonal",
+    "LowRankAffine",
     "Procrustes",
     "ProcrustesRidge",
+    "ReducedRank",
+    "ResidualMLP",
     "Ridge",
     "from_translations",
     "resolve",
