@@ -67,6 +67,9 @@ def test_re_embedding_is_scored_among_pairs_that_no_alignment_was_fitted_on(part
     assert pool.find(TRANSLATE).score.value == pytest.approx(shared.mean())
     assert pool.find(RE_EMBED).over_translating.value == pytest.approx((everything - shared).mean())
     assert [one.option.share for one in pool.options if one.option.kind == MIX] == [0.05, 0.1, 0.2, 0.5]
+    offset, scale = result.report.calibration
+    assert abs(offset) < 0.3
+    assert 0.7 < scale < 1.4
 
 
 def test_gains_are_paired(part):

@@ -28,7 +28,7 @@ def record(gain, *, room=0.01, everything=0.1, mix=0.05, judged=True, step=0.0):
     )
     learning = (PairsPoint(150, estimate(0.4)), PairsPoint(300, estimate(0.4 + step), estimate(step)))
     metric = "ndcg@10" if judged else "neighbor_recall@10"
-    return UpgradeReport(metric, judged, 1000, 300, (16, 24), "cca", "", pools, learning, 0.95)
+    return UpgradeReport(metric, judged, 1000, 300, (16, 24), "cca", "", pools, learning, 0.95, (-0.01, 1.1))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,7 @@ def test_a_retired_model_leaves_no_staying():
 def test_a_budget_pays_for_what_clearly_gains(budget, action):
     verdict = verdict_of(record(-0.05), Terms(budget_rows=budget))
     assert verdict.action == action
+    assert any("counts -0.010 +1.100 s" in line for line in verdict.lines) == (action == MIX)
 
 
 def test_of_options_that_score_alike_the_cheaper_is_taken():

@@ -128,17 +128,17 @@ def evaluate_upgrade(
     fit = _Fits(data, estimator, random_state, progress)
     everything = np.arange(len(data.new))
     kept, held = split_pairs(len(data.new), random_state)
-    pools, scored = [], []
+    scored: list[_Scored] = []
     if data.judged and not data.complete:
         searches = searches_in(data, np.arange(len(data.old)))
         if searches is not None:
             scored.append(_scored(STORE, searches, fit, everything, names))
     among_held = searches_in(data, np.sort(data.paired[held]))
-    correlation, notes = None, []
+    anew = None
     if among_held is not None:
         pool = _scored(HELD_OUT, among_held, fit, kept, names if not scored else ())
-        extra, correlation, notes = _anew(among_held, fit(_AUTO, kept), shares, random_state, progress)
-        scored.append(replace(pool, options=(*pool.options, *extra)))
+        anew = _anew(among_held, fit(_AUTO, kept), shares, random_state, progress)
+        scored.append(replace(pool, options=(*pool.options, *anew.options)))
     if not scored:
         raise InvalidInputError(
             f"None of the {len(data.old):,} rows of the store is relevant to a query: check that judgements name these "
@@ -157,8 +157,9 @@ def evaluate_upgrade(
         pools=tuple(pools),
         learning=_learning(scored[0], fit, confidence, random_state),
         confidence=confidence,
-        worth_correlation=correlation,
-        notes=(*notes, *_notes(data, scored)),
+        calibration=None if anew is None else anew.calibration,
+        worth_correlation=None if anew is None else anew.correlation,
+        notes=(*(() if anew is None else anew.notes), *_notes(data, scored)),
     )
     return UpgradeResult(report, final, worth(final, data.old, _asked_in_store(data)))
 
@@ -232,19 +233,28 @@ def _translations(searches: Searches, alignment: Any) -> Iterator[tuple[Option, 
 # -- re-embedding ----------------------------------------------------------------------------------------------
 
 
-def _anew(
-    searches: Searches, alignment: Any, shares: Sequence[float], random_state: int, progress: Progress
-) -> tuple[list[tuple[Option, np.ndarray]], float | None, list[str]]:
+@dataclass(frozen=True, eq=False)
+class _Anew:
+    """Options that embed rows anew, how translated scores are calibrated for them, and how good their order is."""
+
+    options: tuple[tuple[Option, np.ndarray], ...]
+    calibration: tuple[float, float] | None
+    correlation: float | None
+    notes: tuple[str, ...]
+
+
+def _anew(searches: Searches, alignment: Any, shares: Sequence[float], random_state: int, progress: Progress) -> _Anew:
     """Score re-embedding of all rows, and of the best of them; say how good their order is."""
     progress("searching new vectors")
     old, new = (searches.document_vectors(model) for model in ("old", "new"))
-    options = [(Option(RE_EMBED, share=1.0), searches.scores(new, searches.query_vectors("new"))[:, 0])]
-    missed = 1.0 - cosines(alignment.old_to_new(old), new)
+    queries, translated = searches.query_vectors("new"), alignment.old_to_new(old)
+    everything = Option(RE_EMBED, share=1.0), searches.scores(new, queries)[:, 0]
+    missed = 1.0 - cosines(translated, new)
     lost = worth(alignment, old)
     varies = np.ptp(lost) > 0 and np.ptp(missed) > 0
     correlation = float(spearmanr(lost, missed).statistic) if varies else None
     if len(searches.asked) < 4 or not shares:
-        return options, correlation, []
+        return _Anew((everything,), None, correlation, ())
     mixes, differences = [], []
     chance = np.random.default_rng(random_state).permutation(len(old)).astype(np.float64)
     for share in shares:
@@ -253,7 +263,9 @@ def _anew(
         mixes.append((Option(MIX, method_of(alignment), share=share), by_worth))
         differences.append(by_worth - _mix(searches, alignment, share, chance))
     ahead = np.stack(differences, axis=1).mean(axis=1)
-    return mixes + options, correlation, [_about_order(ahead, searches, random_state)]
+    found = Calibration.fit(queries, translated, new)
+    notes = (_about_order(ahead, searches, random_state),)
+    return _Anew((*mixes, everything), (found.offset, found.scale), correlation, notes)
 
 
 def _mix(searches: Searches, alignment: Any, share: float, order: np.ndarray | None) -> np.ndarray:

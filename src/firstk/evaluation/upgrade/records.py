@@ -166,6 +166,9 @@ class UpgradeReport:
         The translation over the number of pairs, on the first pool.
     confidence : float
         Of the intervals.
+    calibration : (float, float) or None
+        Offset and scale by which scores of rows that are translated into the new space become comparable with those
+        of rows embedded anew; None where there was no mix.
     worth_correlation : float or None
         Spearman's, of `worth` with what a held-out row's translation misses; None where there was no order.
     notes : tuple of str
@@ -181,6 +184,7 @@ class UpgradeReport:
     pools: tuple[Pool, ...]
     learning: tuple[PairsPoint, ...]
     confidence: Share
+    calibration: tuple[float, float] | None = None
     worth_correlation: float | None = None
     notes: tuple[str, ...] = ()
 

@@ -198,7 +198,14 @@ def _paid_verdict(report: UpgradeReport, terms: Terms, paid: ScoredOption, free:
         f"{_first_up(paid.option.name)}: it gains {_size(gain)} of {report.metric} over {than} among held-out pairs, "
         f"and takes {_cost(report, terms, paid.option)}."
     )
-    return Verdict(paid.option.kind, paid.option, (line, *free.lines))
+    calibrated = ()
+    if paid.option.kind == MIX and report.calibration is not None:
+        offset, scale = report.calibration
+        calibrated = (
+            f"In one search, a cosine s with a row that was translated into the new space counts {offset:+.3f} "
+            f"{scale:+.3f} s, one with a new row as it is.",
+        )
+    return Verdict(paid.option.kind, paid.option, (line, *calibrated, *free.lines))
 
 
 def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> tuple[str, ...]:
