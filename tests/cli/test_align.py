@@ -148,6 +148,14 @@ def test_wrong_words_are_told_before_the_work(folder, arguments, words):
     assert not (folder / "nowhere").exists()
 
 
+def test_info_shows_the_alignment_and_the_verdict(folder):
+    text = firstk(folder, "info", "up").stdout
+    assert "An alignment of vectors of 16 numbers (old) and 24 (new)" in text
+    assert (folder / "printed.txt").read_text().splitlines()[0] in text
+    facts = json.loads(firstk(folder, "info", "up", "--json").stdout)
+    assert (facts["old_width"], facts["new_width"], facts["pairs"]) == (16, 24, 240)
+
+
 def test_help_teaches():
     text = " ".join(command_line.firstk("align", "--help").stdout.split())
     for word in ("stay, translate or re-embed", "--relevance", "--cost-per-million", "--old-model-retired", "Example:"):

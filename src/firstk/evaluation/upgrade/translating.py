@@ -1,13 +1,17 @@
-"""A saved alignment as `transform_files` takes it: vectors of either model into the shared code or the other space."""
+"""A saved alignment: what is in its folder, and maps from vectors of either model as `transform_files` takes them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from firstk._base.checks import check_choice
+from firstk._base.json_records import to_plain
 from firstk.alignment.fitted import FORMAT, FittedAlignment
 from firstk.encoder.code_map import CodeMap
-from firstk.encoder.storage.folder import CONFIG, read_manifest
+from firstk.encoder.storage.folder import CONFIG, read_extra, read_manifest
+from firstk.evaluation.upgrade.records import FILE, UpgradeReport
+from firstk.evaluation.upgrade.verdict import verdict_of
 from firstk.exceptions import InvalidInputError
 
 SHARED, NEW, OLD = "shared", "new", "old"
@@ -16,6 +20,25 @@ SHARED, NEW, OLD = "shared", "new", "old"
 def is_alignment(folder: str | Path) -> bool:
     """Tell whether a folder holds a saved alignment."""
     return (Path(folder) / CONFIG).is_file() and read_manifest(folder).format == FORMAT
+
+
+def alignment_facts(folder: str | Path) -> dict[str, Any]:
+    """Return what is in the folder of an alignment, for JSON: its maps, how it was fitted, and the verdict on it."""
+    alignment = FittedAlignment.load(folder)
+    record = read_extra(folder, FILE)
+    report = None if record is None else UpgradeReport.from_json(record)
+    return {
+        "alignment": str(folder),
+        "old_width": alignment.p,
+        "new_width": alignment.q,
+        "components": alignment.d,
+        "method": alignment.config.get("method"),
+        "settings": alignment.config.get("settings"),
+        "pairs": alignment.config.get("pairs"),
+        "fingerprint": alignment.fingerprint(),
+        "verdict": None if report is None else list(verdict_of(report).lines),
+        "report": None if report is None else to_plain(report),
+    }
 
 
 def translation(alignment: FittedAlignment, side: str | None, into: str | None) -> CodeMap:
