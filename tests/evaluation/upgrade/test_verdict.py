@@ -46,6 +46,14 @@ def test_staying_and_translating_are_compared_by_the_interval_of_their_differenc
     assert re.search(words, verdict.lines[0])
 
 
+def test_few_queries_decide_nothing():
+    report = record(0.1)
+    few = replace(report, pools=tuple(replace(pool, queries=19) for pool in report.pools))
+    verdict = verdict_of(few, Terms(budget_rows=1000))
+    assert verdict.action == STAY
+    assert "19 judged queries are too few to tell" in verdict.lines[0]
+
+
 def test_a_retired_model_leaves_no_staying():
     verdict = verdict_of(record(-0.2), Terms(retired=True))
     assert verdict.action == TRANSLATE

@@ -33,6 +33,7 @@ from firstk.evaluation.upgrade.records import (
     UpgradeReport,
 )
 from firstk.evaluation.upgrade.searches import FIDELITY, Searches, UpgradeData, searches_in, split_pairs
+from firstk.evaluation.upgrade.verdict import FEWEST_QUERIES
 from firstk.evaluation.upgrade.worth import asked_for, cosines, worth
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, check_confidence, resampled_scores
@@ -44,8 +45,6 @@ SHARES = (0.05, 0.1, 0.2, 0.5)
 _PARTS, _FEWEST = (0.125, 0.25, 0.5), 60
 # Lengths of the shared code in a table, as shares of its width, and the shortest of them.
 _CUTS, _SHORTEST = (1.0, 0.5, 0.25, 0.125), 4
-# Queries below which an interval by resampling is narrower than it should be.
-FEW_QUERIES = 50
 _AUTO = "auto"
 
 Progress = Callable[[str], object]
@@ -370,9 +369,9 @@ def _notes(data: UpgradeData, scored: Sequence[_Scored]) -> list[str]:
             "judged with the new model, too."
         )
     for one in scored:
-        if len(one.searches.asked) < FEW_QUERIES:
+        if len(one.searches.asked) < FEWEST_QUERIES:
             notes.append(
-                f"{len(one.searches.asked)} queries have a relevant row among those searched ({one.name}): intervals "
-                "of so few are too narrow."
+                f"{len(one.searches.asked)} queries have a relevant row among those searched ({one.name}): too few for "
+                f"a verdict, which takes {FEWEST_QUERIES}."
             )
     return notes

@@ -25,6 +25,8 @@ from firstk.evaluation.upgrade.records import (
 
 # What a verdict can say beside the kinds of options.
 JUDGE = "judge"
+# Queries from which on the interval of a difference is believed: of fewer, resampling makes it too narrow.
+FEWEST_QUERIES = 20
 # Gain by which prices are compared.
 _POINT = 0.01
 # An upgrade is told to be nearly as good as embedding all rows anew within this much.
@@ -125,6 +127,11 @@ def _free(report: UpgradeReport, terms: Terms) -> Verdict:
     if not report.judged:
         return _by_fidelity(report, stay, translated)
     gain, figures = translated.gain, f"{translated.score.value:.3f} against {stay.score.value:.3f}"
+    if pool.queries < FEWEST_QUERIES:
+        line = (
+            f"Stay with the old model: {pool.queries} judged queries are too few to tell, {figures} ({report.metric})."
+        )
+        return Verdict(STAY, stay.option, (line,))
     if gain.low > 0:
         line = f"{name}: it gains {_size(gain)} of {report.metric} over staying, {figures}."
         return Verdict(TRANSLATE, translated.option, (line,))
@@ -167,7 +174,7 @@ def _fidelity_note(report: UpgradeReport) -> tuple[str, ...]:
 def _affordable(report: UpgradeReport, terms: Terms, free: Verdict) -> ScoredOption | None:
     """Return the cheapest of what the budget pays for that is not clearly behind the best of it, and clearly gains."""
     pool = report.pool(HELD_OUT)
-    if pool is None or terms.budget_rows is None or free.option is None:
+    if pool is None or pool.queries < FEWEST_QUERIES or terms.budget_rows is None or free.option is None:
         return None
     options = [
         one
