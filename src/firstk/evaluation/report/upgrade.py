@@ -271,7 +271,7 @@ def _marks(points: Sequence[_Point], verdict: Verdict, up: Values, frame: Frame)
 def _colours(points: Sequence[_Point]) -> dict[str, str]:
     """Return the colour of each name: the translation that was chosen stands out among the methods."""
     methods = dict.fromkeys(_name(point) for point in points if point.scored.option.kind == TRANSLATE)
-    found = {name: "ours-1" if i == 0 else f"baseline-{(i - 1) % 5}" for i, name in enumerate(methods)}
+    found = {name: "ours-1" if i == 0 else f"baseline-{i % 5}" for i, name in enumerate(methods)}
     return found | {_STAYED: "raw", _MIXED: "ours-0", _EMBEDDED: "ours-2"}
 
 

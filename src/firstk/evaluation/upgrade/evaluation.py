@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.stats import spearmanr
 
-from firstk._base.checks import check_count
 from firstk.evaluation.upgrade.mixing import Calibration, mixed_queries, mixed_rows
 from firstk.evaluation.upgrade.records import (
     HELD_OUT,
@@ -123,7 +122,6 @@ def evaluate_upgrade(
     confidence = check_confidence(confidence, "evaluate_upgrade")
     names = tuple(usual_methods() if methods is None else methods)
     shares = tuple(sorted({float(share) for share in shares if 0 < share < 1}))
-    check_count(len(data.new), "pairs", "evaluate_upgrade")
     fit = _Fits(data, estimator, random_state, progress)
     everything = np.arange(len(data.new))
     kept, held = split_pairs(len(data.new), random_state)

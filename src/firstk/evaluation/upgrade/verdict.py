@@ -126,21 +126,21 @@ def _free(report: UpgradeReport, terms: Terms) -> Verdict:
         return Verdict(TRANSLATE, translated.option, (line, *_fidelity_note(report)))
     if not report.judged:
         return _by_fidelity(report, stay, translated)
-    gain, figures = translated.gain, f"{translated.score.value:.3f} against {stay.score.value:.3f}"
+    gain, figures = translated.gain, f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}"
     if pool.queries < FEWEST_QUERIES:
         line = (
             f"Stay with the old model: {pool.queries} judged queries are too few to tell, {figures} ({report.metric})."
         )
         return Verdict(STAY, stay.option, (line,))
     if gain.low > 0:
-        line = f"{name}: it gains {_size(gain)} of {report.metric} over staying, {figures}."
+        line = f"{name}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
         return Verdict(TRANSLATE, translated.option, (line,))
     if gain.high < 0:
-        line = f"Stay with the old model: translating loses {_size(gain)} of {report.metric}, {figures}."
+        line = f"Stay with the old model: translating loses {_size(gain)} of {report.metric} ({figures})."
         return Verdict(STAY, stay.option, (line,))
     line = (
-        f"Stay with the old model: {pool.queries:,} queries show no clear difference to translating, {figures} "
-        f"({report.metric}; {_signed(gain)}), and staying costs nothing."
+        f"Stay with the old model: {pool.queries:,} queries show no clear difference in {report.metric} ({figures}; "
+        f"{_signed(gain)}), and staying costs nothing."
     )
     return Verdict(STAY, stay.option, (line,))
 
