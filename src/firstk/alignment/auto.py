@@ -1,9 +1,12 @@
 """What "auto" stands for: the method and its settings, chosen on held-out pairs.
 
 Pairs of a bounded sample are held out by folds; the moments of the rest are those of all pairs less those of the fold,
-so a choice for a million pairs costs as much as one for a few thousand. A candidate is scored by the new model's
-neighbors: of the 10 held-out rows that the new model puts nearest to a held-out new vector, the share that is found
-among old vectors, both encoded by the candidate.
+so a choice for a million pairs costs as much as one for a few thousand.
+
+A candidate is scored by two questions to each held-out new vector that searches the old vectors of the fold, both
+encoded by the candidate: the reciprocal rank of its own row, and whether the nearest other row is the one that the new
+model puts nearest. The score is the mean of the two. Recall of more neighbors ranks settings by coarse topics, as a
+fold has few rows; figures are in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -27,9 +30,8 @@ N_FOLDS = 5
 # Pairs that a choice looks at: enough to rank settings, few enough to take seconds.
 MOST_ROWS = 4096
 FEWEST_ROWS = 50
-NEIGHBORS = 10
-# Standard errors of the paired difference by which a candidate must lose to count as worse.
-SURE = 1.0
+# Mean scores of one method that differ by less are the luck of the folds; a tenth of a usual standard error.
+TIE = 0.001
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Trial:
     method : str
     settings : mapping
     score : float
-        Mean share of the new model's neighbors that are found.
+        Mean of the reciprocal rank of a row's own text, and of how often the nearest other text is the new model's.
     error : float
         Standard error of the score over held-out rows.
     behind : float
@@ -70,8 +72,6 @@ class AlignmentChoice:
         Of what was chosen, on held-out pairs, with its standard error.
     chance : float
         What a random order of the held-out rows would score.
-    n_neighbors : int
-        How many neighbors were looked for.
     held_out : int
         Number of held-out rows, over all folds.
     why : str
@@ -84,14 +84,13 @@ class AlignmentChoice:
     score: float
     error: float
     chance: float
-    n_neighbors: int
     held_out: int
     why: str
     tried: tuple[Trial, ...]
 
     @property
     def at_chance(self) -> bool:
-        """Whether the best candidate finds no more neighbors than a random order would, to three standard errors."""
+        """Whether the best candidate scores no more than a random order would, to three standard errors."""
         best = self.tried[0]
         return best.score <= self.chance + 3 * best.error
 
@@ -116,8 +115,8 @@ def choose(
 ) -> tuple[AlignmentMethod, AlignmentChoice]:
     """Return the best candidate of all methods, its settings settled, and the record of the choice.
 
-    Of candidates that are behind the best by at most one standard error of the difference, the one that adapts least
-    to the pairs wins (`AlignmentMethod.tie_break`), among those of the best one's method.
+    The best mean score wins; of settings of its method that tie with it, the one that adapts least to the pairs
+    (`AlignmentMethod.tie_break`).
 
     Parameters
     ----------
@@ -132,19 +131,18 @@ def choose(
     """
     candidates = [candidate for method in methods for candidate in method.candidates()]
     folds = held_out_folds(sample)
-    n_neighbors = min(NEIGHBORS, min(map(len, folds)) - 2)
     scores: list[list[np.ndarray]] = [[] for _ in candidates]
     weights = []
     with progress_bar(len(folds) * len(candidates), "choosing a method", "fit", verbose) as done:
         for rows in folds:
-            fold = _Fold(moments, sample, rows, n_neighbors)
+            fold = _Fold(moments, sample, rows)
             weights.append(fold.weight)
             for i, candidate in enumerate(candidates):
                 trained = fold.training_rows(seed) if candidate.trains else None
-                scores[i].append(fold.recall(*candidate.comparing(fold.moments, trained)))
+                scores[i].append(fold.scores(*candidate.comparing(fold.moments, trained)))
                 done()
     table = np.array([np.concatenate(part) for part in scores])
-    return _decided(candidates, table, np.concatenate(weights), n_neighbors, folds)
+    return _decided(candidates, table, np.concatenate(weights), folds)
 
 
 def held_out_folds(sample: RowSample) -> list[np.ndarray]:
@@ -159,44 +157,49 @@ def held_out_folds(sample: RowSample) -> list[np.ndarray]:
 
 
 class _Fold:
-    """Moments without the held-out rows, and the new model's neighbors among these."""
+    """Moments without the held-out rows, and the new model's nearest neighbor of each of these."""
 
-    def __init__(self, moments: CrossMoments, sample: RowSample, rows: np.ndarray, n_neighbors: int):
+    def __init__(self, moments: CrossMoments, sample: RowSample, rows: np.ndarray):
         held = sample.take(rows)
-        self.sample, self.rows, self.n_neighbors = sample, rows, n_neighbors
+        self.sample, self.rows = sample, rows
         self.old, self.new = held["left"], held["right"]
         weight = held.get("weight")
         self.weight = np.ones(len(rows)) if weight is None else weight
         part = CrossMoments().update(self.old, self.new, weight)
         self.moments = moments.without(part)
-        self.truth = _nearest(unit_rows(self.new), unit_rows(self.new), n_neighbors)
+        unit = unit_rows(self.new)
+        self.nearest = _nearest_other(unit @ unit.T)
 
     def training_rows(self, seed: int) -> AlignmentRows:
         """Return the rows of the sample that are not held out."""
         rest = self.sample.take(np.setdiff1d(np.arange(len(self.sample)), self.rows))
         return AlignmentRows(rest["left"], rest["right"], rest.get("weight"), seed)
 
-    def recall(self, encode_old: AffineMap, encode_new: AffineMap) -> np.ndarray:
-        """Return, for each held-out row, the share of the new model's neighbors that old vectors give."""
+    def scores(self, encode_old: AffineMap, encode_new: AffineMap) -> np.ndarray:
+        """Return the score of each held-out row, from 0 to 1."""
         old = unit_rows(encode_old(self.old, "choose"))
         new = unit_rows(encode_new(self.new, "choose"))
-        found = _nearest(new, old, self.n_neighbors)
-        both = (self.truth[:, :, None] == found[:, None, :]).any(axis=2)
-        return both.mean(axis=1)
+        cosines = new @ old.T
+        ahead = (cosines > np.diag(cosines)[:, None]).sum(axis=1)
+        return (1.0 / (1.0 + ahead) + (_nearest_other(cosines) == self.nearest)) / 2
 
 
-def _nearest(queries: np.ndarray, documents: np.ndarray, k: int) -> np.ndarray:
-    """Return the k nearest documents of each query by inner product, without the one of its own row."""
-    scores = queries @ documents.T
-    np.fill_diagonal(scores, -np.inf)
-    return np.argpartition(-scores, k - 1, axis=1)[:, :k]
+def _nearest_other(cosines: np.ndarray) -> np.ndarray:
+    """Return the nearest row of each, other than its own."""
+    others = cosines.copy()
+    np.fill_diagonal(others, -np.inf)
+    return others.argmax(axis=1)
+
+
+def _chance(n: int) -> float:
+    """Return the expected score of a random order of n rows."""
+    return float((np.reciprocal(np.arange(1.0, n + 1)).sum() / n + 1 / (n - 1)) / 2)
 
 
 def _decided(
     candidates: Sequence[AlignmentMethod],
     table: np.ndarray,
     weight: np.ndarray,
-    n_neighbors: int,
     folds: Sequence[np.ndarray],
 ) -> tuple[AlignmentMethod, AlignmentChoice]:
     """Choose from the scores of candidates (rows) on held-out rows (columns)."""
@@ -204,9 +207,7 @@ def _decided(
     best = int(np.argmax(means))
     behind, behind_errors = _mean_and_error(table[best] - table, weight)
     level = [
-        i
-        for i, candidate in enumerate(candidates)
-        if candidate.name == candidates[best].name and behind[i] <= SURE * behind_errors[i]
+        i for i, candidate in enumerate(candidates) if candidate.name == candidates[best].name and behind[i] <= TIE
     ]
     chosen = max(level, key=lambda i: (*candidates[i].tie_break, means[i]))
     tried = [
@@ -215,13 +216,13 @@ def _decided(
     ]
     winner = candidates[chosen]
     why = (
-        ("best" if chosen == best else "within one standard error of the best")
+        ("best" if chosen == best else "level with the best")
         + f" of {len(candidates)} candidates on {table.shape[1]} held-out pairs"
         + ("" if chosen == best else ", and adapts less to the pairs")
     )
-    chance = float(np.mean([n_neighbors / (len(rows) - 1) for rows in folds]))
+    chance = float(np.mean([_chance(len(rows)) for rows in folds]))
     record = AlignmentChoice(
-        winner.name, settings_of(winner), float(means[chosen]), float(errors[chosen]), chance, n_neighbors,
+        winner.name, settings_of(winner), float(means[chosen]), float(errors[chosen]), chance,
         table.shape[1], why, tuple(sorted(tried, key=lambda trial: -trial.score)),
     )  # fmt: skip
     return winner, record

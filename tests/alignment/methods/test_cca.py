@@ -8,6 +8,7 @@ from scipy.linalg import eigh
 
 from alignment.pairs import centred, cosines, moments_of, pairs
 from firstk.alignment.methods import CCA, Procrustes
+from firstk.exceptions import InvalidInputError
 
 
 def shrunk(S, a):
@@ -32,7 +33,7 @@ def slow(old, new, shrinkage):
 def test_correlations_and_directions_are_those_of_the_eigenproblem(shrinkage, power, p, q):
     old, new = pairs(p=p, q=q)
     rho, left, right = slow(old, new, shrinkage)
-    solution = CCA(shrinkage, power).solve(moments_of(old, new))
+    solution = CCA(shrinkage, power, center=True).solve(moments_of(old, new))
     np.testing.assert_allclose(solution.spectrum, rho, atol=1e-9)
     assert (np.diff(solution.spectrum) <= 0).all()
     for weight, expected in ((solution.encode_old.weight, left), (solution.encode_new.weight, right)):
@@ -49,11 +50,11 @@ def test_correlations_and_directions_are_those_of_the_eigenproblem(shrinkage, po
 def test_translations_predict_one_side_from_the_code_of_the_other():
     old, new = pairs()
     A, B = centred(old, new)
-    solution = CCA(0.0, 0.5).solve(moments_of(old, new))
+    solution = CCA(0.0, 0.5, center=True).solve(moments_of(old, new))
     # Without shrinkage and with all coordinates that is least squares.
     expected = np.linalg.lstsq(A, B, rcond=None)[0]
     np.testing.assert_allclose(solution.old_to_new.weight.T, expected, atol=1e-8)
-    back = CCA(0.0, 0.5).solve(moments_of(new, old))
+    back = CCA(0.0, 0.5, center=True).solve(moments_of(new, old))
     np.testing.assert_allclose(solution.new_to_old.weight, back.old_to_new.weight, atol=1e-8)
 
 
@@ -61,7 +62,7 @@ def test_full_shrinkage_and_no_power_is_procrustes_of_centred_vectors():
     old, new = pairs(p=5, q=5)
     A, B = centred(old, new)
     moments = moments_of(old, new)
-    solution = CCA(1.0, 0.0).solve(moments)
+    solution = CCA(1.0, 0.0, center=True).solve(moments)
     R = Procrustes().translation(moments)
     np.testing.assert_allclose(
         cosines(solution.encode_new(new, "test"), solution.encode_old(old, "test")), cosines(B, A @ R), atol=1e-9
@@ -70,6 +71,22 @@ def test_full_shrinkage_and_no_power_is_procrustes_of_centred_vectors():
 
 def test_fewer_pairs_than_columns_leave_as_many_coordinates_as_there_are():
     old, new = pairs(n=4, p=9, q=8)
-    solution = CCA(0.3, 0.5).solve(moments_of(old, new))
+    solution = CCA(0.3, 0.5, center=True).solve(moments_of(old, new))
     assert len(solution.spectrum) == 3
     assert np.isfinite(solution.encode_old.weight).all()
+
+
+def test_by_default_second_moments_about_zero_take_the_place_of_covariances():
+    old, new = pairs()
+    mirrored = np.vstack([old, -old]), np.vstack([new, -new])  # of mean zero, with these second moments
+    ours, theirs = CCA(0.2, 0.5).solve(moments_of(old, new)), CCA(0.2, 0.5, center=True).solve(moments_of(*mirrored))
+    np.testing.assert_allclose(ours.spectrum, theirs.spectrum, atol=1e-10)
+    np.testing.assert_allclose(ours.encode_old(old, "test"), theirs.encode_old(old, "test"), atol=1e-8)
+    np.testing.assert_allclose(ours.encode_new(new, "test"), theirs.encode_new(new, "test"), atol=1e-8)
+    np.testing.assert_allclose(ours.old_to_new(old, "test"), theirs.old_to_new(old, "test"), atol=1e-8)
+
+
+@pytest.mark.parametrize("settings", [{"shrinkage": 2}, {"power": -1}, {"center": "yes"}])
+def test_wrong_settings_are_errors(settings):
+    with pytest.raises(InvalidInputError, match=f"The '{next(iter(settings))}' parameter of CCA"):
+        CCA(**settings).check()

@@ -7,13 +7,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from firstk._base.checks import check_flag
 from firstk._base.linalg import signed
 from firstk.alignment.methods._linear import ClosedFormMethod, inverse, shrunk_values
 from firstk.contracts import AlignmentRows, AlignmentSolution
 from firstk.encoder.affine_map import AffineMap
 from firstk.moments.cross import CrossMoments
 
-SHRINKAGES = (0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
+SHRINKAGES = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,18 @@ class CCA(ClosedFormMethod):
         Of both covariances towards a multiple of the identity. 1 gives the singular vectors of the cross-covariance.
     power : float in [0, 1] or "auto"
         t: coordinate i of both sides is scaled by ``rho_i^t``.
+    center : bool
+        Subtract the means of the pairs. By default the second moments about zero take the place of covariances:
+        queries have other means than the documents that pairs are made of.
 
     Notes
     -----
     With shrunk covariances ``C_a = (1 - s) C + s c I`` and C_b alike, ``C_a^-1/2 E[a b^T] C_b^-1/2 = U diag(rho) V^T``
-    (Hotelling 1936; Vinod 1976 for the ridge). Codes are ``rho^t U^T C_a^-1/2 a`` and ``rho^t V^T C_b^-1/2 b``, a and
-    b centred. If a pair is two noisy views of one Gaussian vector, rho_i is the share of signal in coordinate i of
-    either side and ``t = 1/2`` weighs products of coordinates by it, as the best linear prediction of one side from
-    the other does (Bach and Jordan 2005). With ``shrinkage=1`` and ``power=0`` the code is that of Procrustes, centred.
+    (Hotelling 1936; Vinod 1976 for the ridge). Codes are ``rho^t U^T C_a^-1/2 a`` and ``rho^t V^T C_b^-1/2 b``. If a
+    pair is two noisy views of one Gaussian vector, rho_i is the share of signal in coordinate i of either side and
+    ``t = 1/2`` weighs products of coordinates by it, as the best linear prediction of one side from the other does
+    (Bach and Jordan 2005). With ``shrinkage=1``, ``power=0`` and ``center=True`` the code is that of Procrustes,
+    centred.
 
     Translations are the predictions of one side from the code of the other:
     ``E[b | a] = b_mean + C_b^1/2 V diag(rho) U^T C_a^-1/2 a``.
@@ -41,35 +46,44 @@ class CCA(ClosedFormMethod):
 
     shrinkage: float | Literal["auto"] = "auto"
     power: float | Literal["auto"] = "auto"
+    center: bool = False
 
     name: ClassVar[str] = "cca"
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": SHRINKAGES, "power": (0.5, 1.0)}
 
+    def check(self) -> None:
+        """Raise InvalidInputError for settings out of range."""
+        super().check()
+        check_flag(self.center, "center", "CCA")
+
+    @property
+    def tie_break(self) -> tuple[float, ...]:
+        """The largest shrinkage adapts least."""
+        return (float(self.shrinkage), -float(self.power))
+
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for cross moments."""
-        a = float(self.shrinkage)
-        old, new, rho = self._directions(moments)
+        second, a = self._second(moments), float(self.shrinkage)
+        old, new, rho = _directions(second, a)
         encode_old, encode_new = self.comparing(moments)
-        ma, mb = moments.old_mean, moments.new_mean
-        forward = (_shrunk(moments.new_eigen, a) @ new.T) @ (rho[:, None] * old)
-        backward = (_shrunk(moments.old_eigen, a) @ old.T) @ (rho[:, None] * new)
-        return AlignmentSolution(
-            AffineMap(ma, forward, mb),
-            AffineMap(mb, backward, ma),
-            encode_old,
-            encode_new,
-            rho,
-        )
+        forward = (_shrunk(second.new_eigen, a) @ new.T) @ (rho[:, None] * old)
+        backward = (_shrunk(second.old_eigen, a) @ old.T) @ (rho[:, None] * new)
+        ma, mb = encode_old.mean, encode_new.mean
+        return AlignmentSolution(AffineMap(ma, forward, mb), AffineMap(mb, backward, ma), encode_old, encode_new, rho)
 
     def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
         """Return the maps to the shared code."""
-        old, new, rho = self._directions(moments)
+        old, new, rho = _directions(self._second(moments), float(self.shrinkage))
+        means = [mean * self.center for mean in (moments.old_mean, moments.new_mean)]
         scale, zero = rho[:, None] ** float(self.power), np.zeros(len(rho))
-        return AffineMap(moments.old_mean, scale * old, zero), AffineMap(moments.new_mean, scale * new, zero)
+        return AffineMap(means[0], scale * old, zero), AffineMap(means[1], scale * new, zero)
 
-    def _directions(self, moments: CrossMoments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        a = float(self.shrinkage)
-        return moments.once(("cca", a), lambda: canonical_directions(moments, a))
+    def _second(self, moments: CrossMoments) -> CrossMoments:
+        return moments if self.center else moments.about_zero()
+
+
+def _directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return moments.once(("cca", shrinkage), lambda: canonical_directions(moments, shrinkage))
 
 
 def canonical_directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -32,7 +32,7 @@ class ProcrustesRidge(TranslationMethod):
     shrinkage: float | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "procrustes_ridge"
-    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (1.0, *SHRINKAGES)}
+    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (1.0, 0.9, *SHRINKAGES)}
 
     def translation(self, moments: CrossMoments) -> np.ndarray:
         """Return W."""

@@ -36,8 +36,8 @@ class ReducedRank(TranslationMethod):
 
     name: ClassVar[str] = "reduced_rank"
     grid: ClassVar[dict[str, tuple[float, ...]]] = {
-        "rank": (32, 64, 128, 256),
-        "shrinkage": (0.7, 0.5, 0.3, 0.1, 0.03, 0.01),
+        "rank": (64, 128, 256),
+        "shrinkage": (0.5, 0.3, 0.1, 0.03),
     }
 
     def check(self) -> None:

@@ -11,7 +11,7 @@ from firstk.alignment.methods._linear import TranslationMethod, inverse, shrunk_
 from firstk.moments.cross import CrossMoments
 
 # Smallest shrinkages last: with few pairs they lose, with many they win.
-SHRINKAGES = (0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001)
+SHRINKAGES = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003)
 
 
 @dataclass(frozen=True)
