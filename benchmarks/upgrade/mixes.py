@@ -1,9 +1,9 @@
 """A store of which a part is embedded anew: how its two kinds of rows are calibrated, and in which order it grows.
 
-    python -m benchmarks.upgrade_mixes                        six tables, some minutes on one core
+    python -m benchmarks.upgrade.mixes                        some minutes on one core
 
 For each ordered pair of MiniLM, potion and mpnet on SciFact, with 3,000 pairs of which 1,000 are held out: nDCG@10 of
-the training queries among the held-out rows, of which 20 and 50 % are embedded anew and the rest is translated. Scores
+the queries that are not of the test part among the held-out rows, of which 20 and 50 % are embedded anew and the rest is translated. Scores
 of translated rows are taken as they are, matched to the best new scores (`Calibration.fit`), or regressed on new ones.
 Rows are chosen by `worth`, at random, or by what their translation misses, which nobody knows beforehand.
 """
@@ -14,11 +14,10 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from itertools import permutations
-
 import numpy as np
 
-from benchmarks.upgrade_verdict import MODELS, scifact
+from benchmarks.upgrade.cases import Case, cases
+from benchmarks.upgrade.verdict import known_part
 from firstk import PrefixAlignment
 from firstk._base.rows import unit_rows
 from firstk.evaluation.upgrade.mixing import Calibration, mixed_queries, mixed_rows
@@ -63,8 +62,9 @@ def mixed(searches: Searches, alignment: PrefixAlignment, order: str, calibratio
 def main() -> None:
     """Print a table for each upgrade, and the means over all."""
     found: dict[tuple[str, str, float], list[float]] = {}
-    for old, new in permutations(MODELS, 2):
-        data = scifact(old, new, PAIRS)[0]
+    upgrades: list[Case] = cases(("scifact",), (PAIRS,))
+    for case in upgrades:
+        data = known_part(case)
         kept, held = split_pairs(PAIRS, 0)
         searches = searches_in(data, np.sort(data.paired[held]))
         assert searches is not None
@@ -76,8 +76,8 @@ def main() -> None:
             for share in SHARES:
                 score = mixed(searches, alignment, order, calibration, share)
                 found.setdefault((order, calibration, share), []).append(score)
-        print(f"{old} to {new}: {alignment.method_.name}, {len(searches.asked)} queries", flush=True)
-    names = " ".join(f"{old[:3]}>{new[:3]}" for old, new in permutations(MODELS, 2))
+        print(f"{case}: {alignment.method_.name}, {len(searches.asked)} queries", flush=True)
+    names = " ".join(f"{case.old[:3]}>{case.new[:3]}" for case in upgrades)
     print(f"\n{'rows by':<18}{'scores':<13}{'anew':>5}  {names}   mean")
     for (order, calibration, share), scores in found.items():
         figures = " ".join(f"{score:7.3f}" for score in scores)
