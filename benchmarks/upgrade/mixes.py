@@ -2,10 +2,11 @@
 
     python -m benchmarks.upgrade.mixes                        some minutes on one core
 
-For each ordered pair of MiniLM, potion and mpnet on SciFact, with 3,000 pairs of which 1,000 are held out: nDCG@10 of
-the queries that are not of the test part among the held-out rows, of which 20 and 50 % are embedded anew and the rest is translated. Scores
-of translated rows are taken as they are, matched to the best new scores (`Calibration.fit`), or regressed on new ones.
-Rows are chosen by `worth`, at random, or by what their translation misses, which nobody knows beforehand.
+For each ordered pair of MiniLM, potion and mpnet on SciFact, with 3,000 pairs of which 1,000 are held out: nDCG@10
+among the held-out rows, by queries that are not of the test part. 20 and 50 % of the rows are embedded anew, and the
+rest is translated. Scores of translated rows are taken as they are, matched to the best new scores
+(`Calibration.fit`), or regressed on new ones. Rows are chosen by `worth`, at random, or by what their translation
+misses, which nobody knows beforehand.
 """
 
 from __future__ import annotations
