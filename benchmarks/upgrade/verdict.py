@@ -126,15 +126,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pairs", nargs="+", type=int, default=PAIRS, help="numbers of pairs")
     parser.add_argument("--results", type=Path, help="a JSON file to keep results in, and to go on from")
     asked = parser.parse_args(arguments)
-    kept = json.loads(asked.results.read_text()) if asked.results and asked.results.exists() else {}
+    return run(tuple(asked.data), tuple(asked.pairs), asked.results)
+
+
+def run(data: tuple[str, ...], pairs: tuple[int, ...], results: Path | None) -> int:
+    """Print the rows of some sets and numbers of pairs, and return whether what is required holds."""
+    kept = json.loads(results.read_text()) if results and results.exists() else {}
     print(f"{'upgrade':<40}{'expected gain (95 %)':>26}  {'verdict':<10}{'stay':>7}{'translate':>11}{'regret':>9}")
     found = {}
-    for case in cases(tuple(asked.data), tuple(asked.pairs)):
+    for case in cases(data, pairs):
         title = str(case)
         if title not in kept:
             kept[title] = asdict(row(case))
-            if asked.results:
-                with atomic_file(asked.results, "Results", kinds=(".json",)) as temporary:
+            if results:
+                with atomic_file(results, "Results", kinds=(".json",)) as temporary:
                     temporary.write_text(json.dumps(kept, indent=1))
         found[title] = Row(**kept[title])
         print(line(title, found[title]), flush=True)

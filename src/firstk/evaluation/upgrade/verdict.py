@@ -128,9 +128,7 @@ def _free(report: UpgradeReport, terms: Terms) -> Verdict:
         return _by_fidelity(report, stay, translated)
     gain, figures = translated.gain, f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}"
     if pool.queries < FEWEST_QUERIES:
-        line = (
-            f"Stay with the old model: {pool.queries} judged queries are too few to tell, {figures} ({report.metric})."
-        )
+        line = f"Stay with the old model: {pool.queries} judged queries are too few to tell ({figures})."
         return Verdict(STAY, stay.option, (line,))
     if gain.low > 0:
         line = f"{name}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
