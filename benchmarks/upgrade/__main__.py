@@ -39,11 +39,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.upgrade", description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=DATA, default=DATA, help="sets of texts")
     parser.add_argument("--pairs", nargs="+", type=int, default=PAIRS, help="numbers of pairs")
+    parser.add_argument("--upgrades", nargs="+", metavar="OLD:NEW", help="pairs of models, such as minilm:mpnet")
     parser.add_argument("--fixed", nargs="*", choices=FIXED, default=FIXED, help="methods without settings to choose")
     parser.add_argument("--results", type=Path, help="a JSON file to keep results in, and to go on from")
     asked = parser.parse_args(arguments)
     results = json.loads(asked.results.read_text()) if asked.results and asked.results.exists() else {}
-    for case in cases(tuple(asked.data), tuple(asked.pairs)):
+    wanted = [
+        case
+        for case in cases(tuple(asked.data), tuple(asked.pairs))
+        if asked.upgrades is None or f"{case.old}:{case.new}" in asked.upgrades
+    ]
+    for case in wanted:
         if str(case) not in results:
             results[str(case)] = {
                 name: _summary(scores(case.data, store, queries))
@@ -53,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             if asked.results:
                 with atomic_file(asked.results, "Results", kinds=(".json",)) as temporary:
                     temporary.write_text(json.dumps(results, indent=1))
-    shown = {str(case): results[str(case)] for case in cases(tuple(asked.data), tuple(asked.pairs))}
+    shown = {str(case): results[str(case)] for case in wanted}
     print(table(shown))
     held = required(shown)
     kept = None if asked.results is None else asked.results.with_suffix(".verdict.json")

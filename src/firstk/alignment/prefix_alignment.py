@@ -392,8 +392,8 @@ def _warn_of_chance(statistics: PairedStatistics, choice: AlignmentChoice | None
     """Warn if old and new vectors have no more to do with one another than those of different texts would."""
     if choice is not None and choice.at_chance:
         what = (
-            f"on held-out pairs the best of {len(choice.tried)} candidates scores {choice.tried[0].score:.3f}, and a "
-            f"random order {choice.chance:.3f}"
+            f"on held-out pairs a text finds its own row at a mean reciprocal rank of {choice.own:.3f}, and in a "
+            f"random order at {choice.chance:.3f}"
         )
     elif not statistics.moments.correlated:
         what = "their cross-covariance is no larger than that of unrelated rows would be"

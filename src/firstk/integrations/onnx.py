@@ -29,6 +29,8 @@ import numpy as np
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice, check_matrix, check_prefix, require
 from firstk._base.input_file import check_regular
+from firstk.alignment.fitted import FittedAlignment
+from firstk.encoder.affine_map import AffineMap
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import CorruptModelError, InvalidInputError
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from onnx import ModelProto, NodeProto, TensorProto
     from onnxruntime import InferenceSession
+
+    from firstk.alignment.prefix_alignment import PrefixAlignment
 
 # Supported by onnxruntime 1.12 and later.
 _OPSET, _IR = 17, 8
@@ -75,6 +79,56 @@ def export(encoder: EncoderLike, path: str | Path) -> Path:
     with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
         temporary.write_bytes(model.SerializeToString())
     return Path(path)
+
+
+def export_translation(
+    alignment: PrefixAlignment | FittedAlignment, path: str | Path, direction: str = "old_to_new"
+) -> Path:
+    """Write a translation between two models as one ONNX file, atomically: ``vectors`` in, ``translated`` out, float32.
+
+    Parameters
+    ----------
+    alignment : PrefixAlignment or FittedAlignment
+    path : path-like
+        The file; an existing one is replaced.
+    direction : {"old_to_new", "new_to_old"}
+    """
+    onnx = require("onnx", "onnx", "Export to ONNX")
+    check_choice(direction, ("old_to_new", "new_to_old"), "direction", "onnx.export_translation")
+    fitted_alignment = alignment if isinstance(alignment, FittedAlignment) else alignment.alignment_
+    model = _translation(onnx, fitted_alignment, direction)
+    with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+    return Path(path)
+
+
+def _translation(onnx: ModuleType, alignment: FittedAlignment, direction: str) -> ModelProto:
+    """Build the model of a translation, in float64 as rows are brought to unit norm at the end."""
+    helper, kinds = onnx.helper, onnx.TensorProto
+    chosen: AffineMap = getattr(alignment.solution, direction)
+    unit = alignment.unit_new if direction == "old_to_new" else alignment.unit_old
+    graph = _Graph(onnx, np.float64)
+    graph.constant("zero", 0.0)
+    graph.constant("one", 1.0)
+    x = graph.cast("vectors", np.float64, to="exact")
+    centred = graph.step("Sub", x, graph.constant("mean", chosen.mean), to="centred")
+    y = graph.product(centred, graph.constant("weight", chosen.weight), chosen.p, to="product")
+    y = graph.step("Add", y, graph.constant("offset", chosen.offset), to="moved")
+    if chosen.network is not None:
+        y = graph.step("Add", y, _layers(graph, chosen.network, centred), to="bent")
+    if unit:
+        y = graph.unit_rows(y, to="unit")
+    graph.cast(y, np.float32, to="translated")
+    inputs = [helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", chosen.p])]
+    output = helper.make_tensor_value_info("translated", kinds.FLOAT, ["rows", chosen.d])
+    whole = helper.make_graph(graph.nodes, "firstk", inputs, [output], initializer=graph.constants)
+    model = helper.make_model(
+        whole, producer_name="firstk", ir_version=_IR, opset_imports=[helper.make_opsetid("", _OPSET)]
+    )
+    facts = {"format": "firstk-translation", "direction": direction, "alignment": alignment.fingerprint()}
+    helper.set_model_props(model, facts | {"method": str(alignment.config.get("method", "")), "sha256": _digest(model)})
+    onnx.checker.check_model(model, full_check=True)
+    return model
 
 
 def load(path: str | Path) -> OnnxEncoder:

@@ -1,0 +1,69 @@
+"""Translations of an alignment inside a faiss index: new queries search an index of old vectors, or the reverse.
+
+Needs the extra "search". The chain is that of the translation: subtract the mean, a linear map, whose bias is the mean
+of the other side, and normalization where its vectors have unit norm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from firstk._base.checks import check_choice, require
+from firstk.alignment.fitted import FittedAlignment
+from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import faiss as _faiss
+
+    from firstk.alignment.prefix_alignment import PrefixAlignment
+
+Index: TypeAlias = "_faiss.Index"
+PreTransform: TypeAlias = "_faiss.IndexPreTransform"
+
+DIRECTIONS = ("new_to_old", "old_to_new")
+
+
+def translate_queries(
+    alignment: PrefixAlignment | FittedAlignment, index: Index, direction: str = "new_to_old"
+) -> PreTransform:
+    """Return a view of an index that takes vectors of the other model; the stored vectors are shared, not copied.
+
+    Parameters
+    ----------
+    alignment : PrefixAlignment or FittedAlignment
+        With a linear method.
+    index : faiss.Index
+        Of vectors of the old model.
+    direction : {"new_to_old", "old_to_new"}
+        "new_to_old": new queries search the index of old vectors. "old_to_new": old vectors search, and are added to,
+        an index of new ones.
+    """
+    faiss = require("faiss", "search", "A faiss index")
+    check_choice(direction, DIRECTIONS, "direction", "translate_queries")
+    fitted = alignment if isinstance(alignment, FittedAlignment) else alignment.alignment_
+    to_old = direction == "new_to_old"
+    chosen = fitted.solution.new_to_old if to_old else fitted.solution.old_to_new
+    if chosen.network is not None:
+        raise InvalidInputError(
+            f"A faiss index takes linear maps, and method '{fitted.config.get('method')}' trained a network. Translate "
+            "the queries first, or take a linear method such as 'ridge'."
+        )
+    if index.d != chosen.d:
+        raise InvalidInputError(
+            f"The index holds vectors of {index.d} numbers, and '{direction}' gives {chosen.d}. Give the index of "
+            f"{'old' if to_old else 'new'} vectors."
+        )
+    view = faiss.IndexPreTransform(index)
+    if fitted.unit_old if to_old else fitted.unit_new:
+        view.prepend_transform(faiss.NormalizationTransform(chosen.d, 2.0))
+    project = faiss.LinearTransform(chosen.p, chosen.d, True)
+    faiss.copy_array_to_vector(chosen.weight.astype(np.float32).ravel(), project.A)
+    faiss.copy_array_to_vector(chosen.offset.astype(np.float32), project.b)
+    centre = faiss.CenteringTransform(chosen.p)
+    faiss.copy_array_to_vector(chosen.mean.astype(np.float32), centre.mean)
+    centre.is_trained = project.is_trained = True
+    view.prepend_transform(project)
+    view.prepend_transform(centre)
+    return view
