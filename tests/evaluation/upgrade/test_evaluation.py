@@ -112,6 +112,13 @@ def test_the_learning_curve_ends_with_the_translation(part):
     assert second.step.value == pytest.approx(second.score.value - first.score.value)
 
 
+def test_less_can_be_asked_for(part):
+    data, result = part
+    short = evaluate_upgrade(data, methods=(), estimator=rotation, re_embedding=False, learning=False).report
+    assert short.pools == result.report.pools[:1]
+    assert (short.learning, short.notes) == ((), ())
+
+
 def test_without_old_queries_staying_has_no_score():
     result = evaluate_upgrade(made_upgrade(n=300, m=60, queries_old=None), methods=(), estimator=rotation)
     pool = result.report.pools[0]

@@ -94,6 +94,8 @@ def evaluate_upgrade(
     shares: Sequence[float] = SHARES,
     confidence: float = CONFIDENCE,
     random_state: int = 0,
+    re_embedding: bool = True,
+    learning: bool = True,
     estimator: Callable[[str, int], Estimator] = prefix_alignment,
     progress: Progress = lambda step: None,
 ) -> UpgradeResult:
@@ -111,6 +113,11 @@ def evaluate_upgrade(
         Of the bootstrap intervals over queries.
     random_state : int
         Of the held-out pairs, and of fits that need one.
+    re_embedding : bool
+        Score re-embedding among held-out pairs, too; without it, and where the whole store can be searched, nothing is
+        held out and one fit does.
+    learning : bool
+        Score the translation over the number of pairs, too.
     estimator : callable (method, random_state) -> unfitted alignment
     progress : callable (str) -> None
         Told the name of each step.
@@ -130,7 +137,7 @@ def evaluate_upgrade(
         searches = searches_in(data, np.arange(len(data.old)))
         if searches is not None:
             scored.append(_scored(STORE, searches, fit, everything, names))
-    among_held = searches_in(data, np.sort(data.paired[held]))
+    among_held = searches_in(data, np.sort(data.paired[held])) if re_embedding or not scored else None
     anew = None
     if among_held is not None:
         pool = _scored(HELD_OUT, among_held, fit, kept, names if not scored else ())
@@ -152,11 +159,11 @@ def evaluate_upgrade(
         method=method_of(final),
         reason=str(getattr(final.choice_, "why", "")),
         pools=tuple(pools),
-        learning=_learning(scored[0], fit, confidence, random_state),
+        learning=_learning(scored[0], fit, confidence, random_state) if learning else (),
         confidence=confidence,
         calibration=None if anew is None else anew.calibration,
         worth_correlation=None if anew is None else anew.correlation,
-        notes=(*(() if anew is None else anew.notes), *_notes(data, scored)),
+        notes=(*(() if anew is None else anew.notes), *_notes(data, scored, re_embedding)),
     )
     return UpgradeResult(report, final, worth(final, data.old, _asked_in_store(data)))
 
@@ -353,7 +360,7 @@ def _learning(scored: _Scored, fit: _Fits, confidence: float, seed: int) -> tupl
     )
 
 
-def _notes(data: UpgradeData, scored: Sequence[_Scored]) -> list[str]:
+def _notes(data: UpgradeData, scored: Sequence[_Scored], re_embedding: bool) -> list[str]:
     notes = []
     names = {one.name: one for one in scored}
     if data.complete:
@@ -361,7 +368,7 @@ def _notes(data: UpgradeData, scored: Sequence[_Scored]) -> list[str]:
             f"Both models have embedded all {len(data.old):,} rows, so they are taken for a sample of a store: "
             "alignments are fitted on two thirds of them, and everything is scored among the others."
         )
-    if HELD_OUT not in names:
+    if re_embedding and HELD_OUT not in names:
         notes.append(
             "No held-out pair is relevant to a query, so re-embedding could not be scored: embed the rows that are "
             "judged with the new model, too."
