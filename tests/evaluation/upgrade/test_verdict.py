@@ -59,6 +59,9 @@ def test_a_retired_model_leaves_no_staying():
     assert verdict.action == TRANSLATE
     assert "staying is no option" in verdict.lines[0]
     assert "over translating" in " ".join(verdict.lines)
+    paid = verdict_of(record(-0.2), Terms(retired=True, budget_rows=200))
+    assert paid.action == MIX
+    assert "over staying" not in " ".join(paid.lines)
 
 
 @pytest.mark.parametrize(("budget", "action"), [(100, STAY), (200, MIX), (999, MIX), (1000, RE_EMBED), (None, STAY)])

@@ -29,8 +29,8 @@ JUDGE = "judge"
 FEWEST_QUERIES = 20
 # Gain by which prices are compared.
 _POINT = 0.01
-# An upgrade is told to be nearly as good as embedding all rows anew within this much.
-_NEAR = 0.01
+# Options that score so much less than the best are level with it: the cheapest is taken.
+_LEVEL = 0.01
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _fidelity_note(report: UpgradeReport) -> tuple[str, ...]:
 
 
 def _affordable(report: UpgradeReport, terms: Terms, free: Verdict) -> ScoredOption | None:
-    """Return the cheapest of what the budget pays for that is not clearly behind the best of it, and clearly gains."""
+    """Return the cheapest that the budget pays for, that clearly gains and is level with the best of these."""
     pool = report.pool(HELD_OUT)
     if pool is None or pool.queries < FEWEST_QUERIES or terms.budget_rows is None or free.option is None:
         return None
@@ -184,11 +184,8 @@ def _affordable(report: UpgradeReport, terms: Terms, free: Verdict) -> ScoredOpt
     ]
     if not options:
         return None
-    best = max(options, key=lambda one: one.score.value)
-    # Within the noise of the best, fewer rows do.
-    level = [one for one in options if one.score.value >= best.score.low and one.option.share <= best.option.share]
-    near = [one for one in level if best.score.value - one.score.value <= _NEAR]
-    return min(near, key=lambda one: one.option.share)
+    best = max(one.score.value for one in options)
+    return min((one for one in options if best - one.score.value <= _LEVEL), key=lambda one: one.option.share)
 
 
 def _gain_over(one: ScoredOption, free: Verdict) -> Estimate | None:
@@ -219,7 +216,7 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
     everything = None if pool is None else pool.find(RE_EMBED)
     if pool is None or everything is None:
         return ()
-    stays = everything.gain is not None and free.action != TRANSLATE
+    stays = everything.gain is not None and free.action != TRANSLATE and not terms.retired
     gain, than = (everything.gain, "staying") if stays else (everything.over_translating, "translating")
     assert gain is not None
     cost = _cost(report, terms, everything.option)
