@@ -200,7 +200,7 @@ def _paid_verdict(report: UpgradeReport, terms: Terms, paid: ScoredOption, free:
         f"{_first_up(paid.option.name)}: it gains {_size(gain)} of {report.metric} over {than} among held-out pairs, "
         f"and takes {_cost(report, terms, paid.option)}."
     )
-    calibrated = ()
+    calibrated: tuple[str, ...] = ()
     if paid.option.kind == MIX and report.calibration is not None:
         offset, scale = report.calibration
         calibrated = (
