@@ -36,10 +36,12 @@ def info(
         file = open_codes(model_or_codes)
         typer.echo(json.dumps(file.facts(), indent=2, ensure_ascii=False) if as_json else str(file))
         return
+    from firstk.encoder.storage.folder import read_manifest
     from firstk.encoder.storage.info import model_info
-    from firstk.evaluation.upgrade.translating import alignment_facts, is_alignment
 
-    if is_alignment(model_or_codes):
+    if (model_or_codes / "config.json").is_file() and read_manifest(model_or_codes).format == "firstk-alignment":
+        from firstk.evaluation.upgrade.translating import alignment_facts
+
         facts = alignment_facts(model_or_codes)
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else _about_alignment(facts))
         return
