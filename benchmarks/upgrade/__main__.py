@@ -5,7 +5,8 @@ queries, with bootstrap intervals. Settings are chosen on held-out pairs. Result
 benchmark runs, so that it can go on where it was stopped. ``python -m benchmarks.upgrade.scale`` has the timings.
 
 What is required: "auto" at most 0.01 behind the best of Procrustes, ridge and low-rank affine in every row, and ahead
-on average; its code at half of its width keeps 95 % of its score in two thirds of the rows.
+on average; its code at half of its width keeps 95 % of its score in two thirds of the rows. And of the verdict, what
+`benchmarks.upgrade.verdict` says.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.upgrade import verdict
 from benchmarks.upgrade.cases import DATA, PAIRS, cases, scores
 from benchmarks.upgrade.options import FIXED, options
 from firstk._base.atomic_file import atomic_file
@@ -59,7 +61,9 @@ def main(arguments: list[str] | None = None) -> int:
                     temporary.write_text(json.dumps(results, indent=1))
     shown = {str(case): results[str(case)] for case in wanted}
     print(table(shown))
-    return required(shown)
+    held = required(shown)
+    kept = None if asked.results is None else asked.results.with_suffix(".verdict.json")
+    return max(held, verdict.run(tuple(asked.data), tuple(asked.pairs), kept))
 
 
 def _summary(values: np.ndarray) -> list[float]:

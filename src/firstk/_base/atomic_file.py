@@ -24,7 +24,7 @@ from firstk.exceptions import InvalidInputError
 _PARTIAL, _OLD = ".partial", ".old"
 _ATTEMPTS = 20
 # By which the folder of a saved model is known, complete or damaged.
-_MODEL_FILE, _MODEL_MARK = "config.json", b'"firstk-encoder"'
+_MODEL_FILE, _MODEL_MARKS = "config.json", (b'"firstk-encoder"', b'"firstk-alignment"')
 
 
 @contextlib.contextmanager
@@ -122,7 +122,10 @@ def check_new(path: str | os.PathLike[str] | None, *, force: bool, model: bool =
 def _is_model(folder: Path) -> bool:
     """Tell whether a folder is a saved model, complete or damaged."""
     config = folder / _MODEL_FILE
-    return config.is_file() and _MODEL_MARK in config.read_bytes()
+    if not config.is_file():
+        return False
+    held = config.read_bytes()
+    return any(mark in held for mark in _MODEL_MARKS)
 
 
 def _check_replaceable(path: str | os.PathLike[str], target: Path, what: str, kinds: Collection[str]) -> None:

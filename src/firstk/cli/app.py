@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from firstk import __version__
 from firstk._base.input_file import check_there
 from firstk.cli._progress import give_bars_room
+from firstk.cli.align import align
 from firstk.cli.check import NO_ANSWER, check
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
@@ -70,6 +71,10 @@ _THERE: dict[str, Callable[[Any], None]] = {
     "documents": check_there,
     "reference": check_there,
     "against": check_there,
+    "old": check_there,
+    "new": check_there,
+    "queries_old": check_there,
+    "queries_new": check_there,
     "labels": _check_file_of,
     "reference_labels": _check_file_of,
     "pairs": _check_file_of,
@@ -138,6 +143,10 @@ For search, with judgements (lines of query id, document id, grade):
          --objective similarity -o model/
   firstk curve model/ docs.parquet --queries queries.parquet
          --relevance qrels.tsv --bytes-per-vector 64
+
+When the embedding model changes: stay, translate or re-embed?
+
+  firstk align old.parquet new.parquet -o upgrade/
 """
 
 app = typer.Typer(
@@ -168,6 +177,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (info, "firstk info model/"),
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
+    (align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
 )
 # The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.
 _JUDGED = "docs.parquet --queries queries.parquet --relevance qrels.tsv"
@@ -176,6 +186,8 @@ SEARCHING = {
     "fit": f"firstk fit {_JUDGED} --objective similarity -o model/",
     "curve": f"firstk curve model/ {_JUDGED} --bytes-per-vector 64",
     "report": "firstk report model/ -o report.html --bytes-per-vector 64",
+    "align": "firstk align old.parquet new.parquet --queries-old q_old.parquet --queries-new q_new.parquet --relevance "
+    "qrels.tsv -o upgrade/",
 }
 for _command, _example in COMMANDS:
     _register(app, _command, _example)

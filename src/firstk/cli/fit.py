@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -15,6 +14,7 @@ import typer
 
 from firstk._base.atomic_file import beside, check_new
 from firstk.cli._append import ModelToExtend, check_keeps_moments
+from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -34,7 +34,7 @@ from firstk.cli._options import (
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
 from firstk.cli._text import advice_lines, baseline_glosses, judged_options, number_of, score_text, were
-from firstk.exceptions import FirstkWarning, InvalidInputError
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from firstk import contracts
@@ -200,7 +200,7 @@ def fit(
         encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=place.judged and from_pairs
     )
     moments = save_moments or base is not None
-    with _warnings_as_notes():
+    with warnings_as_notes():
         found = _run(
             encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask, from_pairs, moments,
             bytes_per_vector,
@@ -329,17 +329,6 @@ def _say_what_has_no_effect(encoder: PrefixEncoder, asked: Mapping[str, object],
         "and it starts from the beginning. In Python, Gradient(checkpoint=..., resume=True) goes on.",
         err=True,
     )
-
-
-@contextmanager
-def _warnings_as_notes() -> Iterator[None]:
-    """Print warnings of the library as notes, without the line of code."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", FirstkWarning)
-        yield
-    for text in dict.fromkeys(str(one.message) for one in caught):
-        typer.echo(f"firstk: note: {text}", err=True)
 
 
 # -- what is printed -------------------------------------------------------------------------------------------

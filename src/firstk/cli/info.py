@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ def info(
         Path,
         typer.Argument(
             metavar="MODEL|CODES",
-            help="Folder that 'firstk fit' wrote, or file that 'firstk transform' wrote.",
+            help="Folder that 'firstk fit' or 'firstk align' wrote, or file that 'firstk transform' wrote.",
             show_default=False,
         ),
     ],
@@ -25,7 +25,8 @@ def info(
 
     It shows the objective, the ordering, the widths, the number of rows that were seen, the curve at a few k, the
     smallest k, the bytes of a vector, and where the vectors come from. A file that is missing, or is not what was
-    saved, gives exit code 1. Of a file of codes it shows how they are stored and what made them.
+    saved, gives exit code 1. Of a file of codes it shows how they are stored and what made them; of an alignment, what
+    it translates and the verdict on it.
     """
     import json
 
@@ -35,9 +36,25 @@ def info(
         file = open_codes(model_or_codes)
         typer.echo(json.dumps(file.facts(), indent=2, ensure_ascii=False) if as_json else str(file))
         return
+    from firstk.encoder.storage.folder import read_manifest
     from firstk.encoder.storage.info import model_info
 
+    if (model_or_codes / "config.json").is_file() and read_manifest(model_or_codes).format == "firstk-alignment":
+        from firstk.evaluation.upgrade.translating import alignment_facts
+
+        facts = alignment_facts(model_or_codes)
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else _about_alignment(facts))
+        return
     found = model_info(model_or_codes)
     typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.whole:
         raise typer.Exit(1)
+
+
+def _about_alignment(facts: dict[str, Any]) -> str:
+    lines = [
+        f"An alignment of vectors of {facts['old_width']} numbers (old) and {facts['new_width']} (new): one code of "
+        f"{facts['components']}, {facts['method']}, fitted on {facts['pairs']:,} pairs.",
+        *(facts["verdict"] or ["It was saved without an evaluation: firstk align OLD NEW -o FOLDER makes one."]),
+    ]
+    return "\n".join(lines)

@@ -12,8 +12,10 @@ from firstk._base.atomic_file import check_new
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
 from firstk.cli._text import number_of, were
+from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    from firstk.encoder.code_map import CodeMap
     from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.transform_files import Outcome
     from firstk.evaluation.written_codes import ReadBack
@@ -33,7 +35,10 @@ _METRICS = {"cosine": "cosines", "inner_product": "inner products", "l2": "dista
 def transform(
     model_or_raw: Annotated[
         Path,
-        typer.Argument(metavar="MODEL", help="Folder of a saved encoder; 'raw' to keep the vectors as they are."),
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder of a saved encoder, or of an alignment of two models; 'raw' to keep the vectors as they are.",
+        ),
     ],
     source: VectorsArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, or folder where a folder is read.")],
@@ -64,6 +69,14 @@ def transform(
         str | None,
         typer.Option(help="Codes that this command wrote: same k and precision, rounded alike.", metavar="FILE"),
     ] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            help="Of an alignment: the code that both models share (if not given), or the other model's space.",
+            metavar="shared|new|old",
+        ),
+    ] = None,
     vectors: VectorsOption = None,
     columns: Annotated[
         str | None, typer.Option(help="Other columns that travel along, with commas; all if not given, '' for none.")
@@ -86,13 +99,18 @@ def transform(
     With --bytes-per-vector 32 a vector becomes 32 bytes, bits of the coordinates where they are worth most. The first
     16 of them are the code of 16 bytes: 'firstk transform raw short.parquet --bytes-per-vector 16 -o shorter.parquet'
     cuts. Queries of such codes are float32: --like short.parquet --side query.
+
+    An alignment, which firstk align wrote, encodes the old model's vectors as documents and the new model's as queries
+    (--side query), in one code that can be cut; --into new translates old vectors into the new model's space, and
+    --into old new ones back.
     """
     from firstk.data.files import open_vectors
+    from firstk.encoder.code_map import CodeMap
     from firstk.estimator.transform_files import transform_files
     from firstk.evaluation.written_codes import read_back
 
     check_new(out, force=force)
-    encoder = _encoder(model_or_raw)
+    encoder = _encoder(model_or_raw, side, into)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
         outcome = transform_files(
@@ -115,7 +133,7 @@ def transform(
     # A folder has its shards in an order of its own, and queries have no neighbors among themselves to speak of.
     check = None
     readable = outcome.precision != "embedded" or (_has_note(outcome) and not outcome.cut)
-    if Path(out).is_file() and side != "query" and like is None and readable:
+    if not isinstance(encoder, CodeMap) and Path(out).is_file() and side != "query" and like is None and readable:
         check = read_back(encoder, source, out, vectors=vectors)
     lines = _lines(outcome, asking)
     if check is not None:
@@ -130,9 +148,16 @@ def keeps_raw_vectors(model: Path) -> bool:
     return str(model) == RAW and not model.exists()
 
 
-def _encoder(model: Path) -> FittedEncoder | None:
+def _encoder(model: Path, side: str | None, into: str | None) -> FittedEncoder | CodeMap | None:
     from firstk.encoder.fitted import FittedEncoder
+    from firstk.evaluation.upgrade.translating import is_alignment, translation
 
+    if is_alignment(model):
+        from firstk.alignment.fitted import FittedAlignment
+
+        return translation(FittedAlignment.load(model), side, into)
+    if into is not None:
+        raise InvalidInputError(f"--into {into} is for alignments, which firstk align writes, and '{model}' is none.")
     return None if keeps_raw_vectors(model) else FittedEncoder.load(model)
 
 
@@ -151,15 +176,31 @@ def _about(check: ReadBack) -> str:
     )
 
 
-def _has_sides(encoder: FittedEncoder | None) -> bool:
+def _has_sides(encoder: FittedEncoder | CodeMap | None) -> bool:
     """Tell whether queries are encoded otherwise than documents."""
     import numpy as np
 
     return encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean)
 
 
-def _for_queries(model: Path, encoder: FittedEncoder | None, outcome: Outcome) -> list[str]:
+def _for_queries(model: Path, encoder: FittedEncoder | CodeMap | None, outcome: Outcome) -> list[str]:
     """Return what to do with the queries that will be asked of what was written, where that needs saying."""
+    from firstk.encoder.code_map import CodeMap
+
+    if isinstance(encoder, CodeMap):
+        words = [
+            "firstk",
+            "transform",
+            str(model),
+            "QUERIES",
+            "--side",
+            "query",
+            "-k",
+            str(outcome.k),
+            "-o",
+            "queries.npz",
+        ]
+        return ["Queries of the new model, for these codes:", f"  {shlex.join(words)}"] if encoder.shared else []
     embedded = outcome.precision == "embedded"
     if outcome.like or not (outcome.fitted_on or embedded):
         return []

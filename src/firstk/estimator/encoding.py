@@ -20,12 +20,14 @@ from firstk.data.files.contract import Batch, CodeRecord, must_be_restored
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.data.stamp import CodeStamp
+from firstk.encoder.code_map import CodeMap
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import InvalidInputError
 
 SIDES = ("document", "query")
 _OWNER = "transform"
+Coder = FittedEncoder | CodeMap
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Encoding:
         return facts
 
 
-def encoding_of(encoder: FittedEncoder | None, table: VectorTable, wish: Wish) -> Encoding:
+def encoding_of(encoder: Coder | None, table: VectorTable, wish: Wish) -> Encoding:
     """Return the encoding that was asked for, of an encoder or (None) of the vectors as they are."""
     wish.check()
     if wish.metric is not None:
@@ -184,7 +186,7 @@ def _of_vectors(table: VectorTable, k: int | None, side: str | None, precision: 
     return Encoding(lambda X: X[:, :length], CodeStamp(f"raw vectors of {table.width}"), length, side, precision)
 
 
-def _of_encoder(encoder: FittedEncoder, column: str, k: int | None, side: str, precision: Precision) -> Encoding:
+def _of_encoder(encoder: Coder, column: str, k: int | None, side: str, precision: Precision) -> Encoding:
     length = check_prefix(k, encoder.d, _OWNER)
     return Encoding(
         lambda X: encoder.encode(X, length, side=side, owner=_OWNER),
@@ -229,7 +231,7 @@ def _cut(held: CodeRecord, wish: Wish) -> Encoding:
     )
 
 
-def _like(encoder: FittedEncoder | None, table: VectorTable, wish: Wish) -> Encoding:
+def _like(encoder: Coder | None, table: VectorTable, wish: Wish) -> Encoding:
     """Return the encoding of a file that was written before, for more documents or for queries."""
     record = _record_of(wish.like)
     side = _settled_side(encoder, record, wish)
@@ -264,7 +266,7 @@ def _record_of(like: str | Path | None) -> CodeRecord:
     return record
 
 
-def _checked_length(record: CodeRecord, encoder: FittedEncoder | None, table: VectorTable, like: object) -> int:
+def _checked_length(record: CodeRecord, encoder: Coder | None, table: VectorTable, like: object) -> int:
     longest = table.width if encoder is None else encoder.d
     if record.k > longest:
         raise InvalidInputError(
@@ -274,7 +276,7 @@ def _checked_length(record: CodeRecord, encoder: FittedEncoder | None, table: Ve
     return record.k
 
 
-def _settled_side(encoder: FittedEncoder | None, record: CodeRecord, wish: Wish) -> str:
+def _settled_side(encoder: Coder | None, record: CodeRecord, wish: Wish) -> str:
     """Return the side to encode; both are possible after --like, which matters where they are encoded otherwise."""
     why = None
     if isinstance(record.precision, Embedded):
@@ -288,7 +290,7 @@ def _settled_side(encoder: FittedEncoder | None, record: CodeRecord, wish: Wish)
     return check_choice(wish.side or "document", SIDES, "side", _OWNER)
 
 
-def _check_width(table: VectorTable, encoder: FittedEncoder) -> None:
+def _check_width(table: VectorTable, encoder: Coder) -> None:
     if (held := codes_of(table)) is not None:
         size = held.precision.bytes_per_vector(held.k)
         raise InvalidInputError(

@@ -24,6 +24,7 @@ from firstk.data.files.opening import FORMATS, VectorTable, format_of, open_vect
 from firstk.data.files.shards import ShardLog, shard_names
 from firstk.data.files.writing import creating, fitting_columns
 from firstk.data.precision import read_precision
+from firstk.encoder.code_map import CodeMap
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.estimator.encoding import Encoding, Wish, codes_of, encoding_of
 from firstk.exceptions import InvalidInputError
@@ -86,7 +87,7 @@ class Outcome:
 
 
 def transform_files(
-    encoder: FittedEncoder | None,
+    encoder: FittedEncoder | CodeMap | None,
     source: str | Path,
     target: str | Path,
     *,
@@ -106,7 +107,7 @@ def transform_files(
 
     Parameters
     ----------
-    encoder : FittedEncoder or PrefixEncoder, optional
+    encoder : FittedEncoder, PrefixEncoder or CodeMap, optional
         None keeps the vectors as they are: their first k numbers, in that precision.
     source : path
         As `firstk.data.files.open_vectors` takes it.
@@ -158,7 +159,7 @@ def transform_files(
     (100, 2, 8)
     """
     start = time.perf_counter()
-    if encoder is not None:
+    if encoder is not None and not isinstance(encoder, CodeMap):
         encoder = check_fitted(encoder, "transform_files")
     table = open_vectors(source, vectors, nan=nan)
     wish = Wish(k, side, precision, bytes_per_vector, metric, like)

@@ -58,6 +58,8 @@ class JudgedPairs:
         The documents' file, where there is one.
     itemsize : int
         Bytes of a number in it.
+    file_rows : (ndarray, ndarray), optional
+        Row numbers of the queries and of the documents in their files, where they come from files of rows.
     """
 
     queries: np.ndarray
@@ -73,6 +75,7 @@ class JudgedPairs:
     names: tuple[str, str] = field(default=("", ""))
     store: File | None = None
     itemsize: int = 4
+    file_rows: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of_vectors(
@@ -172,8 +175,11 @@ class JudgedPairs:
         return text
 
 
-def read_judged_pairs(place: VectorSource) -> JudgedPairs:
-    """Read the judgements (`relevance`) or pairs (`pairs`) of a source, and the vectors that they name."""
+def read_judged_pairs(place: VectorSource, *, same_width: bool = True) -> JudgedPairs:
+    """Read the judgements (`relevance`) or pairs (`pairs`) of a source, and the vectors that they name.
+
+    Unless `same_width`, queries may have another width than documents: two models made them.
+    """
     if place.pairs is not None and place.relevance is not None:
         raise InvalidInputError("Pairs come from --pairs or from --relevance, not from both: leave one out.")
     graded = place.relevance is not None
@@ -188,7 +194,7 @@ def read_judged_pairs(place: VectorSource) -> JudgedPairs:
         return _of_vectors(place, source, names, graded)
     if not len(columns[0]):
         raise InvalidInputError(f"'{source}' holds no judgements or pairs.")
-    return _of_names(place, source, names, columns, graded)
+    return _of_names(place, source, names, columns, graded, same_width)
 
 
 def read_columns(path: File | None, spec: str) -> tuple[File, Mapping[str, np.ndarray], tuple[str, ...]]:
@@ -242,16 +248,21 @@ def _names_rows(column: np.ndarray) -> bool:
 
 
 def _of_names(
-    place: VectorSource, source: File, names: Sequence[str], columns: Sequence[np.ndarray], graded: bool
+    place: VectorSource,
+    source: File,
+    names: Sequence[str],
+    columns: Sequence[np.ndarray],
+    graded: bool,
+    same_width: bool,
 ) -> JudgedPairs:
     """Return pairs that name rows of the documents, and of the queries' file or of the documents again."""
     how = RowNames(place.ids, place.by_row)
     named = how.columns() or (None, None)
-    documents = _read_side(place.source, place, named[1], _field_of(place), place.label)
+    documents = read_side(place.source, place, named[1], _field_of(place), place.label)
     queries = documents
     if place.queries is not None:
-        queries = _read_side(place.queries, place, named[0], _field_of(place), place.query_weight)
-        if queries.X.shape[1] != documents.X.shape[1]:
+        queries = read_side(place.queries, place, named[0], _field_of(place), place.query_weight)
+        if same_width and queries.X.shape[1] != documents.X.shape[1]:
             raise InvalidInputError(
                 f"'{place.queries}' has vectors of {queries.X.shape[1]} numbers, and '{place.source}' of "
                 f"{documents.X.shape[1]}."
@@ -278,6 +289,7 @@ def _of_names(
         names=(Path(str(place.queries or place.source)).name, Path(str(place.source)).name),
         store=place.source,
         itemsize=documents.table.dtype.itemsize,
+        file_rows=(queries.rows, documents.rows),
     )
 
 
@@ -293,7 +305,7 @@ def _check_once(rows: np.ndarray, names: Sequence[np.ndarray], source: File) -> 
         )
 
 
-def _read_side(path: File, place: VectorSource, *beside: str | None) -> Rows:
+def read_side(path: File, place: VectorSource, *beside: str | None) -> Rows:
     """Read vectors; columns that are asked for beside them are no coordinates."""
     names = [part.strip() for name in beside if name is not None for part in name.split(",")]
     table = open_vectors(path, place.vectors, beside=names, nan=place.nan)

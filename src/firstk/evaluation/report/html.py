@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -52,7 +52,11 @@ def write_page(path: str | os.PathLike[str], page: Page) -> Path:
     InvalidInputError
         If `page` is no Page, or the file cannot be written there.
     """
-    text = render_page(page)
+    return write_document(path, render_page(page))
+
+
+def write_document(path: str | os.PathLike[str], text: str) -> Path:
+    """Write the text of a page by an atomic write."""
     with atomic_file(path, "A report", kinds=(".html", ".htm")) as temporary:
         # Labels may hold halves of surrogate pairs, which no file can: they become question marks.
         temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
@@ -70,24 +74,55 @@ def render_page(page: Page) -> str:
         "narrow-left": narrow.left / narrow.width,
         "narrow-right": 1 - narrow.right / narrow.width,
     }
+    frames = " ".join(f"--{name}: {100 * share:.3f}%;" for name, share in shares.items())
+    return document(
+        title=page.title,
+        header="\n".join(
+            (
+                summary_html(page.summary),
+                commands_html(page.commands),
+                headline_html(page.figures or _figures_at(page)),
+                terms_html(page.terms),
+            )
+        ),
+        body="\n".join(_section(page, number) for number in range(len(page.sections))),
+        footer="\n".join((facts_html("What was fitted", page.facts), notes_html(page.notes))),
+        variables=frames,
+        control=Template(_static("slider.html")).substitute(
+            start=page.start,
+            widest=page.stops[-1],
+            back="" if page.chosen_k is None else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
+        ),
+        scripts=Template(_static("scripts.html")).substitute(data=_embedded(_data(page)), script=_static("page.js")),
+    )
+
+
+def document(
+    *, title: str, header: str, body: str, footer: str, variables: str = "", control: str = "", scripts: str = ""
+) -> str:
+    """Return a page as the text of an HTML file.
+
+    Parameters
+    ----------
+    title : str
+        Plain text; all other parts are HTML.
+    header, body, footer : str
+        The answer, sections, and facts and notes.
+    variables : str
+        Further variables of the style sheet.
+    control, scripts : str
+        What moves the page, if anything does.
+    """
     return Template(_static("page.html")).substitute(
-        title=escape(page.title),
+        title=escape(title),
         css=_static("page.css"),
-        light=css_variables(0),
+        light=f"{css_variables(0)} {variables}".rstrip(),
         dark=css_variables(1),
-        frames=" ".join(f"--{name}: {100 * share:.3f}%;" for name, share in shares.items()),
-        summary=_summary(page),
-        commands=_commands(page),
-        headline=_headline(page),
-        terms=terms_html(page.terms),
-        start=page.start,
-        widest=page.stops[-1],
-        back="" if page.chosen_k is None else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
-        sections="\n".join(_section(page, number) for number in range(len(page.sections))),
-        facts=_facts(page),
-        notes=_notes(page),
-        data=_embedded(_data(page)),
-        script=_static("page.js"),
+        header=header,
+        control=control.rstrip("\n"),
+        sections=body,
+        footer=footer,
+        scripts=scripts.rstrip("\n"),
     )
 
 
@@ -95,28 +130,28 @@ def _static(name: str) -> str:
     return files("firstk.evaluation.report").joinpath("static", name).read_text(encoding="utf-8")
 
 
-def _paragraphs(text: str, kind: str = "") -> str:
+def paragraphs(text: str, kind: str = "") -> str:
+    """Return plain text as paragraphs, which empty lines part."""
     opening = f'<p class="{kind}">' if kind else "<p>"
     return "\n".join(f"{opening}{escape(part.strip())}</p>" for part in text.split("\n\n") if part.strip())
 
 
-def _summary(page: Page) -> str:
-    """Return the paragraphs of the summary, the first set large."""
-    first, *others = (part for part in page.summary.split("\n\n") if part.strip()) if page.summary.strip() else ("",)
-    return "\n".join((_paragraphs(first, "lead"), *(_paragraphs(part) for part in others)))
+def summary_html(text: str) -> str:
+    """Return the paragraphs of a summary, the first set large."""
+    first, *others = (part for part in text.split("\n\n") if part.strip()) if text.strip() else ("",)
+    return "\n".join((paragraphs(first, "lead"), *(paragraphs(part) for part in others)))
 
 
-def _commands(page: Page) -> str:
+def commands_html(commands: Sequence[str]) -> str:
     """Return the commands that do it."""
-    if not page.commands:
+    if not commands:
         return ""
-    lines = "\n".join(escape(command) for command in page.commands)
+    lines = "\n".join(escape(command) for command in commands)
     return f'<p class="do">The command that does it:</p>\n<pre tabindex="0"><code>{lines}</code></pre>'
 
 
-def _headline(page: Page) -> str:
-    """Show the choice in up to four large figures."""
-    figures = page.figures or _figures_at(page)
+def headline_html(figures: Sequence[tuple[str, str]]) -> str:
+    """Show up to four large figures, each with what it is."""
     items = "".join(
         f"<div><dt>{escape(small).replace('k = ', 'k&nbsp;=&nbsp;')}</dt><dd>{escape(big)}</dd></div>"
         for big, small in figures
@@ -160,24 +195,24 @@ def _best_baseline(section: Section, k: int) -> tuple[str, str] | None:
 def _section(page: Page, number: int) -> str:
     section = page.sections[number]
     return (
-        f"<section><h2>{escape(section.heading)}</h2>\n{_paragraphs(section.text)}\n"
+        f"<section><h2>{escape(section.heading)}</h2>\n{paragraphs(section.text)}\n"
         f"{_KINDS[type(section)].html(page, number)}</section>"
     )
 
 
-def _facts(page: Page) -> str:
-    if not page.facts:
+def facts_html(heading: str, facts: Sequence[tuple[str, str | int | float]]) -> str:
+    """Return plain facts below a heading."""
+    if not facts:
         return ""
-    items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value_text(value))}</dd></div>" for name, value in page.facts
-    )
-    return f'<section class="facts"><h2>What was fitted</h2><dl>{items}</dl></section>'
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value_text(value))}</dd></div>" for name, value in facts)
+    return f'<section class="facts"><h2>{escape(heading)}</h2><dl>{items}</dl></section>'
 
 
-def _notes(page: Page) -> str:
-    if not page.notes:
+def notes_html(notes: Sequence[str]) -> str:
+    """Return the notes at the end of a page."""
+    if not notes:
         return ""
-    items = "".join(f"<li>{escape(note)}</li>" for note in page.notes)
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return f'<section class="notes"><h2>Notes</h2><ul>{items}</ul></section>'
 
 

@@ -1,0 +1,329 @@
+"""``firstk align``: what to do when the embedding model changes, and the alignment that translates between both."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from firstk._base.atomic_file import check_new
+from firstk.cli._counts import read_count
+from firstk.cli._notes import warnings_as_notes
+from firstk.cli._options import (
+    ByRowOption,
+    FilterOption,
+    ForceOption,
+    JsonOption,
+    NanOption,
+    QueryWeightOption,
+    QuietOption,
+    RelevanceOption,
+    RowsOption,
+    VectorsOption,
+)
+from firstk.cli._progress import step_progress
+from firstk.cli._text import number_of
+from firstk.cli.report import check_page
+from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk.evaluation.upgrade.evaluation import UpgradeResult
+    from firstk.evaluation.upgrade.files import UpgradeFiles
+    from firstk.evaluation.upgrade.records import Pool, ScoredOption, UpgradeReport
+    from firstk.evaluation.upgrade.verdict import Terms, Verdict
+
+OWNER = "firstk align"
+
+Old = Annotated[str, typer.Argument(metavar="OLD", help="The store: vectors of the old model.")]
+New = Annotated[
+    str, typer.Argument(metavar="NEW", help="Some of the same rows, embedded by the new model; better thousands.")
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the alignment.")]
+QueriesOld = Annotated[
+    str | None, typer.Option("--queries-old", help="Queries, embedded by the old model.", metavar="FILE")
+]
+QueriesNew = Annotated[
+    str | None, typer.Option("--queries-new", help="The same queries, embedded by the new model.", metavar="FILE")
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Column of ids, by which rows of both models belong together and judgements name them; found by itself if "
+        "called id, doc_id, ... Without one, row i of both files is the same text.",
+        metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN",
+    ),
+]
+VectorsNew = Annotated[
+    str | None, typer.Option("--vectors-new", help="Vector column of the new model's files; as --vectors.")
+]
+MetricName = Annotated[
+    str, typer.Option("--metric", help="Of judged searches: ndcg@10, mrr@10, relevant_recall@100 or 1nn_accuracy.")
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        "--methods",
+        help="Methods to compare, with commas; procrustes and those that 'auto' chooses among, if not given. Trained "
+        "ones (residual_mlp, low_rank_affine, lambda_orthogonal) take minutes.",
+    ),
+]
+CostPerMillion = Annotated[
+    float | None, typer.Option("--cost-per-million", min=0, help="What embedding a million rows costs.")
+]
+BudgetRows = Annotated[
+    int | None,
+    typer.Option("--budget-rows", parser=read_count, metavar="COUNT", help="How many rows may be embedded anew."),
+]
+Retired = Annotated[
+    bool, typer.Option("--old-model-retired", help="The old model can no longer embed queries: staying is no option.")
+]
+OrderFile = Annotated[
+    Path | None,
+    typer.Option("--order", help="Write the rows in the order in which to embed them anew: .csv.", metavar="FILE"),
+]
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the held-out pairs.")]
+
+
+def align(
+    old: Old,
+    new: New,
+    out: Out,
+    queries_old: QueriesOld = None,
+    queries_new: QueriesNew = None,
+    relevance: RelevanceOption = None,
+    ids: Id = None,
+    by_row: ByRowOption = False,
+    filter: FilterOption = None,
+    query_weight: QueryWeightOption = None,
+    vectors: VectorsOption = None,
+    vectors_new: VectorsNew = None,
+    metric: MetricName = "ndcg@10",
+    methods: Methods = None,
+    cost_per_million: CostPerMillion = None,
+    budget_rows: BudgetRows = None,
+    rows: RowsOption = None,
+    old_model_retired: Retired = False,
+    order: OrderFile = None,
+    report: ReportFile = None,
+    seed: Seed = 0,
+    force: ForceOption = False,
+    nan: NanOption = "refuse",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Tell what to do when the embedding model changes: stay, translate or re-embed.
+
+    Embed a few thousand rows of the store with the new model, and all judged queries with both. The first line says
+    what to do; then each option is shown with its score and its gain over staying, with intervals.
+
+    Staying searches the old store by the old model, as today. Translating needs no row to be embedded: a map that is
+    fitted on the pairs brings the old vectors and new queries into one code, which can be cut. Re-embedding is scored
+    among pairs that were held out, as nobody has the whole new store yet. Between both, the best part of the rows is
+    embedded anew and the rest is translated.
+
+    Without --relevance nothing is known of relevance: the options are compared by how many of the new model's
+    neighbors they find.
+
+    The alignment is saved. firstk transform OUT OLD -o translated.parquet writes the translated store, and
+    firstk transform OUT NEWQUERIES --side query -o queries.parquet queries for it.
+    """
+    from firstk.evaluation.upgrade import Terms, evaluate_upgrade, verdict_of
+    from firstk.evaluation.upgrade.files import UpgradeFiles, read_upgrade
+    from firstk.evaluation.upgrade.records import FILE
+
+    for file in (report, order):
+        check_new(file, force=force)
+    check_new(out, force=force, model=True)
+    check_page(report)
+    names = _checked(metric, methods, order, out)
+    terms = Terms(cost_per_million, budget_rows, old_model_retired, rows)
+    files = UpgradeFiles(
+        old,
+        new,
+        queries_old,
+        queries_new,
+        relevance,
+        ids,
+        by_row,
+        filter,
+        query_weight,
+        vectors,
+        vectors_new,
+        nan,
+        metric,
+    )
+    files.check()
+    with step_progress(None, quiet=quiet or json, what="aligning") as begin, warnings_as_notes():
+        begin("reading")
+        data, said = read_upgrade(files)
+        shares = _shares(terms, len(data.old))
+        found = evaluate_upgrade(data, methods=names, shares=shares, random_state=seed, progress=begin)
+    verdict = verdict_of(found.report, terms)
+    found.alignment.save(out, extra={FILE: found.report.to_json()})
+    commands = _commands(files, verdict, out, order)
+    written = _write(found, verdict, terms, files, commands, order, report)
+    if json:
+        typer.echo(_as_json(found.report, verdict, terms, commands, out, said))
+    else:
+        typer.echo("\n".join((*_lines(found.report, verdict, terms, commands, said), f"Saved in {out}.", *written)))
+
+
+def _checked(metric: str, methods: str | None, order: Path | None, out: Path) -> tuple[str, ...] | None:
+    """Check options before anything is read, and return the methods that were named."""
+    from firstk._base.checks import check_choice
+    from firstk.alignment.methods import PUBLIC
+    from firstk.encoder.storage.folder import check_target
+    from firstk.evaluation.upgrade.searches import METRICS
+
+    check_choice(metric, METRICS, "--metric", OWNER)
+    check_target(out)
+    if order is not None and order.suffix.lower() != ".csv":
+        raise InvalidInputError(f"The order of rows is written as .csv. Got '{order}'.")
+    if methods is None:
+        return None
+    names = tuple(name.strip() for name in methods.split(",") if name.strip())
+    for name in names:
+        check_choice(name, PUBLIC, "--methods", OWNER)
+    return names
+
+
+def _shares(terms: Terms, rows: int) -> tuple[float, ...]:
+    """Return the shares of rows to embed anew: the usual ones, and what the budget pays for."""
+    from firstk.evaluation.upgrade.evaluation import SHARES
+
+    if terms.budget_rows is None:
+        return SHARES
+    return (*SHARES, terms.budget_rows / (terms.rows or rows))
+
+
+def _write(
+    found: UpgradeResult,
+    verdict: Verdict,
+    terms: Terms,
+    files: UpgradeFiles,
+    commands: Sequence[str],
+    order: Path | None,
+    page: Path | None,
+) -> Iterator[str]:
+    """Write the order of rows and the page, where they were asked for; return what to say of them."""
+    written = []
+    if order is not None:
+        from firstk.evaluation.upgrade.files import write_order
+
+        count = write_order(order, files, found.worth)
+        written.append(f"{number_of(count, 'row')} in the order of their worth: {order}")
+    if page is not None:
+        from firstk.evaluation.report.html import write_document
+        from firstk.evaluation.report.upgrade import render_upgrade
+
+        write_document(page, render_upgrade(found.report, verdict, terms, commands=commands))
+        written.append(f"Open the page: {page.resolve().as_uri()}")
+    return iter(written)
+
+
+# -- what is printed -------------------------------------------------------------------------------------------
+
+
+def _commands(files: UpgradeFiles, verdict: Verdict, out: Path, order: Path | None) -> list[str]:
+    """Return the commands that do what the verdict says."""
+    from firstk.evaluation.upgrade.records import MIX, TRANSLATE
+
+    if verdict.action not in (TRANSLATE, MIX):
+        return []
+    by = [] if files.vectors is None else ["--vectors", files.vectors]
+    ending = Path(str(files.old)).suffix or ".parquet"
+    if verdict.action == MIX:
+        commands = [
+            ["firstk", "transform", str(out), str(files.old), *by, "--into", "new", "-o", f"translated{ending}"]
+        ]
+    else:
+        queries = "NEWQUERIES" if files.queries_new is None else str(files.queries_new)
+        by_new = [] if files.vectors_new is None else ["--vectors", files.vectors_new]
+        commands = [
+            ["firstk", "transform", str(out), str(files.old), *by, "-o", f"translated{ending}"],
+            ["firstk", "transform", str(out), queries, *(by_new or by), "--side", "query", "-o", f"queries{ending}"],
+        ]
+    return [shlex.join(command) for command in commands]
+
+
+def _lines(
+    report: UpgradeReport, verdict: Verdict, terms: Terms, commands: Sequence[str], said: Sequence[str]
+) -> Iterator[str]:
+    yield verdict.lines[0]
+    yield from (f"  {command}" for command in commands)
+    yield from verdict.lines[1:]
+    yield ""
+    yield from said
+    yield f"Old vectors have {report.widths[0]} numbers, new ones {report.widths[1]}. Translated by {report.method}" + (
+        f" ({report.reason})." if report.reason else "."
+    )
+    for pool in report.pools:
+        yield ""
+        yield from _table(report, pool, terms)
+    yield ""
+    if len(report.learning) > 1:
+        shown = ", ".join(f"{point.pairs:,}: {point.score.value:.3f}" for point in report.learning)
+        yield f"The translation by number of pairs: {shown}."
+    yield from report.notes
+
+
+def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> Iterator[str]:
+    """Tabulate the options of a pool; of methods that were not chosen, their full code alone."""
+    from firstk.evaluation.upgrade.records import STORE
+
+    where = (
+        f"all {pool.rows:,} rows of the store"
+        if pool.name == STORE
+        else f"{pool.rows:,} pairs that were held out; alignments are fitted on the other {pool.pairs:,}"
+    )
+    shown = list(_shown(pool))
+    wide = max(len(one.option.name) for one in shown) + 2
+    interval = f"{100 * report.confidence:g} % interval"
+    yield f"{report.metric}, {number_of(pool.queries, 'query').replace('querys', 'queries')} among {where}:"
+    yield f"{'':<{wide}}{'score':>7}  {interval:<16}{'gain':>7}  {interval:<18}{'rows embedded':>13}"
+    for one in shown:
+        score = f"{one.score.value:>7.3f}  {f'{one.score.low:.3f} to {one.score.high:.3f}':<16}"
+        gain = f"{'':>7}  {'':<18}"
+        if one.gain is not None:
+            gain = f"{one.gain.value:>+7.3f}  {f'{one.gain.low:+.3f} to {one.gain.high:+.3f}':<18}"
+        yield f"{one.option.name:<{wide}}{score}{gain}{terms.embedded(one.option, report.rows):>13,}"
+
+
+def _shown(pool: Pool) -> Iterator[ScoredOption]:
+    from firstk.evaluation.upgrade.records import TRANSLATE
+
+    chosen = pool.find(TRANSLATE)
+    full: set[str] = set()
+    for one in pool.options:
+        method = one.option.method
+        if not method or chosen is None or method == chosen.option.method or method not in full:
+            yield one
+        full.add(method)
+
+
+def _as_json(
+    report: UpgradeReport, verdict: Verdict, terms: Terms, commands: Sequence[str], out: Path, said: Sequence[str]
+) -> str:
+    import json
+    from dataclasses import asdict
+
+    from firstk._base.json_records import to_plain
+
+    found = {
+        "alignment": str(out),
+        "action": verdict.action,
+        "option": None if verdict.option is None else to_plain(verdict.option),
+        "verdict": list(verdict.lines),
+        "commands": list(commands),
+        "paired": list(said),
+        "terms": asdict(terms),
+        "report": to_plain(report),
+    }
+    return json.dumps(found, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,205 @@
+"""What is known of an upgrade: each option with its score, its gain and what it takes. Frozen records of plain values.
+
+They are saved with the alignment as upgrade.json, and read anywhere, without the vectors.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+from firstk._base.json_records import Allowed, Count, Name, Share, check_fields, from_json, to_plain
+
+FORMAT = "firstk.Upgrade/1"
+FILE = "upgrade.json"
+# What can be done, in the order in which tables show it.
+STAY, TRANSLATE, QUERIES, MIX, RE_EMBED = "stay", "translate", "translate queries", "mix", "re-embed"
+# The rows that are searched: all of the store, or pairs that no alignment was fitted on.
+STORE, HELD_OUT = "store", "held out"
+
+Kind = Annotated[
+    str,
+    Allowed(
+        "stay, translate, translate queries, mix or re-embed",
+        lambda kind: kind in (STAY, TRANSLATE, QUERIES, MIX, RE_EMBED),
+    ),
+]
+Rows = Annotated[str, Allowed("'store' or 'held out'", lambda name: name in (STORE, HELD_OUT))]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the ends of its bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class Option:
+    """Something that can be done.
+
+    Attributes
+    ----------
+    kind : {"stay", "translate", "translate queries", "mix", "re-embed"}
+        Search the old store by the old model; the translated store by the new model; the old store by translated
+        queries; a store of which `share` is embedded anew and the rest translated; a store embedded anew.
+    method : str
+        The method of the alignment; "" where there is none.
+    k : int or None
+        Coordinates of the shared code; None where the store is translated into the new model's space.
+    share : float
+        Share of the rows that are embedded anew.
+    """
+
+    kind: Kind
+    method: str = ""
+    k: int | None = None
+    share: Share = 0.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+        if self.kind == STAY:
+            return "stay with the old model"
+        if self.kind == RE_EMBED:
+            return "re-embed all"
+        if self.kind == MIX:
+            return f"re-embed the best {100 * self.share:.3g} %, translate the rest"
+        if self.kind == QUERIES:
+            return f"translate queries, {self.method}"
+        to = "into the new space" if self.k is None else f"k = {self.k}"
+        return f"translate, {self.method}, {to}"
+
+
+@dataclass(frozen=True)
+class ScoredOption:
+    """An option and its score over the searches of a pool.
+
+    Attributes
+    ----------
+    option : Option
+    score : Estimate
+    gain : Estimate or None
+        What it scores more than staying, query by query; None for staying, and where staying has no score.
+    over_translating : Estimate or None
+        What it scores more than the translation that the verdict is about; None for that one.
+    """
+
+    option: Option
+    score: Estimate
+    gain: Estimate | None = None
+    over_translating: Estimate | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rows that are searched, by the same queries for every option.
+
+    Attributes
+    ----------
+    name : {"store", "held out"}
+    rows, queries : int
+    pairs : int
+        How many pairs the alignments were fitted on.
+    options : tuple of ScoredOption
+    """
+
+    name: Rows
+    rows: Count
+    queries: Count
+    pairs: Count
+    options: tuple[ScoredOption, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def find(self, kind: str, share: float | None = None) -> ScoredOption | None:
+        """Return the first option of a kind, with that share where one is given."""
+        wanted = (one for one in self.options if one.option.kind == kind and share in (None, one.option.share))
+        return next(wanted, None)
+
+
+@dataclass(frozen=True)
+class PairsPoint:
+    """What the translation scores when it is fitted on fewer pairs; `step` is its gain over the point before."""
+
+    pairs: Count
+    score: Estimate
+    step: Estimate | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class UpgradeReport:
+    """All that is known of an upgrade.
+
+    Attributes
+    ----------
+    metric : str
+        What scores are.
+    judged : bool
+        They are of relevance that a user has judged; otherwise of fidelity: how many of the new model's neighbors are
+        found.
+    rows, pairs : int
+        Rows of the store, and how many of them both models have embedded.
+    widths : (int, int)
+        Numbers of an old and of a new vector.
+    method, reason : str
+        The method that translates, and why it was chosen.
+    pools : tuple of Pool
+        The first is the one by which staying and translating are compared.
+    learning : tuple of PairsPoint
+        The translation over the number of pairs, on the first pool.
+    confidence : float
+        Of the intervals.
+    calibration : (float, float) or None
+        Offset and scale by which scores of rows that are translated into the new space become comparable with those
+        of rows embedded anew; None where there was no mix.
+    worth_correlation : float or None
+        Spearman's, of `worth` with what a held-out row's translation misses; None where there was no order.
+    notes : tuple of str
+    """
+
+    metric: Name
+    judged: bool
+    rows: Count
+    pairs: Count
+    widths: tuple[int, int]
+    method: Name
+    reason: str
+    pools: tuple[Pool, ...]
+    learning: tuple[PairsPoint, ...]
+    confidence: Share
+    calibration: tuple[float, float] | None = None
+    worth_correlation: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def pool(self, name: str) -> Pool | None:
+        """Return the pool of that name."""
+        return next((pool for pool in self.pools if pool.name == name), None)
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal report."""
+        return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> UpgradeReport:
+        """Read what `to_json` wrote; anything else raises an error."""
+        return from_json(cls, text, FORMAT, again="run 'firstk align' again")
