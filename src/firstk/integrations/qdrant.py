@@ -11,7 +11,7 @@ import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
 from firstk.integrations._points import Points
+from firstk.integrations.stores.contract import Neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,22 +32,6 @@ if TYPE_CHECKING:
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
 _PRECISIONS = ("float32", "float16")
 _PURPOSE = "A Qdrant collection"
-
-
-class Neighbors(NamedTuple):
-    """Results of a search: a list for each query, best first.
-
-    Attributes
-    ----------
-    ids : list of lists of int or str
-    scores : list of lists of float
-        Cosine or inner product (higher is better), or Euclidean distance (lower is better).
-    payloads : list of lists of dict
-    """
-
-    ids: list[list[int | str | uuid.UUID]]
-    scores: list[list[float]]
-    payloads: list[list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, eq=False)
