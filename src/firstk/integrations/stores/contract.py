@@ -61,7 +61,7 @@ class Layout:
 
     @property
     def compared(self) -> str:
-        """The metric by which an engine compares codes: a prefix of a unit vector has no unit norm, and needs cosine."""
+        """The metric by which an engine compares codes: prefixes of unit vectors have no unit norm, and need cosine."""
         return "cosine" if self.unit else self.metric
 
     def record(self) -> str:
@@ -185,6 +185,8 @@ class Engine(Protocol):
     metrics: ClassVar[tuple[str, ...]]
     # Names that a payload cannot have here.
     reserved: ClassVar[frozenset[str]]
+    # Whether a filter can ask for text that comes before or after another.
+    orders_text: ClassVar[bool]
 
     @property
     def place(self) -> str:

@@ -139,7 +139,7 @@ def statements(
     beside = "".join(f", {quoted(one)}" for one in columns)
     condition = f"\n    WHERE {where}" if where else ""
     wide = shortlist if full is not None or precision == "binary" else limit
-    # The graph is searched as far as the shortlist; where a filter or the limit of ef_search leaves too few, it goes on.
+    # The graph is searched as far as the shortlist, and further where a filter leaves too few.
     settings = (
         f"SET LOCAL hnsw.ef_search = {min(1000, max(40, wide))}",
         "SET LOCAL hnsw.iterative_scan = 'relaxed_order'",
@@ -188,6 +188,7 @@ class Pgvector:
     name: ClassVar[str] = "pgvector"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
     reserved: ClassVar[frozenset[str]] = frozenset()
+    orders_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("psycopg", EXTRA, _PURPOSE)
@@ -196,7 +197,7 @@ class Pgvector:
 
     @classmethod
     def connect(cls, address: str, table: str = "documents", **settings: Any) -> Pgvector:
-        """Connect by a URL or the key words of libpq; what is missing, such as the password, is from the environment."""
+        """Connect by a URL or key words of libpq; what is missing, such as the password, is from the environment."""
         psycopg = require("psycopg", EXTRA, _PURPOSE)
         secrets = []
         with contextlib.suppress(psycopg.Error):

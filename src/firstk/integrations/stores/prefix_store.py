@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
 from firstk.integrations._points import IdRule, Ids, Payloads, Points
 from firstk.integrations.stores.contract import Engine, Id, Layout, Neighbors, Request, Rows, StoredRows, stamp_of
-from firstk.integrations.stores.filters import read_filter
+from firstk.integrations.stores.filters import Condition, read_filter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -244,7 +244,7 @@ class PrefixStore:
         Q = check_matrix(queries, owner, "queries", width=self.codes.encoder.p)
         limit, batch = check_count(limit, "limit", owner), check_count(batch, "batch", owner)
         wide = self._shortlist(limit, shortlist, owner)
-        where = read_filter(filter, owner) if isinstance(filter, Mapping) else ()
+        where = self._where(filter, owner) if isinstance(filter, Mapping) else ()
         native = None if isinstance(filter, Mapping) else filter
         found = Neighbors([], [], [])
         with self.engine.answering():
@@ -311,6 +311,16 @@ class PrefixStore:
         if not is_int(wide) or wide < limit:
             raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
         return int(wide)
+
+    def _where(self, given: Mapping[str, object], owner: str) -> tuple[Condition, ...]:
+        where = read_filter(given, owner)
+        for one in where:
+            if one.kind == "text" and one.operator not in ("eq", "in") and not self.engine.orders_text:
+                raise InvalidInputError(
+                    f"{self.engine.place} cannot order text, which the filter of '{one.name}' asks for. Compare numbers "
+                    "there, or text by 'eq' and 'in'."
+                )
+        return where
 
     def _check_ids(self, ids: Sequence[Id], owner: str) -> None:
         if ids and (kind := _kind_of(ids, owner)) != self.layout.ids:

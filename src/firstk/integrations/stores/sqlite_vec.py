@@ -48,7 +48,7 @@ def _sqlite() -> ModuleType:
     except ImportError:
         raise InvalidInputError(
             "This Python was built without loading of SQLite extensions, which sqlite-vec needs. Install "
-            "pysqlite3-binary (Linux; part of firstk[stores]), or use a Python built with --enable-loadable-sqlite-extensions."
+            "pysqlite3-binary (Linux; part of firstk[stores]), or use a Python that was built with them."
         ) from None
 
 
@@ -73,6 +73,7 @@ class SqliteVec:
     name: ClassVar[str] = "sqlite_vec"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "l2")
     reserved: ClassVar[frozenset[str]] = frozenset()
+    orders_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("sqlite_vec", EXTRA, _PURPOSE)
@@ -203,7 +204,8 @@ class SqliteVec:
         return (
             f"WITH shortlist AS (\n    SELECT rowid FROM {self._short}\n    WHERE short MATCH {cut} AND k = {shortlist}"
             f"{chosen}\n)\nSELECT id, {distance} AS distance, payload\n"
-            f"FROM shortlist JOIN {rows} ON key = shortlist.rowid\nORDER BY distance IS NULL, distance, id\nLIMIT {limit}"
+            f"FROM shortlist JOIN {rows} ON key = shortlist.rowid\nORDER BY distance IS NULL, distance, id\n"
+            f"LIMIT {limit}"
         )
 
     def search(self, request: Request) -> Neighbors:
