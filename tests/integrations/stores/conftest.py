@@ -14,6 +14,8 @@ from firstk import PrefixEncoder
 from firstk.integrations.stores import STORES, connect
 
 PACKAGES = {
+    "faiss": ("faiss",),
+    "usearch": ("usearch",),
     "chroma": ("chromadb",),
     "milvus": ("pymilvus", "milvus_lite"),
     "qdrant": ("qdrant_client",),
@@ -23,6 +25,8 @@ PACKAGES = {
     "sqlite_vec": ("sqlite_vec",),
 }
 FILES = {
+    "faiss": "faiss:{folder}/faiss-{name}",
+    "usearch": "usearch:{folder}/usearch-{name}",
     "chroma": "chroma:{folder}/chroma#{name}",
     "milvus": "milvus:{folder}/milvus.db#{name}",
     "qdrant": "qdrant:{folder}/qdrant-{name}#{name}",

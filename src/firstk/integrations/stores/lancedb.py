@@ -130,6 +130,9 @@ class LanceDB:
     def upsert(self, rows: Rows) -> None:
         """Write rows, as a new version of the table."""
         table = self._there
+        odd = sorted(name for one in rows.payloads for name in one if set(name) & set(".`"))
+        if odd:
+            raise InvalidInputError(f"LanceDB takes names of columns without dots and backticks. Got {odd[0]!r}.")
         block = _arrow(rows, table.schema)
         missing = [one for one in block.schema if one.name not in table.schema.names]
         if missing:

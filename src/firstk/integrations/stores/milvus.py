@@ -1,6 +1,6 @@
 """Codes in Milvus, or in Milvus Lite, which is a file: two vector fields, and reranking in numpy.
 
-Payloads are dynamic fields. Needs the extra "stores".
+Payloads are dynamic fields. Milvus Lite does not tell 1 from true in a filter. Needs the extra "stores".
 """
 
 from __future__ import annotations
@@ -130,6 +130,12 @@ class Milvus:
 
     def upsert(self, rows: Rows) -> None:
         """Write rows in one request."""
+        odd = [key for key in rows.ids if isinstance(key, str) and (set(key) & {'"', "\\"} or not key.isprintable())]
+        if odd:
+            raise InvalidInputError(
+                f"Milvus reads rows by expressions, in which ids with double quotes, backslashes or control characters "
+                f"fail. Got {odd[0]!r}."
+            )
         entities = []
         for i, (key, payload) in enumerate(zip(rows.ids, rows.payloads, strict=True)):
             entity = payload | {"id": key, "short": rows.short[i]}
@@ -221,6 +227,6 @@ def where_of(request: Request) -> str:
 
 def _condition(one: Condition) -> str:
     name = f"$meta[{_literal(one.name)}]"
-    if one.operator == "in":
-        return f"({name} in {_literal(list(one.value))})"
+    if one.operator == "in":  # of dynamic fields, Milvus Lite does not know "in"
+        return "(" + " or ".join(f"{name} == {_literal(value)}" for value in one.value) + ")"
     return f"({name} {_COMPARED[one.operator]} {_literal(one.value)})"

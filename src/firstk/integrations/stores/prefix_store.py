@@ -317,8 +317,8 @@ class PrefixStore:
         for one in where:
             if one.kind == "text" and one.operator not in ("eq", "in") and not self.engine.orders_text:
                 raise InvalidInputError(
-                    f"{self.engine.place} cannot order text, which the filter of '{one.name}' asks for. Compare numbers "
-                    "there, or text by 'eq' and 'in'."
+                    f"{self.engine.place} cannot order text, which the filter of '{one.name}' asks for. Compare "
+                    "numbers there, or text by 'eq' and 'in'."
                 )
         return where
 
