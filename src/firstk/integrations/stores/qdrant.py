@@ -245,6 +245,7 @@ def where_of(request: Request) -> Filter | None:
 def _condition(one: Condition) -> Any:
     from qdrant_client import models
 
+    name = one.name if one.name.isidentifier() else f'"{one.name}"'  # a path of JSON: other names are quoted
     if one.kind == "number":
         # Ranges hold for numbers with and without a fraction, and a match for whole numbers only.
         spans = (
@@ -252,9 +253,9 @@ def _condition(one: Condition) -> Any:
             if one.operator in ("eq", "in")
             else [{one.operator: float(one.value)}]
         )
-        return models.Filter(should=[models.FieldCondition(key=one.name, range=models.Range(**span)) for span in spans])
+        return models.Filter(should=[models.FieldCondition(key=name, range=models.Range(**span)) for span in spans])
     if one.kind == "bool" and one.operator == "in":
         matches = [models.MatchValue(value=value) for value in one.value]
-        return models.Filter(should=[models.FieldCondition(key=one.name, match=match) for match in matches])
+        return models.Filter(should=[models.FieldCondition(key=name, match=match) for match in matches])
     match = models.MatchAny(any=list(one.value)) if one.operator == "in" else models.MatchValue(value=one.value)
-    return models.FieldCondition(key=one.name, match=match)
+    return models.FieldCondition(key=name, match=match)
