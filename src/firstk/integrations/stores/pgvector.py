@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _PURPOSE = "A table of pgvector"
 # By the metric: pgvector's operator, the name in its operator classes, and a score in SQL from a distance.
-_OPERATORS = {
+OPERATORS = {
     "cosine": ("<=>", "cosine", "1 - ({})"),
     "inner_product": ("<#>", "ip", "-({})"),
     "l2": ("<->", "l2", "{}"),
@@ -125,7 +125,7 @@ def statements(
     owner = "pgvector.statements"
     short = check_count(short, "short", owner, most=_LONGEST)
     width = check_count(short if full is None else full, "full", owner, most=_LONGEST)
-    sign, classes, score = _OPERATORS[check_choice(metric, tuple(_OPERATORS), "metric", owner)]
+    sign, classes, score = OPERATORS[check_choice(metric, tuple(OPERATORS), "metric", owner)]
     check_choice(precision, tuple(_INDEXED), "precision", owner)
     limit, shortlist = check_count(limit, "limit", owner), check_count(shortlist, "shortlist", owner)
     place, column, ident = quoted(table), quoted(code), quoted(key)
