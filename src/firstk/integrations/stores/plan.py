@@ -117,8 +117,8 @@ class Plan:
         first = self.stages[0]
         if first.size > _MOST_CANDIDATES:
             raise InvalidInputError(
-                f"Lucene takes at most {_MOST_CANDIDATES} candidates, and the plan has a shortlist of {first.size}. Ask "
-                "the index for a smaller recall, or for longer prefixes."
+                f"Lucene takes at most {_MOST_CANDIDATES} candidates, and the plan has a shortlist of {first.size}. "
+                "Ask the index for a smaller recall, or for longer prefixes."
             )
         candidates = min(_MOST_CANDIDATES, -(-3 * first.size // 2))
         name = f"k{first.k}"
