@@ -76,7 +76,7 @@ class Faiss(LocalIndex):
         if kind is faiss.SearchParametersHNSW:
             params.efSearch = max(64, count)
         elif kind is faiss.SearchParametersIVF:
-            params.nprobe = max(1, inner.nlist // 8)
+            params.nprobe = min(inner.nlist, max(8, inner.nlist // 8))
         selector = None if allowed is None else faiss.IDSelectorBatch(allowed)
         if selector is not None:
             params.sel = selector
