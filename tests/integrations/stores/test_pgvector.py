@@ -109,6 +109,8 @@ def test_what_does_not_fit_raises(connection, many):
     connection.execute("CREATE TABLE own.theirs (id int)")
     with pytest.raises(InvalidInputError, match="firstk did not make it"):
         push(encoder, many[0][:5], Pgvector(connection, "own.theirs"), 8)
+    with psycopg.connect(connection.info.dsn) as other, pytest.raises(InvalidInputError, match="autocommit=True"):
+        Pgvector(other)
     with pytest.raises(InvalidInputError, match="'binary', 'float16', 'float32'"):
         Pgvector(connection, precision="int8")
     wide = PrefixEncoder(2100, objective="reconstruction").fit(np.random.default_rng(0).normal(size=(2200, 2150)))

@@ -189,11 +189,7 @@ class Chroma:
     def present(self, ids: Sequence[Id]) -> set[Id]:
         """Return ids that are there."""
         found = self._opened(self.collection).get(ids=[str(key) for key in ids], include=[])["ids"]
-        return set(self._ids(found))
-
-    def _ids(self, names: Sequence[str]) -> list[Id]:
-        layout = self.layout()
-        return [int(name) for name in names] if layout is not None and layout.ids == "int" else list(names)
+        return set(_ids(found, self.layout()))
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -201,14 +197,14 @@ class Chroma:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of Chroma."""
-        short, full = self._opened(self.collection), self._found(self._full_name)
+        layout, short, full = self.layout(), self._opened(self.collection), self._found(self._full_name)
         for start in range(0, short.count(), size):
             part = short.get(limit=size, offset=start, include=["metadatas", "embeddings"])
             if full is None:
                 codes = np.asarray(part["embeddings"], np.float32)
             else:
                 codes = _in_order(full.get(ids=part["ids"], include=["embeddings"]), part["ids"])
-            yield StoredRows(self._ids(part["ids"]), codes, [_payload(one) for one in part["metadatas"] or []])
+            yield StoredRows(_ids(part["ids"], layout), codes, [_payload(one) for one in part["metadatas"] or []])
 
     def search(self, request: Request) -> Neighbors:
         """Find by the short codes, and rerank in numpy."""
@@ -234,7 +230,7 @@ class Chroma:
                 else:
                     codes = _in_order(full.get(ids=names, include=["embeddings"]), names) if names else queries[:0]
                     query = request.full[start + i]
-                add_reranked(gathered, self._ids(names), codes, payloads, query, layout.compared, request.limit)
+                add_reranked(gathered, _ids(names, layout), codes, payloads, query, layout.compared, request.limit)
         return gathered.found
 
     def close(self) -> None:
@@ -243,6 +239,11 @@ class Chroma:
             client = self.__dict__.pop("_client")
             if hasattr(client, "close"):
                 client.close()
+
+
+def _ids(names: Sequence[str], layout: Layout | None) -> list[Id]:
+    """Return ids as they were given: Chroma's are text."""
+    return [int(name) for name in names] if layout is not None and layout.ids == "int" else list(names)
 
 
 def _in_order(found: Any, names: Sequence[str]) -> np.ndarray:

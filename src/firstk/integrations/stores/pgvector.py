@@ -168,7 +168,7 @@ class Pgvector:
     Attributes
     ----------
     connection : psycopg.Connection
-        Credentials are those of the connection; they are kept nowhere else.
+        With ``autocommit=True``. Credentials are those of the connection; they are kept nowhere else.
     table : str
         With its schema, if need be.
     precision : {"float32", "float16", "binary"}
@@ -194,6 +194,11 @@ class Pgvector:
         require("psycopg", EXTRA, _PURPOSE)
         require("pgvector", EXTRA, _PURPOSE)
         check_choice(self.precision, tuple(_INDEXED), "precision", "Pgvector")
+        if not getattr(self.connection, "autocommit", False):
+            raise InvalidInputError(
+                "Pgvector takes a psycopg.Connection with autocommit=True: each batch is a transaction of its own, so "
+                "that an interrupted push keeps what was written."
+            )
 
     @classmethod
     def connect(cls, address: str, table: str = "documents", **settings: Any) -> Pgvector:
