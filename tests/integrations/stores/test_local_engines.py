@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -42,13 +43,21 @@ def test_sqlite_files_that_are_none_raise(coder, vectors, tmp_path):
         push(coder, vectors[0][:5], SqliteVec(tmp_path / "no" / "such" / "a.db"), 4)
 
 
+def test_a_python_without_extensions_of_sqlite_raises(coder, vectors, tmp_path, monkeypatch):
+    pytest.importorskip("sqlite_vec")
+    monkeypatch.setattr("sqlite3.Connection", type("Connection", (), {}))
+    monkeypatch.setitem(sys.modules, "pysqlite3", None)
+    with pytest.raises(InvalidInputError, match=r"built without loading of SQLite extensions.*firstk\[stores\]"):
+        push(coder, vectors[0][:5], SqliteVec(tmp_path / "a.db"), 4)
+
+
 def test_two_tables_share_a_file(coder, vectors, tmp_path):
     pytest.importorskip("sqlite_vec")
     X = vectors[0]
     with push(coder, X[:20], SqliteVec(tmp_path / "a.db", "one"), 4, 8) as one:
         with push(coder, X[:30], SqliteVec(tmp_path / "a.db", "two"), 6) as two:
             assert (one.count(), two.count()) == (20, 30)
-        with pytest.raises(InvalidInputError, match="firstk did not make it"):
+        with pytest.raises(InvalidInputError, match="did not make it"):
             PrefixStore.open(SqliteVec(tmp_path / "a.db", "one_short"), coder)
 
 

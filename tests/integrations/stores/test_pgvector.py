@@ -107,7 +107,7 @@ def test_a_filter_in_sql(connection, many):
 def test_what_does_not_fit_raises(connection, many):
     encoder = PrefixEncoder(20, objective="similarity").fit(many[0])
     connection.execute("CREATE TABLE own.theirs (id int)")
-    with pytest.raises(InvalidInputError, match="firstk did not make it"):
+    with pytest.raises(InvalidInputError, match="did not make it"):
         push(encoder, many[0][:5], Pgvector(connection, "own.theirs"), 8)
     with psycopg.connect(connection.info.dsn) as other, pytest.raises(InvalidInputError, match="autocommit=True"):
         Pgvector(other)

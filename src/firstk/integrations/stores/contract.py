@@ -249,7 +249,8 @@ def explained(place: str, errors: tuple[type[BaseException], ...], secrets: Sequ
 def foreign(place: str) -> InvalidInputError:
     """Build the error for a table that firstk did not make."""
     return InvalidInputError(
-        f"{place} is there already, and firstk did not make it: it has no record of its codes. Name another place."
+        f"{place} is there already, and firstk.integrations.stores did not make it: it has no record of its codes. "
+        "Name another place."
     )
 
 

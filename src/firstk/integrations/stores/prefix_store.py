@@ -5,12 +5,13 @@ The work is divided by `contract`: an engine knows its product, and this module 
 
 from __future__ import annotations
 
+import json
 import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +29,17 @@ from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
 from firstk.integrations._points import IdRule, Ids, Payloads, Points
-from firstk.integrations.stores.contract import Engine, Id, Layout, Neighbors, Request, Rows, StoredRows, stamp_of
+from firstk.integrations.stores.contract import (
+    Engine,
+    Id,
+    Layout,
+    Neighbors,
+    Payload,
+    Request,
+    Rows,
+    StoredRows,
+    stamp_of,
+)
 from firstk.integrations.stores.filters import Condition, read_filter
 
 if TYPE_CHECKING:
@@ -210,7 +221,8 @@ class PrefixStore:
                 if wanted:
                     vectors = block.vectors if len(wanted) == len(keys) else block.vectors[wanted]
                     short, full = self._cut(vectors, "document", owner)
-                    rows = Rows([keys[i] for i in wanted], short, full, [payloads[i] for i in wanted])
+                    held = [_plain_payload(payloads[i], keys[i]) for i in wanted]
+                    rows = Rows([keys[i] for i in wanted], short, full, held)
                     self.engine.upsert(rows)
                 step(len(keys) + block.dropped)
             self.engine.finish()
@@ -388,6 +400,19 @@ def _plain_id(key: object, owner: str) -> Id:
     raise InvalidInputError(
         f"Ids of rows are ints in [0, 2^63), or text of 1 to 512 bytes without NUL. {owner} got {key!r:.60}."
     )
+
+
+def _plain_payload(payload: Mapping[str, Any], key: Id) -> Payload:
+    """Return a payload of JSON values, numbers of numpy as those of Python."""
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in payload.items()}
+    try:
+        json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"The payload of id {key!r} holds what JSON does not ({str(error)[:80]}). Convert it to text or numbers, or "
+            "leave it out."
+        ) from None
+    return plain
 
 
 def _kind_of(ids: Sequence[Id], owner: str) -> str:
