@@ -409,8 +409,8 @@ def _plain_payload(payload: Mapping[str, Any], key: Id) -> Payload:
         json.dumps(plain, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"The payload of id {key!r} holds what JSON does not ({str(error)[:80]}). Convert it to text or numbers, or "
-            "leave it out."
+            f"The payload of id {key!r} holds what JSON does not ({str(error)[:80]}). Convert it to text or "
+            "numbers, or leave it out."
         ) from None
     return plain
 
