@@ -67,8 +67,7 @@ class Faiss(LocalIndex):
         return index
 
     def _nearest(self, index: Any, query: np.ndarray, count: int, allowed: np.ndarray | None) -> np.ndarray:
-        import faiss
-
+        faiss: Any = require("faiss", EXTRA, _PURPOSE)
         inner = faiss.downcast_index(index.index)
         kinds: dict[str, Any] = {"IndexHNSW": faiss.SearchParametersHNSW, "IndexIVF": faiss.SearchParametersIVF}
         kind = next((made for name, made in kinds.items() if type(inner).__name__.startswith(name)), None)

@@ -384,7 +384,8 @@ def where_of(request: Request) -> tuple[str, dict[str, Any]]:
                 f"A filter for pgvector is a mapping, or SQL text. Got {type(request.native).__name__}."
             )
         return f"({request.native.replace('%', '%%')})", {}
-    parts, values = [], {}
+    parts: list[str] = []
+    values: dict[str, Any] = {}
     for i, one in enumerate(request.where):
         text, used = _condition(one, i)
         parts.append(text)
