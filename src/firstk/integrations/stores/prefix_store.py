@@ -263,8 +263,9 @@ class PrefixStore:
             for start in range(0, len(Q), batch):
                 short, full = self._cut(Q[start : start + batch], "query", owner)
                 part = self.engine.search(Request(short, full, limit, wide, where, native))
-                for whole, piece in zip(found, part, strict=True):
-                    whole.extend(piece)  # type: ignore[arg-type]
+                found.ids.extend(part.ids)
+                found.scores.extend(part.scores)
+                found.payloads.extend(part.payloads)
         if self.layout.compared == "cosine" and self.layout.metric == "l2":
             # Of unit vectors: |a - b|^2 = 2 - 2 cos.
             distances = [[math.sqrt(max(0.0, 2 - 2 * score)) for score in one] for one in found.scores]
