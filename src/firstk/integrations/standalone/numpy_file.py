@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,10 +57,10 @@ def to_numpy(encoder: EncoderLike, path: str | Path) -> Path:
         count = len(network.weights)
         layers = _NETWORK.format(layers=count, last=count - 1, unit=_UNIT if network.normalize else "")
     program = _PROGRAM.format(p=found.p, d=found.d, network=layers, unit=_UNIT if found.normalized else "")
-    exact = {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+    exact: dict[str, Any] = {name: np.asarray(array, np.float64) for name, array in arrays.items()}
     archive = atomic_file(file.with_suffix(".npz"), "An archive of arrays", kinds=(".npz",))
     with archive as temporary, temporary.open("wb") as stream:
-        np.savez(stream, **exact)  # type: ignore[arg-type]
+        np.savez(stream, **exact)
     with atomic_file(file, "A Python file", kinds=(".py",)) as temporary:
         temporary.write_text(program, "utf-8")
     return file

@@ -139,18 +139,14 @@ class Chroma:
 
     def create(self, layout: Layout) -> None:
         """Create the collections, the one that tells of both last."""
-        settings = {"space": _SPACES[layout.compared], "ef_search": _EF}
+        settings: Any = {"hnsw": {"space": _SPACES[layout.compared], "ef_search": _EF}}
         if layout.full is not None:
             if self._found(self._full_name) is not None:  # left by a create that was interrupted
                 self._client.delete_collection(self._full_name)
-            self._client.create_collection(
-                self._full_name,
-                configuration={"hnsw": settings},
-                embedding_function=None,  # type: ignore[typeddict-item]
-            )
+            self._client.create_collection(self._full_name, configuration=settings, embedding_function=None)
         self._client.create_collection(
             self.collection,
-            configuration={"hnsw": settings},  # type: ignore[typeddict-item]
+            configuration=settings,
             metadata={"firstk": layout.record()},
             embedding_function=None,
         )

@@ -132,15 +132,15 @@ class Qdrant:
 
         for start in range(0, len(rows), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            vectors = {"short": rows.short[part].tolist()}
+            vectors: Any = {"short": rows.short[part].tolist()}
             if rows.full is not None:
                 vectors["full"] = rows.full[part].tolist()
-            points = [_point(key) for key in rows.ids[part]]
+            points: list[Any] = [_point(key) for key in rows.ids[part]]
             payloads = [
                 one if point == key else one | {_NAME: key}
                 for key, point, one in zip(rows.ids[part], points, rows.payloads[part], strict=True)
             ]
-            batch = models.Batch(ids=points, vectors=vectors, payloads=payloads)  # type: ignore[arg-type]
+            batch = models.Batch(ids=points, vectors=vectors, payloads=payloads)
             self.client.upsert(self.collection, batch, wait=True)
 
     def finish(self) -> None:
