@@ -256,9 +256,10 @@ class PrefixCollection:
             with _answered(self.name):
                 answers = self.client.query_batch_points(self.name, requests)
             for answer in answers:
-                found.ids.append([point.id for point in answer.points])
-                found.scores.append([point.score for point in answer.points])
-                found.payloads.append([point.payload or {} for point in answer.points])
+                points: list[Any] = answer.points
+                found.ids.append([point.id for point in points])
+                found.scores.append([point.score for point in points])
+                found.payloads.append([point.payload or {} for point in points])
         return found
 
     def _shortlist(self, limit: int, shortlist: int | None, owner: str) -> int:

@@ -159,7 +159,8 @@ class Chroma:
 
     def upsert(self, rows: Rows) -> None:
         """Write the full codes, then the short ones with the payloads."""
-        ids, payloads = [str(key) for key in rows.ids], [_metadata(one) for one in rows.payloads]
+        ids = [str(key) for key in rows.ids]
+        payloads: list[Any] = [_metadata(one) for one in rows.payloads]
         short = self._opened(self.collection)
         there = set(short.get(ids=ids, include=[])["ids"])
         if there:  # an update of Chroma merges metadata: a name that is gone would stay
