@@ -56,6 +56,41 @@ def test_onnx(job, firstk):
     assert np.abs(loaded.encode(X, 4) - encoder.transform(X, 4)).max() < 1e-6
 
 
+PROGRAMS = {"numpy": "encoder.py", "js": "encoder.mjs", "sql": "encoder.sql"}
+
+
+@pytest.mark.parametrize("target", PROGRAMS)
+def test_programs_without_firstk(target, job, firstk):
+    """What they compute is tested with the library; here, that the command writes the same."""
+    from firstk.integrations.standalone import TARGETS
+
+    folder, encoder, _ = job
+    done = firstk("export", "model", "--to", target, "-k", 9, "-o", f"out/{PROGRAMS[target]}", cwd=folder)
+    assert done.code == 0, done.err
+    assert "64 numbers in, prefixes of 1 to 9 out" in done.out
+    wanted = TARGETS[target](encoder[:9], folder / "wanted" / PROGRAMS[target])
+    assert (folder / "out" / PROGRAMS[target]).read_text() == wanted.read_text()
+    again = firstk("export", "model", "--to", target, "-o", f"out/{PROGRAMS[target]}", cwd=folder)
+    assert again.code == 1
+    assert "--force" in again.err
+    again = firstk(
+        "export", "model", "--to", target, "--documents", "documents.npy", "-o", f"b/{PROGRAMS[target]}", cwd=folder
+    )
+    assert "holds the encoder alone" in again.err
+
+
+def test_sql_for_duckdb_and_other_names(job, firstk):
+    folder, _, _ = job
+    done = firstk(
+        *("export", "model", "--to", "sql", "-k", 4, "--dialect", "duckdb", "--name", "code", "-o", "duck.sql"),
+        cwd=folder,
+    )
+    assert done.code == 0, done.err
+    assert "CREATE MACRO code(x, k := 4" in (folder / "duck.sql").read_text()
+    assert "small letters" in firstk("export", "model", "--to", "sql", "--name", "A-b", "-o", "c.sql", cwd=folder).err
+    assert "ends in .py" in firstk("export", "model", "--to", "numpy", "-o", "c.txt", cwd=folder).err
+
+
 def test_faiss(job, firstk):
     faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
     folder, encoder, digits = job
@@ -102,7 +137,7 @@ def test_faiss_returns_the_ids_of_the_documents(job, firstk):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--to", "csv", "-o", "a"), "one of 'faiss', 'onnx'"),
+        (("--to", "csv", "-o", "a"), "one of 'faiss', 'js', 'numpy', 'onnx', 'sql'"),
         (("--to", "faiss", "-o", "a"), "--documents"),
         (("--to", "onnx", "--documents", "documents.npy", "-o", "a"), "encoder alone"),
         (("--to", "onnx", "-k", "99", "-o", "a"), "[1, 53]"),

@@ -59,6 +59,8 @@ CONTRACTS = {
     "qdrant": Contract(
         "qdrant_client", "search", "integration.PrefixCollection.create(None, 'name', encoder, short=2)"
     ),
+    "standalone": Contract(None, None, "integration.to_numpy(encoder, 'code.py')"),
+    "stores": Contract("sqlite_vec", "stores", "integration.push(encoder, X, integration.SqliteVec(':memory:'), 2)"),
     "sentence_transformers": Contract(
         "sentence_transformers", "text", "import firstk.integrations.sentence_transformers"
     ),
@@ -170,6 +172,25 @@ def of_qdrant(encoder, X, folder):
     PrefixCollection.create(client, "codes", encoder, short=K, metric="inner_product").upload(X)
     points = client.retrieve("codes", list(range(len(X))), with_vectors=True)
     return np.array([point.vector["short"] for point in sorted(points, key=lambda point: point.id)])
+
+
+def of_standalone(encoder, X, folder):
+    from firstk.integrations.standalone import to_numpy
+
+    namespace = {"__file__": str(to_numpy(encoder, folder / "code.py"))}
+    exec((folder / "code.py").read_text(), namespace)
+    return namespace["encode"](X, K)
+
+
+def of_stores(encoder, X, folder):
+    """One store, by a metric that does not normalize; tests/integrations/stores has all of them."""
+    pytest.importorskip("sqlite_vec")
+    from firstk.integrations.stores import SqliteVec, push
+
+    with push(encoder, X, SqliteVec(folder / "codes.db"), K, metric="l2") as store:
+        (rows,) = store.rows(len(X))
+    assert rows.ids == list(range(len(X)))
+    return rows.codes
 
 
 def of_sentence_transformers(encoder, X, folder):

@@ -1,4 +1,4 @@
-"""``firstk export``: a saved encoder as an ONNX file or inside a faiss index."""
+"""``firstk export``: a saved encoder as an ONNX file, a program without firstk, or inside a faiss index."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from firstk.data.files import VectorTable
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
-TARGETS = ("faiss", "onnx")
+TARGETS = ("faiss", "js", "numpy", "onnx", "sql")
 
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")],
-    to: Annotated[str, typer.Option("--to", help="What to write.", metavar="onnx|faiss")],
+    to: Annotated[str, typer.Option("--to", help="What to write.", metavar="onnx|faiss|numpy|sql|js")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
     k: Annotated[int | None, typer.Option("-k", help="Length of the prefix; all of it if not given.")] = None,
     documents: Annotated[
@@ -37,6 +37,8 @@ def export(
         str | None, typer.Option("--id", help="faiss: column of the documents' ids; 'id' where there is one.")
     ] = None,
     metric: Annotated[str, typer.Option(help="faiss: auto (cosine), cosine, inner_product or l2.")] = "auto",
+    dialect: Annotated[str, typer.Option(help="sql: postgresql (a function) or duckdb (a macro).")] = "postgresql",
+    name: Annotated[str, typer.Option(help="sql: what the function is called.")] = "firstk_encode",
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
     force: ForceOption = False,
@@ -48,6 +50,9 @@ def export(
     onnx: one file that runs in any ONNX runtime, with k as an input. faiss: an index that takes raw vectors, with the
     documents in it. Searches return the ids of the documents where these are whole numbers; other ids are written next
     to the index, to OUT.ids.json.
+
+    numpy, sql, js: a program that needs no firstk. numpy: a Python file of some lines, and its arrays in an npz file
+    beside it. sql: a function for PostgreSQL, or a macro for DuckDB. js: a module for browsers and node.
     """
     from firstk._base.checks import check_choice
 
@@ -58,10 +63,13 @@ def export(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes of one's own, which an export does not need
         encoder = PrefixEncoder.load(model)
-    if to == "onnx":
+    if to != "faiss":
         if documents is not None:
-            raise InvalidInputError("An ONNX file holds the encoder alone. Leave --documents out, or export to faiss.")
-        facts = _to_onnx(encoder, k, out)
+            what = "An ONNX file" if to == "onnx" else f"An export to {to}"
+            raise InvalidInputError(f"{what} holds the encoder alone. Leave --documents out, or export to faiss.")
+        if to == "numpy":
+            check_new(out.with_suffix(".npz"), force=force)
+        facts = _to_program(encoder, to, k, out, {"dialect": dialect, "name": name} if to == "sql" else {})
     else:
         table = _opened(documents, vectors, ids, nan)
         names = _ids_of(table, ids)
@@ -105,10 +113,17 @@ def _ids_of(table: VectorTable, column: str | None) -> _Ids | None:
     return _Ids(name, values, takes_ids(values))
 
 
-def _to_onnx(encoder: PrefixEncoder, k: int | None, out: Path) -> dict[str, Any]:
+def _to_program(encoder: PrefixEncoder, to: str, k: int | None, out: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Write what computes codes elsewhere, and return facts about it."""
+    from firstk.integrations.standalone import TARGETS as PROGRAMS
+
     short = encoder if k is None else encoder[:k]
-    short.to_onnx(out)
-    return {"k": short.n_components_, "bytes": out.stat().st_size}
+    if to == "onnx":
+        short.to_onnx(out)
+    else:
+        PROGRAMS[to](short, out, **settings)
+    files = [out, out.with_suffix(".npz")] if to == "numpy" else [out]
+    return {"k": short.n_components_, "bytes": sum(file.stat().st_size for file in files)} | settings
 
 
 def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, ids: _Ids | None, **settings: Any) -> dict[str, Any]:
@@ -130,7 +145,7 @@ def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, ids: _Ids | None
 
 def _text(facts: dict[str, Any]) -> str:
     width, k, size = facts["input_width"], facts["k"], f"{facts['bytes'] / 1000:,.0f} kB"
-    if facts["to"] == "onnx":
+    if facts["to"] != "faiss":
         return f"{facts['path']}: {width} numbers in, prefixes of 1 to {k} out; {size}."
     what = f"{number_of(facts['documents'], 'document')} in '{facts['index']}' on {number_of(k, 'coordinate')}"
     return f"{facts['path']}: {what}; takes raw vectors of {width}; {size}.\n{_about_ids(facts)}"

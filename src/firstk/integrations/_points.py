@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,22 @@ Ids = Sequence[int | str | uuid.UUID] | np.ndarray | str
 Payloads = Sequence[Mapping[str, Any]] | Sequence[str]
 
 
+@dataclass(frozen=True)
+class IdRule:
+    """Which ids a store takes.
+
+    Attributes
+    ----------
+    check : callable (id, owner) -> int or str
+        Return an id in the store's form, or raise InvalidInputError.
+    renames : bool
+        Whether names that it does not take become UUIDs. The column of ids then stays in the payload, as it was.
+    """
+
+    check: Callable[[object, str], int | str]
+    renames: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """What is stored with the vectors.
@@ -29,7 +45,7 @@ class Points:
     Attributes
     ----------
     ids : list of int or str
-        By row number, in the form that Qdrant accepts.
+        By row number, in the form that the store accepts.
     numbered : bool
         Whether they are row numbers, because there are no others.
     columns : tuple of str
@@ -44,8 +60,16 @@ class Points:
     given: list[dict[str, Any]] | None = None
 
     @classmethod
-    def of(cls, documents: Documents, ids: Ids | None, payloads: Payloads | None, owner: str) -> Points:
-        """Check ids and payloads, before anything is stored."""
+    def of(
+        cls,
+        documents: Documents,
+        ids: Ids | None,
+        payloads: Payloads | None,
+        owner: str,
+        rule: IdRule | None = None,
+    ) -> Points:
+        """Check ids and payloads, before anything is stored; without a rule, ids are those of Qdrant."""
+        rule = rule or QDRANT_IDS
         n, columns = documents.rows, documents.columns
         given: list[dict[str, Any]] | None = None
         if payloads is not None and columns and all(isinstance(one, str) for one in payloads):
@@ -56,13 +80,15 @@ class Points:
         if ids is None and ID_COLUMN in documents.columns:
             name = ID_COLUMN
         if name is not None:
-            keys, renamed = _keys_of(documents.column(name), name, owner)
+            keys, renamed = _keys_of(documents.column(name), name, owner, rule)
             if renamed and given is None and name not in columns:
                 columns = (name, *columns)  # the name would be lost
+            if not rule.renames and payloads is None:
+                columns = tuple(one for one in columns if one != name)  # the store returns it as the id
             return cls(keys, False, columns, given)
         if ids is None:
             return cls(list(range(n)), True, columns, given)
-        return cls(checked_ids(ids, n, owner), False, columns, given)
+        return cls(checked_ids(ids, n, owner, rule), False, columns, given)
 
     def payloads_of(self, block: Batch) -> list[dict[str, Any]] | None:
         """Return the payloads of some rows, as JSON values."""
@@ -98,24 +124,28 @@ def _checked_columns(documents: Documents, names: Payloads) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def _keys_of(column: np.ndarray, name: str, owner: str) -> tuple[list[int | str], bool]:
+def _keys_of(column: np.ndarray, name: str, owner: str, rule: IdRule) -> tuple[list[int | str], bool]:
     """Return the ids of a column, and whether they are UUIDs computed from names."""
     values = column.tolist()
     try:
-        keys, renamed = [_checked_id(value, owner) for value in values], False
+        keys, renamed = [rule.check(value, owner) for value in values], False
     except InvalidInputError:
         if any(value is None or value != value for value in values):
             raise InvalidInputError(f"Column '{name}' has rows without an id. Fill them in, or name another.") from None
+        if not rule.renames:
+            raise
         keys, renamed = [str(uuid.uuid5(NAMESPACE, str(value))) for value in values], True
     _check_unique(keys, f"The ids in column '{name}'", [str(value) for value in values])
     return keys, renamed
 
 
-def checked_ids(ids: Sequence[int | str | uuid.UUID] | np.ndarray | str, n: int, owner: str) -> list[int | str]:
-    """Return unique ids in the form that Qdrant accepts: ints in [0, 2^64) or UUIDs."""
+def checked_ids(
+    ids: Sequence[int | str | uuid.UUID] | np.ndarray | str, n: int, owner: str, rule: IdRule
+) -> list[int | str]:
+    """Return unique ids in the form that the store accepts."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
         raise bad_parameter("ids", owner, "a sequence of ints or UUIDs, or the name of a column of a table", ids)
-    keys = [_checked_id(key, owner) for key in ids]
+    keys = [rule.check(key, owner) for key in ids]
     if len(keys) != n:
         raise InvalidInputError(f"{owner} needs as many 'ids' as rows in 'vectors'. Got {len(keys)} and {n}.")
     _check_unique(keys, f"The 'ids' of {owner}", keys)
@@ -132,7 +162,7 @@ def _check_unique(keys: list[int | str], what: str, shown: Sequence[int | str]) 
         )
 
 
-def _checked_id(key: object, owner: str) -> int | str:
+def _qdrant_id(key: object, owner: str) -> int | str:
     if isinstance(key, (int, np.integer)) and is_int(key) and 0 <= int(key) < 2**64:
         return int(key)
     if isinstance(key, (str, uuid.UUID)):
@@ -142,6 +172,9 @@ def _checked_id(key: object, owner: str) -> int | str:
         f"Qdrant takes ids that are ints in [0, 2^64) or UUIDs. {owner} got {key!r}. For other names use "
         "uuid.uuid5(namespace, name), and keep the name in the payload."
     )
+
+
+QDRANT_IDS = IdRule(_qdrant_id, renames=True)
 
 
 def _checked_payloads(payloads: Payloads, n: int, owner: str) -> list[dict[str, Any]]:

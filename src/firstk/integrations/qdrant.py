@@ -12,7 +12,7 @@ import inspect
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
 from firstk.integrations._points import Points
+from firstk.integrations.stores.contract import Neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -35,22 +36,6 @@ _PRECISIONS = ("float32", "float16")
 _PURPOSE = "A Qdrant collection"
 # The key of a collection's metadata under which the stamp of its codes is.
 _KEY = "firstk"
-
-
-class Neighbors(NamedTuple):
-    """Results of a search: a list for each query, best first.
-
-    Attributes
-    ----------
-    ids : list of lists of int or str
-    scores : list of lists of float
-        Cosine or inner product (higher is better), or Euclidean distance (lower is better).
-    payloads : list of lists of dict
-    """
-
-    ids: list[list[int | str | uuid.UUID]]
-    scores: list[list[float]]
-    payloads: list[list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,9 +265,10 @@ class PrefixCollection:
             with _answered(self.name):
                 answers = self.client.query_batch_points(self.name, requests)
             for answer in answers:
-                found.ids.append([point.id for point in answer.points])
-                found.scores.append([point.score for point in answer.points])
-                found.payloads.append([point.payload or {} for point in answer.points])
+                points: list[Any] = answer.points
+                found.ids.append([point.id for point in points])
+                found.scores.append([point.score for point in points])
+                found.payloads.append([point.payload or {} for point in points])
         return found
 
     def _shortlist(self, limit: int, shortlist: int | None, owner: str) -> int:

@@ -286,6 +286,13 @@ class FunnelIndex:
         return self._store.d
 
     @property
+    def codes(self) -> np.ndarray:
+        """The codes of the rows, in the order of `ids`; not to be written to."""
+        rows = self._store.rows.view()
+        rows.flags.writeable = False
+        return rows
+
+    @property
     def ids(self) -> np.ndarray:
         """Ids of the rows, in the order in which they were added."""
         return self._store.ids.copy()

@@ -1,0 +1,67 @@
+"""Vector stores behind one interface: a short prefix is indexed, a longer one reranks, and rows have ids and payloads.
+
+Needs the extra "stores". `contract` is the package on one page; a store is one file and one line in `STORES`. Search
+without a store lives in `retrieval`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from firstk.exceptions import InvalidInputError
+from firstk.integrations.stores.contract import Engine, Layout, Neighbors, StoredRows
+from firstk.integrations.stores.prefix_store import PrefixStore, push
+
+# The class of each store, by the name of its module.
+STORES = {
+    "chroma": "Chroma",
+    "duckdb": "DuckDB",
+    "faiss": "Faiss",
+    "lancedb": "LanceDB",
+    "milvus": "Milvus",
+    "pgvector": "Pgvector",
+    "qdrant": "Qdrant",
+    "sqlite_vec": "SqliteVec",
+    "usearch": "USearch",
+}
+# How an address begins, where it is not the name of the module.
+_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "sqlite": "sqlite_vec"}
+
+__all__ = ["STORES", "Engine", "Layout", "Neighbors", "PrefixStore", "StoredRows", "connect", "push", *STORES.values()]
+
+
+def __getattr__(name: str) -> Any:
+    for module, kind in STORES.items():
+        if kind == name:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), kind)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def connect(address: str, **settings: Any) -> Engine:
+    """Return the engine of an address ``scheme:place#name``.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``postgresql://me@host/search#documents``, ``sqlite:codes.db#documents`` or
+        ``qdrant+http://localhost:6333#documents``. A password is better left to the environment.
+    **settings
+        Of the engine.
+    """
+    scheme, colon, rest = address.partition(":")
+    place, _, name = rest.partition("#")
+    head, _, protocol = scheme.partition("+")
+    module = _SCHEMES.get(head, head)
+    if not colon or module not in STORES or not place:
+        known = ", ".join(sorted({*STORES, *_SCHEMES}))
+        raise InvalidInputError(
+            f"An address of a store is SCHEME:PLACE#NAME, and SCHEME one of {known}. Got one that begins with "
+            f"'{scheme[:20]}'."
+        )
+    if module == "pgvector":
+        place = f"{scheme}:{place}"
+    elif protocol:
+        place = f"{protocol}:{place}"
+    kind = getattr(importlib.import_module(f"{__name__}.{module}"), STORES[module])
+    return kind.connect(place, *([name] if name else []), **settings)
