@@ -1,7 +1,7 @@
 """Run every benchmark: ``python -m benchmarks``; the exit code says whether every promise was kept.
 
 ``python -m benchmarks.bytes`` and ``python -m benchmarks.upgrade`` are not among them: they take hours; nor is
-``benchmarks.stores``, which compares no speed. Each runs in a process of its own: the losses are measured on one thread,
+``benchmarks.stores``, which compares no speed. Each runs in a process of its own: losses are measured on one thread,
 the rest on all of them.
 """
 
