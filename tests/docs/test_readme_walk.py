@@ -83,7 +83,7 @@ def test_the_walk_leaves_a_model_a_page_and_a_shorter_file(walked):
     table = open_vectors(home / "short.npz")
     assert (table.rows, table.as_stored().width) == (1797, 4)
     assert "label" in table.columns
-    assert PrefixEncoder.load(home / "model").n_components_ == 59
+    assert PrefixEncoder.load(home / "model").n_components_ == 56
     page = (home / "report.html").read_text("utf-8")
     assert "10,000,000 vectors" in page
     assert page.count('class="rebuilt"') == 10
