@@ -310,7 +310,7 @@ def test_a_diagnosis_is_read():
     from firstk.evaluation.diagnosis import Diagnosis
 
     text = (EARLIER / "diagnosis.json").read_text()
-    then = as_now(json.loads(text.replace('"neighbour"', '"neighbor"'))) | {"command": ""}
+    then = as_now(json.loads(text.replace('"neighbour"', '"neighbor"'))) | {"command": "", "rows_in_file": 0}
     # The ranking was called suitability, had standard errors alone, and did not say how to ask for an objective.
     ranking = then.pop("suitability") | {"trials": [], "choice": None, "left_out": {}, "task": ""}
     ranking |= {"folds": 0, "known": 0, "everything": []}  # nor which queries it was on

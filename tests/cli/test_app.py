@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import typer
 
@@ -11,6 +12,7 @@ from command_line import firstk
 from firstk import __version__
 from firstk.cli._counts import read_count
 from firstk.cli.app import COMMANDS
+from firstk.data.files import write_vectors
 
 
 def from_outside(*arguments, cwd=None):
@@ -157,7 +159,10 @@ def test_a_refusal_is_one_sentence(tmp_path):
 
 
 def test_every_example_of_help_runs(tmp_path):
-    """In the order of --help, in one folder: each stands on what those before it wrote."""
+    """In the order of --help, in one folder: each stands on what those before it wrote, and two models of one text."""
+    old = np.random.default_rng(0).normal(size=(300, 12)).astype(np.float32)
+    write_vectors(tmp_path / "old.parquet", old)
+    write_vectors(tmp_path / "new.parquet", old[:, ::-1] + 0.1 * old)
     for _, example in COMMANDS:
         done = firstk(*shlex.split(example)[1:], cwd=tmp_path)
         extra_missing = done.returncode == 1 and "which is not installed" in done.stderr

@@ -41,7 +41,7 @@ def plain_choice(unseen, seen, *, scores=None, monkeypatch):
         return means, np.tile(means[:, None], 3)
 
     monkeypatch.setattr(selection._Trial, "scores", scores)
-    choice = selection.choose(Pairs("auto", 0.0), statistics, None, None)
+    choice = selection.choose(Pairs("auto", 0.0), statistics, None, None, None)
     return choice.objective.shrinkage, asked, statistics.sample
 
 
@@ -177,7 +177,7 @@ def folds_of(objective, columns, monkeypatch):
         return np.zeros(len(candidates)), noise.normal(size=(len(candidates), 9))
 
     monkeypatch.setattr(selection._Trial, "scores", scores)
-    selection.choose(objective, statistics_of(columns), None, None)
+    selection.choose(objective, statistics_of(columns), None, None, None)
     return asked
 
 

@@ -451,7 +451,7 @@ def test_settings_that_mean_nothing_are_refused():
 
 
 def test_progress_shows_loss_and_time_left(digits, capsys):
-    classified(digits, Gradient(epochs=3), verbose=True)
+    classified(digits, Gradient(epochs=60), verbose=True)  # a bar is drawn ten times a second at most
     shown = capsys.readouterr().err
     assert "training" in shown
     assert "loss" in shown

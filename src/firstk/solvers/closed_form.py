@@ -60,7 +60,7 @@ class ClosedForm:
     def check(self) -> None:
         """Raise an error for an unknown precision, or for something to extend that is no linear encoder."""
         check_choice(self.precision, ("auto", "float64"), "precision", "ClosedForm")
-        if self.extends is not None and check_fitted(self.extends, "ClosedForm").network is not None:
+        if self.extends is not None and check_fitted(self.extends, "ClosedForm", "extends").network is not None:
             raise InvalidInputError(
                 "ClosedForm(extends=...) takes a linear encoder: a network has no axes to add others to."
             )
@@ -85,7 +85,7 @@ class ClosedForm:
     def solve(self, request: FitRequest) -> FittedEncoder:
         """Return the encoder with the axes of the request's pencil as rows."""
         if self.extends is not None:
-            return extended(request, check_fitted(self.extends, "ClosedForm"))
+            return extended(request, check_fitted(self.extends, "ClosedForm", "extends"))
         return fitted_encoder(request, pencil_axes(request))
 
 
