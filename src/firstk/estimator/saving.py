@@ -86,7 +86,9 @@ class SavedModels:
         if moments:
             extra = dict(extra or {}) | {MOMENTS: self._stored_moments()}
         profile = self._profile(held_out)  # type: ignore[attr-defined]
-        return replace(encoder, config=config, profile=profile).save(
+        # Cells that an evaluation asked for are kept by the encoder, and lost with a copy.
+        cells = encoder._storable_cells if encoder.cells is None else encoder.cells
+        return replace(encoder, config=config, profile=profile, cells=cells).save(
             path, curve=curve, recommendation=recommendation, source_model=source_model, extra=extra
         )
 
