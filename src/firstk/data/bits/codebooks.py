@@ -187,11 +187,13 @@ def _decided(left: np.ndarray, book: np.ndarray, doubt: np.ndarray) -> tuple[np.
 
 def _nearest(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     """Return the nearest of some integer centroids to each integer row: exact, of equals the first."""
-    squares = np.square(centroids).sum(axis=1)
+    half = np.square(centroids).sum(axis=1) / 2
     found = np.empty(len(rows), dtype=np.int64)
     for start in range(0, len(rows), _ROWS):
         part = slice(start, start + _ROWS)
-        found[part] = (squares - 2 * (rows[part] @ centroids.T)).argmin(axis=1)
+        near = rows[part] @ centroids.T
+        near -= half
+        found[part] = near.argmax(axis=1)
     return found
 
 
