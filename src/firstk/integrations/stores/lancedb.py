@@ -41,6 +41,8 @@ _DISTANCES = {"cosine": "cosine", "inner_product": "dot", "l2": "l2"}
 _COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _KEY = b"firstk"
 _OWN = ("id", "short", "full")
+# Columns that LanceDB adds to results.
+_ADDED = ("_distance", "_rowid", "_score", "_relevance_score")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class LanceDB:
 
     name: ClassVar[str] = "lancedb"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
-    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "_distance", "_rowid"))
+    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
     orders_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -227,7 +229,7 @@ def _codes(column: Any) -> np.ndarray:
 
 
 def _payloads(table: Any) -> list[dict[str, Any]]:
-    names = [name for name in table.schema.names if name not in _OWN and not name.startswith("_")]
+    names = [name for name in table.schema.names if name not in (*_OWN, *_ADDED)]
     return (
         [{name: value for name, value in row.items() if value is not None} for row in table.select(names).to_pylist()]
         if names
