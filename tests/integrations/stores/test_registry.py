@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 
+from firstk.data.stamp import CodeStamp
 from firstk.exceptions import InvalidInputError, MissingExtraError
 from firstk.integrations import stores
 from firstk.integrations.stores import STORES, PrefixStore, connect
@@ -87,8 +88,15 @@ def test_unknown_names_are_attribute_errors():
 
 
 def test_a_record_that_was_damaged_raises():
-    layout = Layout(4, 8, "cosine", True, "int", "abc")
+    layout = Layout(4, 8, "cosine", True, "int", CodeStamp("abc", "def", source="minilm"))
     assert Layout.read(layout.record(), "The store") == layout
-    for wrong in ("", "{}", "[1]", layout.record().replace("4", "-4"), layout.record().replace("store 1", "store 2")):
+    for wrong in (
+        "",
+        "{}",
+        "[1]",
+        layout.record().replace("4", "-4"),
+        layout.record().replace("store 1", "store 2"),
+        layout.record().replace('"abc"', "3"),
+    ):
         with pytest.raises(InvalidInputError, match="The store has a record"):
             Layout.read(wrong, "The store")
