@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import check_choice, check_count, require
+from firstk._base.checks import bad_parameter, check_choice, check_count, require
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores.contract import (
     EXTRA,
@@ -128,6 +128,10 @@ def statements(
     sign, classes, score = OPERATORS[check_choice(metric, tuple(OPERATORS), "metric", owner)]
     check_choice(precision, tuple(_INDEXED), "precision", owner)
     limit, shortlist = check_count(limit, "limit", owner), check_count(shortlist, "shortlist", owner)
+    if width < short:
+        raise bad_parameter("full", owner, f"None or an int of at least {short} (the length of 'short')", full)
+    if (full is not None or precision == "binary") and shortlist < limit:
+        raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
     place, column, ident = quoted(table), quoted(code), quoted(key)
     given = f"%(query)s::vector({width})"
     stored = _prefix(column, short, width, precision)
