@@ -160,6 +160,7 @@ def test_names_of_files_and_functions_are_checked(tmp_path):
     for wrong, message in (
         (lambda: to_numpy(encoder, tmp_path / "code.txt"), "ends in .py"),
         (lambda: to_numpy(encoder, tmp_path / "my-code.py"), "identifier"),
+        (lambda: to_numpy(encoder, tmp_path / "class.py"), "identifier"),
         (lambda: to_javascript(encoder, tmp_path / "code.ts"), "ends in .mjs or .js"),
         (lambda: to_sql(encoder, tmp_path / "code.txt"), "ends in .sql"),
         (lambda: to_sql(encoder, tmp_path / "code.sql", name="a; DROP TABLE b"), "small letters"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def to_numpy(encoder: EncoderLike, path: str | Path) -> Path:
     owner = "to_numpy"
     found, network = exportable(encoder, owner)
     file = Path(path)
-    if file.suffix != ".py" or not file.stem.isidentifier():
+    if file.suffix != ".py" or not file.stem.isidentifier() or keyword.iskeyword(file.stem):
         raise InvalidInputError(
             f"A numpy export is a Python file that can be imported: its name is an identifier and ends in .py. Got "
             f"'{file.name}'."
