@@ -14,18 +14,13 @@ from typing import Any
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
+from firstk.integrations.stores._sql import COMPARED, quoted
 from firstk.integrations.stores.contract import Id, Layout, Request, Rows, StoredRows, foreign
 from firstk.integrations.stores.filters import Condition
 
-_COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _JSON_KINDS = {"bool": ("true", "false"), "number": ("integer", "real"), "text": ("text",)}
 # SQLite takes 32,766 parameters a statement, older ones 999.
 _AT_ONCE = 900
-
-
-def quoted(name: str) -> str:
-    """Return a name of a table for SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +200,6 @@ def _condition(one: Condition) -> tuple[str, list[Any]]:
     """
     kinds = ", ".join(f"'{kind}'" for kind in _JSON_KINDS[one.kind])
     marks = ", ".join("?" * len(one.values))
-    compared = f"IN ({marks})" if one.operator == "in" else f"{_COMPARED[one.operator]} ?"
+    compared = f"IN ({marks})" if one.operator == "in" else f"{COMPARED[one.operator]} ?"
     named = f"SELECT 1 FROM json_each(payload) AS one WHERE one.key = ? AND one.type IN ({kinds})"
     return f"EXISTS ({named} AND one.value {compared})", [one.name, *one.values]

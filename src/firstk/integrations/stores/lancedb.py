@@ -18,6 +18,7 @@ import numpy as np
 from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked
+from firstk.integrations.stores._sql import COMPARED
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 _PURPOSE = "A table of LanceDB"
 _DISTANCES = {"cosine": "cosine", "inner_product": "dot", "l2": "l2"}
-_COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _KEY = b"firstk"
 _OWN = ("id", "short", "full")
 # Columns that LanceDB adds to results.
@@ -270,4 +270,4 @@ def _condition(one: Condition, schema: pa.Schema) -> str:
     column = "`" + one.name + "`"
     if one.operator == "in":
         return f"({column} IN ({', '.join(map(_literal, one.values))}))"
-    return f"({column} {_COMPARED[one.operator]} {_literal(one.value)})"
+    return f"({column} {COMPARED[one.operator]} {_literal(one.value)})"

@@ -16,6 +16,8 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_count, require
 from firstk.exceptions import InvalidInputError
+from firstk.integrations.stores import _sql
+from firstk.integrations.stores._sql import COMPARED
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -43,13 +45,12 @@ OPERATORS = {
 # By the precision of the index: the type of what is indexed, and the longest that an HNSW index takes.
 _INDEXED = {"float32": ("vector", 2000), "float16": ("halfvec", 4000), "binary": ("bit", 64000)}
 _LONGEST = 16000
-_COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _JSON_KINDS = {"bool": "boolean", "number": "number", "text": "string"}
 
 
 def quoted(name: str) -> str:
     """Return a name of a table or column for SQL; a dot separates a schema from a table."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    return ".".join(map(_sql.quoted, name.split(".")))
 
 
 @dataclass(frozen=True)
@@ -412,6 +413,6 @@ def _condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:
     values[value] = one.value if one.kind == "text" else json.dumps(one.value)
     of_kind = f"jsonb_typeof(payload -> %({name})s) = '{_JSON_KINDS[one.kind]}'"
     if one.kind == "text":
-        compared = f'payload ->> %({name})s COLLATE "C" {_COMPARED[one.operator]} %({value})s'
+        compared = f'payload ->> %({name})s COLLATE "C" {COMPARED[one.operator]} %({value})s'
         return f"({of_kind} AND {compared})", values
-    return f"({of_kind} AND payload -> %({name})s {_COMPARED[one.operator]} %({value})s::jsonb)", values
+    return f"({of_kind} AND payload -> %({name})s {COMPARED[one.operator]} %({value})s::jsonb)", values

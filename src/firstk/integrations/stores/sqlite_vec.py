@@ -20,7 +20,8 @@ import numpy as np
 
 from firstk._base.checks import check_choice, require
 from firstk.exceptions import InvalidInputError
-from firstk.integrations.stores._rows_file import RowsTable, quoted, where_of
+from firstk.integrations.stores._rows_file import RowsTable, where_of
+from firstk.integrations.stores._sql import quoted
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
