@@ -245,6 +245,13 @@ def test_codes_of_zeros_are_never_first(store, engine, coder, vectors):
     assert 7 not in {key for one in found.ids for key in one}
 
 
+def test_a_query_of_zeros_finds_rows_of_score_zero(store, engine, coder, vectors):
+    made = push(coder, vectors[0][:60], engine(store), SHORT, FULL)
+    found = made.search(coder.encoder_.query_mean[None], 5)
+    assert [len(set(one)) for one in found.ids] == [5]
+    assert found.scores == [[0.0] * 5]
+
+
 def test_few_rows_give_few_results(store, engine, coder, vectors):
     place = engine(store)
     made = PrefixStore.create(place, coder, SHORT, FULL)

@@ -176,7 +176,9 @@ class LanceDB:
         assert layout is not None
         where = where_of(request, table.schema)
         for i, short in enumerate(request.short):
-            found = table.search(short, vector_column_name="short").distance_type(_DISTANCES[layout.compared])
+            # By cosine, LanceDB finds nothing for a code of zeros, which is as near to one row as to another.
+            kind = _DISTANCES[layout.compared if short.any() else "l2"]
+            found = table.search(short, vector_column_name="short").distance_type(kind)
             found = found.limit(request.shortlist)
             if where:
                 found = found.where(where, prefilter=True)
