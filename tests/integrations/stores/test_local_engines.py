@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -177,3 +178,18 @@ def test_an_index_without_its_rows_is_not_taken_for_that_of_others(coder, vector
     (tmp_path / "a" / "rows.sqlite").unlink()
     with push(coder, X[:50], Faiss(tmp_path / "a"), 8, 16) as store:
         assert store.search(Q, 5, shortlist=50).ids == two_stages(coder, X[:50], Q, 5, 8, 16, 50)[0]
+
+
+@pytest.mark.parametrize("damage", ["payload = '{broken'", "code = x'616263'"])
+@pytest.mark.parametrize("kind", [Faiss, SqliteVec])
+def test_rows_that_were_damaged_raise(kind, damage, coder, vectors, tmp_path):
+    pytest.importorskip(kind.name)
+    push(coder, vectors[0][:20], kind(tmp_path / "a"), 8, 16).close()
+    with sqlite3.connect(tmp_path / "a" / "rows.sqlite" if kind is Faiss else tmp_path / "a") as file:
+        file.execute(f"UPDATE documents SET {damage} WHERE key = 5")
+    file.close()
+    store = PrefixStore.open(kind(tmp_path / "a"), coder)
+    for call in (lambda: store.search(vectors[1], 20), lambda: list(store.rows())):
+        with pytest.raises(InvalidInputError, match="failed: "):
+            call()
+    store.close()

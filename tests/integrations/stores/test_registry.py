@@ -61,7 +61,9 @@ def test_milvus_lite_is_named_where_a_file_needs_it(monkeypatch, tmp_path):
         connect(f"milvus:{tmp_path}/a.db#documents")
 
 
-@pytest.mark.parametrize("wrong", ["documents", "oracle:db#t", "sqlite:", "sqlite:#t", "http://host#documents"])
+@pytest.mark.parametrize(
+    "wrong", [None, 5, "documents", "oracle:db#t", "sqlite:", "sqlite:#t", "http://host#documents"]
+)
 def test_addresses_that_lead_nowhere_raise(wrong):
     with pytest.raises(InvalidInputError, match="SCHEME:PLACE#NAME"):
         connect(wrong)
@@ -100,3 +102,13 @@ def test_a_record_that_was_damaged_raises():
     ):
         with pytest.raises(InvalidInputError, match="The store has a record"):
             Layout.read(wrong, "The store")
+
+
+def test_an_address_is_no_engine(coder, vectors):
+    for call in (
+        lambda: stores.push(coder, vectors[0], "sqlite:codes.db", 4),
+        lambda: PrefixStore.create("sqlite:codes.db", coder, 4),
+        lambda: PrefixStore.open("sqlite:codes.db", coder),
+    ):
+        with pytest.raises(InvalidInputError, match=r"an engine, such as Faiss\(folder\) or connect\(address\)"):
+            call()

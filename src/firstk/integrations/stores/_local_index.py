@@ -114,8 +114,8 @@ class LocalIndex(ABC):
         self._connection.execute("COMMIT")
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of SQLite and of the library into InvalidInputError."""
-        return explained(self.place, (sqlite3.Error, OSError, RuntimeError))
+        """Turn errors of SQLite and of the library, and of rows that were damaged, into InvalidInputError."""
+        return explained(self.place, (sqlite3.Error, OSError, RuntimeError, ValueError))
 
     def check(self, layout: Layout) -> None:  # noqa: B027
         """Take any layout."""

@@ -105,7 +105,7 @@ class DuckDB:
         """Turn errors of DuckDB into InvalidInputError."""
         import duckdb
 
-        return explained(self.place, (duckdb.Error,))
+        return explained(self.place, (duckdb.Error, ValueError))
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""

@@ -97,6 +97,7 @@ def push(
     PrefixStore
     """
     owner = "push"
+    _check_engine(into, "into", owner)
     codes = Codes.of(encoder, metric, owner)
     documents = Documents.of(table, codes.encoder.p, owner, "table")
     points = Points.of(documents, ids, payloads, owner, PLAIN_IDS)
@@ -154,6 +155,7 @@ class PrefixStore:
             Delete the store that is there; otherwise it raises an error. What firstk did not make stays.
         """
         owner = "PrefixStore.create"
+        _check_engine(engine, "engine", owner)
         codes = Codes.of(encoder, metric, owner)
         layout = _layout_of(codes, short, full, check_choice(ids, ("int", "text"), "ids", owner), owner)
         if layout.compared not in engine.metrics:
@@ -173,6 +175,7 @@ class PrefixStore:
     @classmethod
     def open(cls, engine: Engine, encoder: EncoderLike) -> PrefixStore:
         """Open a store that is there; `encoder` is the one it was filled with."""
+        _check_engine(engine, "engine", "PrefixStore.open")
         with engine.answering():
             layout = engine.layout()
         if layout is None:
@@ -349,6 +352,11 @@ class PrefixStore:
             raise InvalidInputError(
                 f"{self.engine.place} cannot hold the name {(odd or taken)[0]} in a payload. Rename it for {owner}."
             )
+
+
+def _check_engine(engine: object, name: str, owner: str) -> None:
+    if not hasattr(engine, "answering"):
+        raise bad_parameter(name, owner, "an engine, such as Faiss(folder) or connect(address)", engine)
 
 
 def _layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) -> Layout:

@@ -124,8 +124,8 @@ class SqliteVec:
         self.connection.execute("COMMIT")
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of SQLite into InvalidInputError."""
-        return explained(self.place, (_sqlite().Error, sqlite3.Error))
+        """Turn errors of SQLite, and of rows that were damaged, into InvalidInputError."""
+        return explained(self.place, (_sqlite().Error, sqlite3.Error, ValueError))
 
     def check(self, layout: Layout) -> None:
         """Raise an error for codes that sqlite-vec cannot index."""
