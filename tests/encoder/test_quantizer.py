@@ -449,6 +449,8 @@ def test_errors_name_what_is_wrong(reconstruction):
     quantizer.check_codes(reconstruction.quantizer(2).fingerprint)
     with pytest.raises(InvalidInputError, match="were made by encoder"):
         quantizer.check_codes(other.fingerprint)
+    with pytest.raises(InvalidInputError, match="'stamp' parameter of a quantizer must be a CodeStamp"):
+        quantizer.check_codes(5)
 
 
 def test_codes_that_do_not_vary_have_no_byte():

@@ -12,6 +12,7 @@ from firstk.encoder.recommendation import ABOVE_RAW, FEWEST_NEW, Recommendation
 from firstk.evaluation.new_documents import parts_by_seen, population_of, with_seen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import Limits
+from firstk.exceptions import InvalidInputError
 from firstk.metrics import EvaluationData
 from firstk.moments.fingerprint import document_hashes
 
@@ -171,3 +172,21 @@ def test_a_share_above_one_hundred_percent_is_explained(table):
     below = replace(advice, chosen=replace(advice.chosen, kept=0.9, low=0.85, high=0.95))
     assert above.lines()[-1] == ABOVE_RAW
     assert ABOVE_RAW not in below.lines()
+
+
+def test_queries_without_relevant_documents_ask_for_none_that_is_new(encoder):
+    relevance = np.asarray(DATA.relevance).copy()
+    relevance[~SEEN, 2] = 0
+    relevance[-5:, 2] = 1
+    found = population_of(replace(DATA, relevance=relevance))
+    assert (found.n_known, found.n_new, found.on_new) == (45, 5, False)
+    relevance[:, 2] = 0
+    nothing = precision_table(encoder, replace(DATA, relevance=relevance), "ndcg@10", ks=[8], precisions=["float32"])
+    assert nothing.chance is None
+    assert {point.score for point in nothing.points} == {0.0}
+
+
+@pytest.mark.parametrize("wrong", [SEEN[:10], SEEN.astype(int), np.where(SEEN, 1.0, np.nan)], ids=["few", "int", "nan"])
+def test_queries_are_told_apart_by_booleans_alone(encoder, wrong):
+    with pytest.raises(InvalidInputError, match="'query_seen' parameter of EvaluationData must be 80 booleans"):
+        precision_table(encoder, replace(DATA, query_seen=wrong), "ndcg@10")

@@ -224,6 +224,12 @@ def test_out_of_reach_says_the_best_that_is_reached():
     assert Recommendation.from_json(asked.to_json()) == asked
 
 
+def test_where_no_share_is_asked_for_none_is_said_to_be_missed():
+    table = table_of(own({4: 0.5, 8: 0.6}), right(2000, 0.9))
+    for limits, said in (({"k": 7}, "with k = 7"), ({"bytes_per_vector": 1}, "in 1 byte")):
+        assert recommend(table, Limits(**limits)).headline().startswith(f"No code of this model {said} was evaluated.")
+
+
 def test_a_table_without_draws_is_chosen_from_by_its_scores():
     points = [OperatingPoint(k, "int8", k, score) for k, score in zip(KS, (0.5, 0.8, 0.89, 0.9), strict=True)]
     found = recommend(PrecisionTable(points, "accuracy", input_score=0.9), Limits(keep=0.98))

@@ -259,6 +259,21 @@ def test_collections_that_do_not_fit_raise(client, collection, encoder, digits):
         PrefixCollection.create(client, "new", encoder, short=8, precision="int8")
 
 
+def test_collections_of_the_store_open_and_those_of_others_do_not(client, collection, encoder, digits):
+    from firstk.integrations.stores import PrefixStore, Qdrant, push
+
+    X = digits.X_train[:50]
+    store = push(encoder, X, Qdrant(client, "rows"), 4, 16)
+    opened = PrefixCollection.open(client, "rows", encoder)
+    assert (opened.short, opened.full) == (4, 16)
+    assert opened.search(X[:5], 3).ids == store.search(X[:5], 3).ids
+    other = PrefixEncoder(20, objective="similarity").fit(X)
+    with pytest.raises(InvalidInputError, match="The codes of collection 'rows' were made by encoder"):
+        PrefixCollection.open(client, "rows", other)
+    with pytest.raises(InvalidInputError, match="did not make it"):
+        PrefixStore.open(Qdrant(client, collection.name), encoder)
+
+
 def test_a_server_that_is_not_there_raises(encoder):
     client = qdrant_client.QdrantClient("http://127.0.0.1:9", check_compatibility=False, timeout=2)
     with pytest.raises(InvalidInputError, match="Qdrant failed on collection"):

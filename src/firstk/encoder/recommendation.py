@@ -332,13 +332,14 @@ class Recommendation:
         return f"This model needs more bytes for that, or keeps less in as many: {self.chosen}."
 
     def out_of_reach(self) -> str:
-        """Say that no code within the limits keeps the share, and the best that is reached."""
+        """Say that no code within the limits keeps the share, or that there is none, and the best that is reached."""
         best = "" if self.best is None else f" The best is {self.best.share}: {self.best.point}."
         if self.best is not None and self.keep is not None and self.best.kept >= self.keep:
             best += " Longer ones that may be as good do not, so that it may be luck."
-        asked = "the share asked for" if self.keep is None else f"{100 * self.keep:g} %"
+        if self.keep is None:
+            return f"No code of this model{self._limits()} was evaluated.{best}"
         whole = f"{self._whose()} ({self.reference_score:.4f})"
-        return f"No code of this model{self._limits()} keeps {asked} of {whole}{self.where}.{best}"
+        return f"No code of this model{self._limits()} keeps {100 * self.keep:g} % of {whole}{self.where}.{best}"
 
     def _limits(self) -> str:
         """Return the limits on codes as text."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from firstk._base.checks import bad_parameter
 from firstk._base.rows import is_sparse
 from firstk.encoder.recommendation import FEWEST_NEW
 from firstk.metrics.curve import EvaluationData
@@ -88,6 +89,9 @@ def parts_by_seen(data: EvaluationData) -> dict[str, EvaluationData]:
     if data.query_seen is None or data.relevance is None:
         return {}
     seen, relevance = np.asarray(data.query_seen), np.asarray(data.relevance)
+    if seen.dtype != bool or seen.shape != (n_rows(data.queries),):
+        allowed = f"{n_rows(data.queries)} booleans, one for each query"
+        raise bad_parameter("query_seen", "EvaluationData", allowed, f"{seen.dtype} of shape {seen.shape}")
     counts = np.ones(len(seen), dtype=bool) if data.query_weight is None else np.asarray(data.query_weight) > 0
     parts = {
         "seen": relevance[(seen & counts)[relevance[:, 0]]],
@@ -97,4 +101,8 @@ def parts_by_seen(data: EvaluationData) -> dict[str, EvaluationData]:
 
 
 def _queries(part: EvaluationData | None) -> int:
-    return 0 if part is None else len(np.unique(np.asarray(part.relevance)[:, 0]))
+    """Count the queries of a part that have something to find."""
+    if part is None:
+        return 0
+    relevance = np.asarray(part.relevance)
+    return len(np.unique(relevance[relevance[:, 2] > 0, 0]))

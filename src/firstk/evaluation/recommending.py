@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_real
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import REFERENCES, SHARES
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
@@ -79,10 +79,12 @@ class Limits:
         if self.keep is not None:
             check_fraction(self.keep, "keep", "Limits", open_left=True)
         check_choice(self.relative_to, REFERENCES, "relative_to", "Limits")
-        for name in ("bytes_per_vector", "seconds"):
-            limit = getattr(self, name)
-            if limit is not None and (not is_real(limit) or limit <= 0):
-                raise bad_parameter(name, "Limits", "a positive number", limit)
+        if self.seconds is not None and (not is_real(self.seconds) or self.seconds <= 0):
+            raise bad_parameter("seconds", "Limits", "a positive number", self.seconds)
+        if self.bytes_per_vector is not None and (not is_real(self.bytes_per_vector) or self.bytes_per_vector < 1):
+            raise bad_parameter("bytes_per_vector", "Limits", "a number of at least 1", self.bytes_per_vector)
+        if self.k is not None and (not is_int(self.k) or self.k < 1):
+            raise bad_parameter("k", "Limits", "an int of at least 1", self.k)
         for name in self.precisions:
             check_choice(name, PRECISIONS, "precisions", "Limits")
 

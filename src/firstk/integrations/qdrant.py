@@ -22,7 +22,7 @@ from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
 from firstk.integrations._points import Points
-from firstk.integrations.stores.contract import Neighbors
+from firstk.integrations.stores.contract import Layout, Neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -306,6 +306,8 @@ def _stamped(client: QdrantClient, stamp: CodeStamp, settings: dict[str, Any]) -
 def _stamp_of(config: Any, name: str) -> CodeStamp | None:
     """Return the stamp of a collection; None where it has none."""
     found = (getattr(config, "metadata", None) or {}).get(_KEY)
+    if isinstance(found, str):  # of a collection that `stores.Qdrant` made
+        return Layout.read(found, f"The collection '{name}'").stamp
     try:
         return None if found is None else CodeStamp.read(found)
     except (ValueError, TypeError):

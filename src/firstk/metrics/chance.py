@@ -43,6 +43,8 @@ def random_ranking(measure: str, at: int) -> Callable[[EvaluationData], float | 
     def chance(data: EvaluationData) -> float | None:
         relevance = np.asarray(data.relevance)
         relevance = relevance[relevance[:, 2] > 0]
+        if not len(relevance):
+            return None
         weights = None if data.query_weight is None else np.asarray(data.query_weight, dtype=float)
         scores, counts = [], []
         order = np.argsort(relevance[:, 0], kind="stable")

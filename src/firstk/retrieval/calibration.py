@@ -118,7 +118,10 @@ def true_neighbors(
     some = np.arange(0, len(Y), max(1, len(Y) // max(_CHUNK, 2 * (n_neighbors + 1))))
     seen = [nearness(block, some, Y[some]) for block in blocks]
     bound = np.concatenate([np.partition(N, -n_neighbors, axis=1)[:, -n_neighbors] for N in seen])[:, None]
-    bound -= 1e-5 * np.abs(bound)  # BLAS may round rows of another matrix differently
+    # BLAS may round rows of another matrix differently: by parts of the sums, also where they cancel.
+    length = np.linalg.norm(Y[asked], axis=1, keepdims=True)
+    typical = np.sqrt(np.square(Y[some]).sum() / len(some))
+    bound -= 1e-5 * np.abs(bound) + 1e-6 * length * (length + typical)
 
     def near(chunk: slice) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         rows, found = np.arange(chunk.start, chunk.stop), []

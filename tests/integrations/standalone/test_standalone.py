@@ -53,9 +53,12 @@ def of_numpy(encoder, X, k, query, folder):
     spec = importlib.util.spec_from_file_location("code_of_an_export", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert len([line for line in path.read_text().splitlines() if line.startswith("    ")]) <= 12
+    assert len([line for line in path.read_text().splitlines() if line.startswith("    ")]) <= 15
     with pytest.raises(ValueError, match="k must be from 1"):
         module.encode(X, 0)
+    for wrong in (X[:, :1], X[:, :-1], X[None], X[0].tolist()[:-1], np.full_like(X, np.nan), 1.0):
+        with pytest.raises(ValueError, match=rf"X must be finite numbers of shape \(n, {X.shape[1]}\), got shape"):
+            module.encode(wrong)
     return module.encode(X, k, query=query)
 
 
@@ -69,13 +72,15 @@ def of_js(encoder, X, k, query, folder):
         'const X = JSON.parse(readFileSync("rows.json"));\n'
         f"const Z = X.map((x) => Array.from(encode(x, {k}, {{ query: {str(query).lower()} }})));\n"
         "let refused = 0;\n"
-        "for (const wrong of [() => encode([1]), () => encode(X[0], 0), () => encode(X[0], width + 1)])\n"
+        "const calls = [() => encode([1]), () => encode(X[0], 0), () => encode(X[0], width + 1)];\n"
+        "for (const odd of [NaN, Infinity, null, undefined, 'a']) calls.push(() => encode([odd, ...X[0].slice(1)]));\n"
+        "for (const wrong of calls)\n"
         "  try { wrong(); } catch (error) { refused += error instanceof RangeError; }\n"
         "console.log(JSON.stringify({ Z, refused, inputWidth }));\n"
     )
     done = subprocess.run(["node", "run.mjs"], cwd=folder, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
-    assert found["refused"] == 3
+    assert found["refused"] == 8
     assert found["inputWidth"] == X.shape[1]
     return np.array(found["Z"])
 
@@ -87,7 +92,15 @@ def of_duckdb(encoder, X, k, query, folder):
     connection.execute("CREATE TABLE rows (i INTEGER, x DOUBLE[])").fetchall()
     connection.executemany("INSERT INTO rows VALUES (?, ?)", [[i, x.tolist()] for i, x in enumerate(X)]).fetchall()
     found = connection.execute(f"SELECT code(x, k := {k}, query := {query}) FROM rows ORDER BY i").fetchall()
-    for wrong, message in (("[1, 2]", "a vector has"), (f"{X[0].tolist()}, k := 0", "k must be")):
+    assert connection.execute("SELECT code(x) FROM (VALUES (NULL::DOUBLE[])) AS t(x)").fetchall() == [(None,)]
+    rest = ", ".join(map(str, X[0, 1:]))
+    for wrong, message in (
+        ("[1, 2]", f"a vector has {X.shape[1]} numbers"),
+        (f"{X[0].tolist()}, k := 0", "k must be"),
+        (f"[NULL, {rest}]", "finite numbers|NULL values"),
+        (f"['nan'::DOUBLE, {rest}]", "finite numbers"),
+        (f"['inf'::DOUBLE, {rest}]", "finite numbers"),
+    ):
         with pytest.raises(duckdb.Error, match=message):
             connection.execute(f"SELECT code({wrong})").fetchall()
     return np.array([row[0] for row in found])
@@ -104,7 +117,13 @@ def of_postgresql(encoder, X, k, query, folder, address):
             connection.execute("SELECT code(%s::float8[], %s, query => %s)", (x.tolist(), k, query)).fetchone()[0]
             for x in X
         ]
-        for wrong, message in ((([1.0], 1), "a vector has"), ((X[0].tolist(), 0), "k must be")):
+        assert connection.execute("SELECT code(NULL)").fetchone() == (None,)
+        rest = X[0, 1:].tolist()
+        for wrong, message in (
+            (([1.0], 1), f"a vector has {X.shape[1]} numbers"),
+            ((X[0].tolist(), 0), "k must be"),
+            *((([odd, *rest], 1), "finite numbers") for odd in (None, np.nan, np.inf, -np.inf)),
+        ):
             with pytest.raises(psycopg.Error, match=message):
                 connection.execute("SELECT code(%s::float8[], %s)", wrong)
     return np.array(rows)
@@ -141,6 +160,7 @@ def test_names_of_files_and_functions_are_checked(tmp_path):
     for wrong, message in (
         (lambda: to_numpy(encoder, tmp_path / "code.txt"), "ends in .py"),
         (lambda: to_numpy(encoder, tmp_path / "my-code.py"), "identifier"),
+        (lambda: to_numpy(encoder, tmp_path / "class.py"), "identifier"),
         (lambda: to_javascript(encoder, tmp_path / "code.ts"), "ends in .mjs or .js"),
         (lambda: to_sql(encoder, tmp_path / "code.txt"), "ends in .sql"),
         (lambda: to_sql(encoder, tmp_path / "code.sql", name="a; DROP TABLE b"), "small letters"),

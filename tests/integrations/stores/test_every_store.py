@@ -159,6 +159,38 @@ def test_ids_with_odd_characters_come_back_or_raise(store, engine, coder, vector
     assert made.delete(names[1:]) == 1
 
 
+def test_an_id_with_quotes_deletes_no_other_row(store, engine, coder, vectors):
+    made = push(coder, vectors[0][:3], engine(store), SHORT, FULL, ids=["a", "b", "b','a"])
+    assert made.delete(["b','a"]) == 2
+    assert made.delete(["none','a", "') OR ('' = '"]) == 2
+
+
+REFUSED = {
+    "lancedb": {"a.b": "without dots and backticks"},
+    "qdrant": {'a "b"': "Invalid path"},
+    "chroma": {"$a": "begin with . or #", "#a": "begin with . or #"},
+}
+
+
+def _pushed_and_found(made, X, name):
+    made.push(X, payloads=[{name: i} for i in range(len(X))])
+    return made.search(X, 4, filter={name: 2})
+
+
+def test_payloads_have_any_names(store, engine, coder, vectors):
+    """Names come back and are filtered by, or raise; they never find nothing where there is something."""
+    X, refused = vectors[0][:4], REFUSED.get(store, {})
+    for name in ("_x", "two words", "it's", 'a "b"', "back\\slash", "a.b", "a[0]", "$a", "#a", "SELECT", "ü"):
+        made = PrefixStore.create(engine(store), coder, SHORT, FULL)
+        if name in refused:
+            with pytest.raises(InvalidInputError, match=refused[name]):
+                _pushed_and_found(made, X, name)
+        else:
+            found = _pushed_and_found(made, X, name)
+            assert found.ids == [[2]] * 4, name
+            assert found.payloads == [[{name: 2}]] * 4, name
+
+
 def test_rows_are_replaced_and_deleted_by_id(store, engine, coder, vectors):
     X = vectors[0]
     made = push(coder, X[:50], engine(store), SHORT, FULL, ids=list(range(50)), payloads=[{"v": 1}] * 50)
@@ -213,6 +245,13 @@ def test_codes_of_zeros_are_never_first(store, engine, coder, vectors):
     assert 7 not in {key for one in found.ids for key in one}
 
 
+def test_a_query_of_zeros_finds_rows_of_score_zero(store, engine, coder, vectors):
+    made = push(coder, vectors[0][:60], engine(store), SHORT, FULL)
+    found = made.search(coder.encoder_.query_mean[None], 5)
+    assert [len(set(one)) for one in found.ids] == [5]
+    assert found.scores == [[0.0] * 5]
+
+
 def test_few_rows_give_few_results(store, engine, coder, vectors):
     place = engine(store)
     made = PrefixStore.create(place, coder, SHORT, FULL)
@@ -229,10 +268,12 @@ def test_a_store_of_something_else_raises(store, address, engine, coder, vectors
         PrefixStore.open(place, coder)
     made = push(coder, X[:20], place, SHORT, FULL, ids=list(range(20)))
     other = PrefixEncoder(16, objective="similarity").fit(X[:300])
+    ours, theirs = (one.encoder_.fingerprint()[:12] for one in (coder, other))
+    both = f"were made by encoder {ours}, and those of this encoder by encoder {theirs}"
     for wrong, message in (
-        (lambda: PrefixStore.open(place, other), "another encoder"),
+        (lambda: PrefixStore.open(place, other), both),
         (lambda: PrefixStore.open(place, coder[:8]), "this encoder has 8"),
-        (lambda: push(other, X[:20], place, SHORT, FULL, ids=list(range(20))), "another encoder"),
+        (lambda: push(other, X[:20], place, SHORT, FULL, ids=list(range(20))), both),
         (lambda: push(coder, X[:20], place, SHORT + 1, FULL, ids=list(range(20))), "short=6, and push got 7"),
         (lambda: push(coder, X[:20], place, SHORT, FULL - 1, ids=list(range(20))), "full=16, and push got 15"),
         (lambda: push(coder, X[:20], place, SHORT, FULL, metric="l2", ids=[*range(20)]), "metric='cosine'"),
@@ -264,8 +305,14 @@ BAD = {
     "NaN in a payload": (lambda s: s.push(np.ones((1, 24)), payloads=[{"a": float("nan")}]), "payload of id 0 holds"),
     "a date in a payload": (
         lambda s: s.push(np.ones((1, 24)), payloads=[{"a": datetime.date(2000, 1, 1)}]),
-        "what JSON does not",
+        "what stores do not",
     ),
+    "a number of 71 bits in a payload": (
+        lambda s: s.push(np.ones((1, 24)), payloads=[{"a": [2**70]}]),
+        "a whole number of 22 digits",
+    ),
+    "a surrogate in a payload": (lambda s: s.push(np.ones((1, 24)), payloads=[{"a": "\ud800"}]), "UTF-8 cannot hold"),
+    "a surrogate in an id": (lambda s: s.push(np.ones((1, 24)), ["\ud800"]), "512 bytes in UTF-8"),
     "no batch": (lambda s: s.push(np.ones((2, 24)), batch=0), "'batch'"),
     "another word": (lambda s: s.push(np.ones((2, 24)), existing="keep"), "'replace', 'skip'"),
     "queries of a wrong width": (lambda s: s.search(np.ones((2, 5))), "24 columns. Got 5"),
@@ -273,6 +320,9 @@ BAD = {
     "a shortlist below the limit": (lambda s: s.search(np.ones((2, 24)), 9, shortlist=8), "at least 9"),
     "a filter of another kind": (lambda s: s.search(np.ones((2, 24)), filter=3.5), "filter"),
     "a filter by something else": (lambda s: s.search(np.ones((2, 24)), filter={"a": {"like": "b"}}), "Got 'like'"),
+    "a filter with a huge number": (lambda s: s.search(np.ones((2, 24)), filter={"a": 10**400}), "of 1329 bits"),
+    "a filter with a surrogate": (lambda s: s.search(np.ones((2, 24)), filter={"a": "\ud800"}), "UTF-8 cannot hold"),
+    "a filter without a condition": (lambda s: s.search(np.ones((2, 24)), filter={"a": {}}), "has no condition"),
     "a filter with None": (lambda s: s.search(np.ones((2, 24)), filter={"a": None}), "Got None"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from firstk import PrefixEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.integrations.stores import Chroma, Faiss, LanceDB, PrefixStore, SqliteVec, USearch, push
+from firstk.integrations.stores import Chroma, DuckDB, Faiss, LanceDB, PrefixStore, SqliteVec, USearch, push
 from integrations.stores.slow_search import recall, two_stages
 
 
@@ -141,3 +142,54 @@ def test_unit_codes_by_distance_are_compared_by_cosine(vectors, tmp_path):
     Z, q = encoder.encode_document(X), encoder.encode_query(Q[:3])
     for i in range(3):
         np.testing.assert_allclose(found.scores[i], np.sort(np.linalg.norm(Z - q[i], axis=1))[:4], atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", [DuckDB, SqliteVec])
+def test_a_table_that_firstk_did_not_make_is_never_deleted(kind, coder, tmp_path):
+    pytest.importorskip(kind.name)
+    engine = kind(tmp_path / "a.db", "people")
+    engine.connection.execute("CREATE TABLE people (name TEXT)")
+    engine.connection.execute("INSERT INTO people VALUES ('Ada')")
+    for replace in (False, True):
+        with pytest.raises(InvalidInputError, match="did not make it"):
+            PrefixStore.create(engine, coder, 4, 8, replace=replace)
+    assert engine.connection.execute("SELECT * FROM people").fetchall() == [("Ada",)]
+    engine.close()
+
+
+def test_a_collection_of_chroma_whose_name_full_codes_need_is_left_alone(coder, vectors, tmp_path):
+    pytest.importorskip("chromadb")
+    X = vectors[0][:3]
+    with push(coder, X, Chroma(tmp_path, "documents-full"), 4) as other:
+        for replace in (False, True):
+            with pytest.raises(InvalidInputError, match="needs the name 'documents-full'"):
+                PrefixStore.create(Chroma(tmp_path), coder, 4, 8, replace=replace)
+        with push(coder, X, Chroma(tmp_path), 4, ids=[0, 1, 2]) as store:
+            assert store.delete([0, 1]) == 1
+            assert [len(one.codes) for one in store.rows()] == [1]
+        assert other.count() == 3
+
+
+def test_an_index_without_its_rows_is_not_taken_for_that_of_others(coder, vectors, tmp_path):
+    """As it is left by a process that was killed while it deleted a store."""
+    pytest.importorskip("faiss")
+    X, Q = vectors
+    push(coder, X, Faiss(tmp_path / "a"), 8, 16).close()
+    (tmp_path / "a" / "rows.sqlite").unlink()
+    with push(coder, X[:50], Faiss(tmp_path / "a"), 8, 16) as store:
+        assert store.search(Q, 5, shortlist=50).ids == two_stages(coder, X[:50], Q, 5, 8, 16, 50)[0]
+
+
+@pytest.mark.parametrize("damage", ["payload = '{broken'", "code = x'616263'"])
+@pytest.mark.parametrize("kind", [Faiss, SqliteVec])
+def test_rows_that_were_damaged_raise(kind, damage, coder, vectors, tmp_path):
+    pytest.importorskip(kind.name)
+    push(coder, vectors[0][:20], kind(tmp_path / "a"), 8, 16).close()
+    with sqlite3.connect(tmp_path / "a" / "rows.sqlite" if kind is Faiss else tmp_path / "a") as file:
+        file.execute(f"UPDATE documents SET {damage} WHERE key = 5")
+    file.close()
+    store = PrefixStore.open(kind(tmp_path / "a"), coder)
+    for call in (lambda: store.search(vectors[1], 20), lambda: list(store.rows())):
+        with pytest.raises(InvalidInputError, match="failed: "):
+            call()
+    store.close()

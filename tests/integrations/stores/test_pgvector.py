@@ -104,6 +104,20 @@ def test_a_filter_in_sql(connection, many):
     assert store.count() == 50  # the connection still works
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"short": 0}, "'short'"),
+        ({"short": 64, "full": 32}, "at least 64"),
+        ({"short": 8, "full": 32, "limit": 20, "shortlist": 10}, "at least 20"),
+        ({"short": 8, "metric": "hamming"}, "'metric'"),
+    ],
+)
+def test_statements_that_would_not_run_raise(given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        statements("documents", **given)
+
+
 def test_what_does_not_fit_raises(connection, many):
     encoder = PrefixEncoder(20, objective="similarity").fit(many[0])
     connection.execute("CREATE TABLE own.theirs (id int)")

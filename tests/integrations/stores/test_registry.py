@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 
+from firstk.data.stamp import CodeStamp
 from firstk.exceptions import InvalidInputError, MissingExtraError
 from firstk.integrations import stores
 from firstk.integrations.stores import STORES, PrefixStore, connect
@@ -60,7 +61,9 @@ def test_milvus_lite_is_named_where_a_file_needs_it(monkeypatch, tmp_path):
         connect(f"milvus:{tmp_path}/a.db#documents")
 
 
-@pytest.mark.parametrize("wrong", ["documents", "oracle:db#t", "sqlite:", "sqlite:#t", "http://host#documents"])
+@pytest.mark.parametrize(
+    "wrong", [None, 5, "documents", "oracle:db#t", "sqlite:", "sqlite:#t", "http://host#documents"]
+)
 def test_addresses_that_lead_nowhere_raise(wrong):
     with pytest.raises(InvalidInputError, match="SCHEME:PLACE#NAME"):
         connect(wrong)
@@ -87,8 +90,25 @@ def test_unknown_names_are_attribute_errors():
 
 
 def test_a_record_that_was_damaged_raises():
-    layout = Layout(4, 8, "cosine", True, "int", "abc")
+    layout = Layout(4, 8, "cosine", True, "int", CodeStamp("abc", "def", source="minilm"))
     assert Layout.read(layout.record(), "The store") == layout
-    for wrong in ("", "{}", "[1]", layout.record().replace("4", "-4"), layout.record().replace("store 1", "store 2")):
+    for wrong in (
+        "",
+        "{}",
+        "[1]",
+        layout.record().replace("4", "-4"),
+        layout.record().replace("store 1", "store 2"),
+        layout.record().replace('"abc"', "3"),
+    ):
         with pytest.raises(InvalidInputError, match="The store has a record"):
             Layout.read(wrong, "The store")
+
+
+def test_an_address_is_no_engine(coder, vectors):
+    for call in (
+        lambda: stores.push(coder, vectors[0], "sqlite:codes.db", 4),
+        lambda: PrefixStore.create("sqlite:codes.db", coder, 4),
+        lambda: PrefixStore.open("sqlite:codes.db", coder),
+    ):
+        with pytest.raises(InvalidInputError, match=r"an engine, such as Faiss\(folder\) or connect\(address\)"):
+            call()

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.array_types import MatrixLike
-from firstk._base.checks import check_choice, check_matrix
+from firstk._base.checks import bad_parameter, check_choice, check_matrix
 from firstk.data.bits.codebooks import Codebooks
 from firstk.data.bits.embedded import Embedded
 from firstk.data.bits.trees import Trees
@@ -130,7 +130,9 @@ class EmbeddedQuantizer:
 
     def check_codes(self, stamp: CodeStamp | str, whose: str = "the store") -> None:
         """Raise an error for codes that another quantizer made, by the stamp or fingerprint that came with them."""
-        (stamp if isinstance(stamp, CodeStamp) else CodeStamp(stamp)).check(self.stamp(), whose, "this quantizer")
+        if not isinstance(stamp, (CodeStamp, str)):
+            raise bad_parameter("stamp", "a quantizer", "a CodeStamp or the fingerprint in one", stamp)
+        (CodeStamp(stamp) if isinstance(stamp, str) else stamp).check(self.stamp(), whose, "this quantizer")
 
     # -- vectors to bytes --------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ function unit(z) {{
 /** The first k coordinates of the code of a vector, as Float32Array; queries may have a mean of their own. */
 export function encode(vector, k = width, {{ query = false }} = {{}}) {{
   if (vector.length !== inputWidth) throw new RangeError(`a vector has ${{inputWidth}} numbers`);
+  if (!Array.prototype.every.call(vector, Number.isFinite)) throw new RangeError("a vector has finite numbers");
   if (!Number.isInteger(k) || k < 1 || k > width) throw new RangeError(`k must be from 1 to ${{width}}, got ${{k}}`);
   const centre = query ? queryMean : mean;
   let z = Float64Array.from(vector, (value, i) => value - centre[i]);

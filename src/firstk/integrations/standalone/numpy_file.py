@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ def encode(X, k={d}, query=False):
     """Return float32 codes of the rows of X, (n, {p}) to (n, k); queries may have a mean of their own."""
     if not 1 <= k <= {d}:
         raise ValueError(f"k must be from 1 to {d}, got {{k}}")
-    Z = np.atleast_2d(np.asarray(X, np.float64)) - _A["query_mean" if query else "mean"]
+    X = np.atleast_2d(np.asarray(X, np.float64))
+    if X.ndim != 2 or X.shape[1] != {p} or not np.isfinite(X).all():
+        raise ValueError(f"X must be finite numbers of shape (n, {p}), got shape {{X.shape}}")
+    Z = X - _A["query_mean" if query else "mean"]
 {network}    Z = Z @ _A["components"][:k].T
 {unit}    return Z.astype(np.float32)
 '''
@@ -44,7 +48,7 @@ def to_numpy(encoder: EncoderLike, path: str | Path) -> Path:
     owner = "to_numpy"
     found, network = exportable(encoder, owner)
     file = Path(path)
-    if file.suffix != ".py" or not file.stem.isidentifier():
+    if file.suffix != ".py" or not file.stem.isidentifier() or keyword.iskeyword(file.stem):
         raise InvalidInputError(
             f"A numpy export is a Python file that can be imported: its name is an identifier and ends in .py. Got "
             f"'{file.name}'."

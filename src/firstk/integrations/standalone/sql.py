@@ -34,6 +34,9 @@ DECLARE
 BEGIN
     IF k < 1 OR k > {d} THEN RAISE EXCEPTION 'k must be from 1 to {d}, got %', k; END IF;
     IF cardinality(x) <> {p} THEN RAISE EXCEPTION 'a vector has {p} numbers, got %', cardinality(x); END IF;
+    IF array_position(x, NULL) IS NOT NULL OR x && '{{NaN,Infinity,-Infinity}}' THEN
+        RAISE EXCEPTION 'a vector has finite numbers';
+    END IF;
     SELECT array_agg(s.value ORDER BY s.n) INTO z FROM (
         SELECT a.n, (SELECT sum(t.a * (t.b - t.c)) FROM unnest(a.axis, x, m.mean) AS t(a, b, c)) AS value
         FROM {name}_axes AS a, {name}_means AS m WHERE a.n <= k AND m.of_queries = query
@@ -55,14 +58,16 @@ CREATE TABLE {name}_means (of_queries BOOLEAN PRIMARY KEY, mean DOUBLE[] NOT NUL
 CREATE MACRO {name}(x, k := {d}, query := false) AS CASE
     WHEN k < 1 OR k > {d} THEN error('k must be from 1 to {d}, got ' || k)
     WHEN len(x) <> {p} THEN error('a vector has {p} numbers, got ' || len(x))
-    ELSE {body}::FLOAT[]
+    WHEN NOT list_bool_and(list_transform(x::DOUBLE[], lambda v: v IS NOT NULL AND isfinite(v)))
+        THEN error('a vector has finite numbers')
+    WHEN x IS NOT NULL THEN {body}::FLOAT[]
 END;
 COMMIT;
 """
 _DUCKDB_CODE = """(
         SELECT list(list_dot_product(a.axis, c.x) ORDER BY a.n) AS z
         FROM {name}_axes AS a, (
-            SELECT list_transform(list_zip(x::DOUBLE[], m.mean), lambda pair: pair[1] - pair[2]) AS x
+            SELECT list_transform(list_zip(coalesce(x::DOUBLE[], m.mean), m.mean), lambda pair: pair[1] - pair[2]) AS x
             FROM {name}_means AS m WHERE m.of_queries = query
         ) AS c
         WHERE a.n <= k

@@ -49,7 +49,7 @@ def connect(address: str, **settings: Any) -> Engine:
     **settings
         Of the engine.
     """
-    scheme, colon, rest = address.partition(":")
+    scheme, colon, rest = address.partition(":") if isinstance(address, str) else (repr(address), "", "")
     place, _, name = rest.partition("#")
     head, _, protocol = scheme.partition("+")
     module = _SCHEMES.get(head, head)

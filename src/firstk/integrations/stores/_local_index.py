@@ -114,8 +114,8 @@ class LocalIndex(ABC):
         self._connection.execute("COMMIT")
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of SQLite and of the library into InvalidInputError."""
-        return explained(self.place, (sqlite3.Error, OSError, RuntimeError))
+        """Turn errors of SQLite and of the library, and of rows that were damaged, into InvalidInputError."""
+        return explained(self.place, (sqlite3.Error, OSError, RuntimeError, ValueError))
 
     def check(self, layout: Layout) -> None:  # noqa: B027
         """Take any layout."""
@@ -128,14 +128,18 @@ class LocalIndex(ABC):
 
     def create(self, layout: Layout) -> None:
         """Create the file of rows."""
+        self._forget_index()
         with self._transaction():
             self._rows.create(layout)
 
     def drop(self) -> None:
-        """Delete rows and index."""
+        """Delete index and rows, in this order: an index that outlives its rows would be taken for that of others."""
+        self._forget_index()
         if self.layout() is not None:
             with self._transaction():
                 self._rows.drop()
+
+    def _forget_index(self) -> None:
         self._state.pop("index", None)
         for path in Path(self.folder).glob(f"index-*{self.ending}"):
             path.unlink(missing_ok=True)

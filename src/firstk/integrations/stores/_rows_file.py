@@ -13,18 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from firstk.exceptions import InvalidInputError
+from firstk.integrations.stores._sql import COMPARED, quoted
 from firstk.integrations.stores.contract import Id, Layout, Request, Rows, StoredRows, foreign
 from firstk.integrations.stores.filters import Condition
 
-_COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _JSON_KINDS = {"bool": ("true", "false"), "number": ("integer", "real"), "text": ("text",)}
 # SQLite takes 32,766 parameters a statement, older ones 999.
 _AT_ONCE = 900
-
-
-def quoted(name: str) -> str:
-    """Return a name of a table for SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +179,6 @@ def where_of(request: Request, store: str) -> tuple[str, list[Any]]:
     """Return a condition in SQL and its values; a filter of one's own is SQL on the columns id and payload."""
     if request.native is not None:
         if not isinstance(request.native, str):
-            from firstk.exceptions import InvalidInputError
-
             raise InvalidInputError(
                 f"A filter for {store} is a mapping, or SQL text on 'id' and 'payload'. Got "
                 f"{type(request.native).__name__}."
@@ -200,11 +194,12 @@ def where_of(request: Request, store: str) -> tuple[str, list[Any]]:
 
 
 def _condition(one: Condition) -> tuple[str, list[Any]]:
-    """Compare JSON values of one type only: SQLite would order numbers below text."""
-    path = '$."' + one.name.replace('"', '\\"') + '"'
+    """Compare JSON values of one type only: SQLite would order numbers below text.
+
+    Names are compared as they are: paths of SQLite have no way to quote those with double quotes or backslashes.
+    """
     kinds = ", ".join(f"'{kind}'" for kind in _JSON_KINDS[one.kind])
-    of_kind, taken = f"json_type(payload, ?) IN ({kinds})", "json_extract(payload, ?)"
-    if one.operator == "in":
-        marks = ", ".join("?" * len(one.values))
-        return f"({of_kind} AND {taken} IN ({marks}))", [path, path, *one.values]
-    return f"({of_kind} AND {taken} {_COMPARED[one.operator]} ?)", [path, path, one.value]
+    marks = ", ".join("?" * len(one.values))
+    compared = f"IN ({marks})" if one.operator == "in" else f"{COMPARED[one.operator]} ?"
+    named = f"SELECT 1 FROM json_each(payload) AS one WHERE one.key = ? AND one.type IN ({kinds})"
+    return f"EXISTS ({named} AND one.value {compared})", [one.name, *one.values]

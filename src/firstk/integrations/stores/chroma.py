@@ -43,6 +43,9 @@ _SPACES = {"cosine": "cosine", "inner_product": "ip", "l2": "l2"}
 _EF = 1000
 # A record without metadata is none to Chroma.
 _MARK = "_firstk"
+# In the metadata of a collection of full codes: the name of the collection that it belongs to.
+_BELONGS = "firstk_full_codes_of"
+_RESERVED = ("$", "#")
 # Chroma's own limits of a query.
 _QUERIES = 100
 
@@ -124,6 +127,12 @@ class Chroma:
     def _full_name(self) -> str:
         return f"{self.collection}-full"
 
+    def _full_codes(self) -> Collection | None:
+        """Return the collection of full codes, if there is one; something else may have its name."""
+        there = self._found(self._full_name)
+        ours = there is not None and (there.metadata or {}).get(_BELONGS) == self.collection
+        return there if ours else None
+
     def _opened(self, name: str) -> Collection:
         return self._client.get_collection(name, embedding_function=None)
 
@@ -141,9 +150,19 @@ class Chroma:
         """Create the collections, the one that tells of both last."""
         settings: Any = {"hnsw": {"space": _SPACES[layout.compared], "ef_search": _EF}}
         if layout.full is not None:
-            if self._found(self._full_name) is not None:  # left by a create that was interrupted
+            if self._full_codes() is not None:  # left by a create that was interrupted
                 self._client.delete_collection(self._full_name)
-            self._client.create_collection(self._full_name, configuration=settings, embedding_function=None)
+            elif self._found(self._full_name) is not None:
+                raise InvalidInputError(
+                    f"{self.place} needs the name '{self._full_name}' for full codes, and something else has it. Name "
+                    "another place."
+                )
+            self._client.create_collection(
+                self._full_name,
+                configuration=settings,
+                metadata={_BELONGS: self.collection},
+                embedding_function=None,
+            )
         self._client.create_collection(
             self.collection,
             configuration=settings,
@@ -153,9 +172,9 @@ class Chroma:
 
     def drop(self) -> None:
         """Delete the collections."""
-        for name in (self.collection, self._full_name):
-            if self._found(name) is not None:
-                self._client.delete_collection(name)
+        for there in (self._found(self.collection), self._full_codes()):
+            if there is not None:
+                self._client.delete_collection(there.name)
 
     def upsert(self, rows: Rows) -> None:
         """Write the full codes, then the short ones with the payloads."""
@@ -178,8 +197,7 @@ class Chroma:
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows, the short codes first."""
         keys = [str(key) for key in ids]
-        for name in (self.collection, self._full_name):
-            there = self._found(name)
+        for there in (self._found(self.collection), self._full_codes()):
             if there is not None and (found := there.get(ids=keys, include=[])["ids"]):
                 there.delete(ids=found)
 
@@ -194,7 +212,7 @@ class Chroma:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of Chroma."""
-        layout, short, full = self.layout(), self._opened(self.collection), self._found(self._full_name)
+        layout, short, full = self.layout(), self._opened(self.collection), self._full_codes()
         for start in range(0, short.count(), size):
             part = short.get(limit=size, offset=start, include=["metadatas", "embeddings"])
             if full is None:
@@ -211,7 +229,7 @@ class Chroma:
             )
         layout, gathered = self.layout(), Gathered()
         assert layout is not None
-        short, full = self._opened(self.collection), self._found(self._full_name)
+        short, full = self._opened(self.collection), self._full_codes()
         for start in range(0, len(request.short), _QUERIES):
             queries = request.short[start : start + _QUERIES]
             part = short.query(
@@ -251,6 +269,8 @@ def _in_order(found: Any, names: Sequence[str]) -> np.ndarray:
 
 def _metadata(payload: dict[str, Any]) -> dict[str, Any]:
     for name, value in payload.items():
+        if name.startswith(_RESERVED):
+            raise InvalidInputError(f"Chroma takes no names in a payload that begin with $ or #. Got '{name}'.")
         if value is not None and kind_of(value) == "other":
             raise InvalidInputError(
                 f"Chroma holds text, numbers and truth values in a payload, and '{name}' is a {type(value).__name__}. "

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from firstk._base.json_records import Count, from_plain, strict_json, to_plain
-from firstk.encoder.fitted import FittedEncoder
+from firstk.data.stamp import CodeStamp
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations.stores.filters import Condition
 
@@ -43,8 +43,8 @@ class Layout:
         Whether codes are brought to unit norm at each length. They are then compared by cosine, whatever the metric.
     ids : str
         "int" or "text".
-    stamp : str
-        Checksum of what turns vectors into these codes: :func:`stamp_of`.
+    stamp : CodeStamp
+        Of the encoder, for codes of this width: a store is opened with an encoder of the same stamp.
     """
 
     short: Count
@@ -52,7 +52,7 @@ class Layout:
     metric: str
     unit: bool
     ids: str
-    stamp: str
+    stamp: CodeStamp
 
     @property
     def width(self) -> int:
@@ -66,7 +66,7 @@ class Layout:
 
     def record(self) -> str:
         """Return the layout as JSON, to be kept in the store."""
-        return json.dumps({"format": _FORMAT} | to_plain(self))
+        return json.dumps({"format": _FORMAT} | to_plain(self) | {"stamp": self.stamp.to_dict()})
 
     @classmethod
     def read(cls, text: str, place: str) -> Layout:
@@ -75,18 +75,10 @@ class Layout:
             facts = dict(strict_json(text))
             known = facts.pop("format") == _FORMAT and set(facts) == {one.name for one in fields(cls)}
             if known:
-                return from_plain(cls, facts)
+                return from_plain(cls, facts | {"stamp": CodeStamp.read(facts["stamp"])})
         except (ValueError, TypeError, KeyError):
             pass
         raise InvalidInputError(f"{place} has a record that this firstk cannot read. Push the rows to a new place.")
-
-
-def stamp_of(encoder: FittedEncoder, width: int) -> str:
-    """Return the checksum by which a store knows the encoder of its codes, for codes of `width` coordinates.
-
-    The only place that decides what a stamp is: a store is opened with an encoder of the same stamp.
-    """
-    return encoder.fingerprint(width)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ import numpy as np
 
 from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
+from firstk.integrations.stores._sql import COMPARED, quoted
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -42,17 +43,11 @@ _FUNCTIONS = {
     "inner_product": ("array_inner_product", True),
     "l2": ("array_distance", False),
 }
-_COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _JSON_KINDS = {
     "bool": ("BOOLEAN",),
     "number": ("BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "DECIMAL"),
     "text": ("VARCHAR",),
 }
-
-
-def quoted(name: str) -> str:
-    """Return a name of a table for SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +105,7 @@ class DuckDB:
         """Turn errors of DuckDB into InvalidInputError."""
         import duckdb
 
-        return explained(self.place, (duckdb.Error,))
+        return explained(self.place, (duckdb.Error, ValueError))
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""
@@ -282,4 +277,4 @@ def _condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:
         values[names[-1]] = float(value) if one.kind == "number" else value
     if one.operator == "in":
         return f"({of_kind} AND {cast} IN ({', '.join('$' + name for name in names)}))", values
-    return f"({of_kind} AND {cast} {_COMPARED[one.operator]} ${names[0]})", values
+    return f"({of_kind} AND {cast} {COMPARED[one.operator]} ${names[0]})", values

@@ -24,6 +24,8 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "in": lambda value, several: value in several,
 }
 Value = bool | int | float | str
+# Some stores compare numbers as float64, which holds whole numbers up to this.
+_LARGEST = 2**53
 
 
 class Condition(NamedTuple):
@@ -68,6 +70,8 @@ def read_filter(given: Mapping[str, object], owner: str) -> tuple[Condition, ...
         if not isinstance(name, str) or not name or "\0" in name:
             raise InvalidInputError(f"A filter of {owner} names what is in the payload. Got {name!r}.")
         if isinstance(wanted, Mapping):
+            if not wanted:
+                raise InvalidInputError(f"The filter of '{name}' in {owner} has no condition, and would hold for all.")
             found += [_compared(name, how, value, owner) for how, value in wanted.items()]
         elif isinstance(wanted, (list, tuple, set, frozenset, np.ndarray)):
             found.append(_compared(name, "in", wanted, owner))
@@ -99,6 +103,13 @@ def _compared(name: str, how: object, value: Any, owner: str) -> Condition:
 def _plain(value: object, name: str, owner: str) -> Value:
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, str) and not encodable(value):
+        raise InvalidInputError(f"The filter of '{name}' in {owner} is text that UTF-8 cannot hold: {value!r:.60}.")
+    if is_int(value) and abs(value) > _LARGEST:
+        raise InvalidInputError(
+            f"A filter of {owner} compares whole numbers of up to 2^53, as stores do. Got one of {len(bin(value)) - 2} "
+            f"bits for '{name}'. Store such numbers as text."
+        )
     if isinstance(value, (bool, str)) or is_int(value):
         return value
     if is_real(value) and np.isfinite(value):
@@ -106,6 +117,15 @@ def _plain(value: object, name: str, owner: str) -> Value:
     raise InvalidInputError(
         f"A filter of {owner} compares with text, finite numbers and truth values. Got {value!r:.60} for '{name}'."
     )
+
+
+def encodable(text: str) -> bool:
+    """Tell whether UTF-8 can hold a text, which every store needs; it cannot hold a surrogate without the other."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def holds(payload: Mapping[str, object], where: Sequence[Condition]) -> bool:

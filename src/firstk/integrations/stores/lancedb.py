@@ -18,6 +18,7 @@ import numpy as np
 from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked
+from firstk.integrations.stores._sql import COMPARED
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 
 _PURPOSE = "A table of LanceDB"
 _DISTANCES = {"cosine": "cosine", "inner_product": "dot", "l2": "l2"}
-_COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _KEY = b"firstk"
 _OWN = ("id", "short", "full")
+# Columns that LanceDB adds to results.
+_ADDED = ("_distance", "_rowid", "_score", "_relevance_score")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class LanceDB:
 
     name: ClassVar[str] = "lancedb"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
-    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "_distance", "_rowid"))
+    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
     orders_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -174,7 +176,9 @@ class LanceDB:
         assert layout is not None
         where = where_of(request, table.schema)
         for i, short in enumerate(request.short):
-            found = table.search(short, vector_column_name="short").distance_type(_DISTANCES[layout.compared])
+            # By cosine, LanceDB finds nothing for a code of zeros, which is as near to one row as to another.
+            kind = _DISTANCES[layout.compared if short.any() else "l2"]
+            found = table.search(short, vector_column_name="short").distance_type(kind)
             found = found.limit(request.shortlist)
             if where:
                 found = found.where(where, prefilter=True)
@@ -227,7 +231,7 @@ def _codes(column: Any) -> np.ndarray:
 
 
 def _payloads(table: Any) -> list[dict[str, Any]]:
-    names = [name for name in table.schema.names if name not in _OWN and not name.startswith("_")]
+    names = [name for name in table.schema.names if name not in (*_OWN, *_ADDED)]
     return (
         [{name: value for name, value in row.items() if value is not None} for row in table.select(names).to_pylist()]
         if names
@@ -268,4 +272,4 @@ def _condition(one: Condition, schema: pa.Schema) -> str:
     column = "`" + one.name + "`"
     if one.operator == "in":
         return f"({column} IN ({', '.join(map(_literal, one.values))}))"
-    return f"({column} {_COMPARED[one.operator]} {_literal(one.value)})"
+    return f"({column} {COMPARED[one.operator]} {_literal(one.value)})"

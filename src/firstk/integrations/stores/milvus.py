@@ -150,7 +150,8 @@ class Milvus:
 
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows."""
-        self.client.delete(self.collection, ids=list(ids))
+        # With ids=, the client writes text between quotes as it is: an id with a quote could name other rows.
+        self.client.delete(self.collection, filter=f"id in {_literal(list(ids))}")
 
     def present(self, ids: Sequence[Id]) -> set[Id]:
         """Return ids that are there."""

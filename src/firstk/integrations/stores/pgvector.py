@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import check_choice, check_count, require
+from firstk._base.checks import bad_parameter, check_choice, check_count, require
 from firstk.exceptions import InvalidInputError
+from firstk.integrations.stores import _sql
+from firstk.integrations.stores._sql import COMPARED
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -43,13 +45,12 @@ OPERATORS = {
 # By the precision of the index: the type of what is indexed, and the longest that an HNSW index takes.
 _INDEXED = {"float32": ("vector", 2000), "float16": ("halfvec", 4000), "binary": ("bit", 64000)}
 _LONGEST = 16000
-_COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _JSON_KINDS = {"bool": "boolean", "number": "number", "text": "string"}
 
 
 def quoted(name: str) -> str:
     """Return a name of a table or column for SQL; a dot separates a schema from a table."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    return ".".join(map(_sql.quoted, name.split(".")))
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,10 @@ def statements(
     sign, classes, score = OPERATORS[check_choice(metric, tuple(OPERATORS), "metric", owner)]
     check_choice(precision, tuple(_INDEXED), "precision", owner)
     limit, shortlist = check_count(limit, "limit", owner), check_count(shortlist, "shortlist", owner)
+    if width < short:
+        raise bad_parameter("full", owner, f"None or an int of at least {short} (the length of 'short')", full)
+    if (full is not None or precision == "binary") and shortlist < limit:
+        raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
     place, column, ident = quoted(table), quoted(code), quoted(key)
     given = f"%(query)s::vector({width})"
     stored = _prefix(column, short, width, precision)
@@ -408,6 +413,6 @@ def _condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:
     values[value] = one.value if one.kind == "text" else json.dumps(one.value)
     of_kind = f"jsonb_typeof(payload -> %({name})s) = '{_JSON_KINDS[one.kind]}'"
     if one.kind == "text":
-        compared = f'payload ->> %({name})s COLLATE "C" {_COMPARED[one.operator]} %({value})s'
+        compared = f'payload ->> %({name})s COLLATE "C" {COMPARED[one.operator]} %({value})s'
         return f"({of_kind} AND {compared})", values
-    return f"({of_kind} AND payload -> %({name})s {_COMPARED[one.operator]} %({value})s::jsonb)", values
+    return f"({of_kind} AND payload -> %({name})s {COMPARED[one.operator]} %({value})s::jsonb)", values

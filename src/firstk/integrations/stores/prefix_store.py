@@ -38,9 +38,8 @@ from firstk.integrations.stores.contract import (
     Request,
     Rows,
     StoredRows,
-    stamp_of,
 )
-from firstk.integrations.stores.filters import Condition, read_filter
+from firstk.integrations.stores.filters import Condition, encodable, read_filter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -98,6 +97,7 @@ def push(
     PrefixStore
     """
     owner = "push"
+    _check_engine(into, "into", owner)
     codes = Codes.of(encoder, metric, owner)
     documents = Documents.of(table, codes.encoder.p, owner, "table")
     points = Points.of(documents, ids, payloads, owner, PLAIN_IDS)
@@ -152,9 +152,10 @@ class PrefixStore:
         ids : {"int", "text"}
             What ids will be.
         replace : bool
-            Delete what is there; otherwise it raises an error.
+            Delete the store that is there; otherwise it raises an error. What firstk did not make stays.
         """
         owner = "PrefixStore.create"
+        _check_engine(engine, "engine", owner)
         codes = Codes.of(encoder, metric, owner)
         layout = _layout_of(codes, short, full, check_choice(ids, ("int", "text"), "ids", owner), owner)
         if layout.compared not in engine.metrics:
@@ -164,16 +165,17 @@ class PrefixStore:
             )
         engine.check(layout)
         with engine.answering():
-            if replace:
+            if engine.layout() is not None:  # which raises for what firstk did not make
+                if not replace:
+                    raise InvalidInputError(f"{engine.place} is there already. Use PrefixStore.open, or replace=True.")
                 engine.drop()
-            elif engine.layout() is not None:
-                raise InvalidInputError(f"{engine.place} is there already. Use PrefixStore.open, or replace=True.")
             engine.create(layout)
         return cls(engine, codes, layout)
 
     @classmethod
     def open(cls, engine: Engine, encoder: EncoderLike) -> PrefixStore:
         """Open a store that is there; `encoder` is the one it was filled with."""
+        _check_engine(engine, "engine", "PrefixStore.open")
         with engine.answering():
             layout = engine.layout()
         if layout is None:
@@ -352,13 +354,18 @@ class PrefixStore:
             )
 
 
+def _check_engine(engine: object, name: str, owner: str) -> None:
+    if not hasattr(engine, "answering"):
+        raise bad_parameter(name, owner, "an engine, such as Faiss(folder) or connect(address)", engine)
+
+
 def _layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) -> Layout:
     short = check_prefix(short, codes.encoder.d, owner)
     if full is not None:
         full = check_prefix(full, codes.encoder.d, owner)
         if full <= short:
             raise bad_parameter("full", owner, f"None or an int above {short} (the length of 'short')", full)
-    return Layout(short, full, codes.metric, codes.unit, ids, stamp_of(codes.encoder, full or short))
+    return Layout(short, full, codes.metric, codes.unit, ids, codes.encoder.stamp(full or short))
 
 
 def _check_stamp(place: str, codes: Codes, layout: Layout) -> None:
@@ -368,12 +375,7 @@ def _check_stamp(place: str, codes: Codes, layout: Layout) -> None:
             f"{place} holds codes of {layout.width} coordinates, and this encoder has {codes.encoder.d}. Use the "
             "encoder it was filled with."
         )
-    if stamp_of(codes.encoder, layout.width) != layout.stamp:
-        raise InvalidInputError(
-            f"{place} holds codes of another encoder (stamp {layout.stamp[:8]}; this one has "
-            f"{stamp_of(codes.encoder, layout.width)[:8]}): distances between the two mean nothing. Use the encoder it "
-            "was filled with, or push to another place."
-        )
+    layout.stamp.check(codes.encoder.stamp(layout.width), _inside(place), "this encoder")
 
 
 def _check_same(place: str, there: Layout, wanted: Layout) -> None:
@@ -384,11 +386,12 @@ def _check_same(place: str, there: Layout, wanted: Layout) -> None:
                 f"{place} is there already with {name}={getattr(there, name)!r}, and push got "
                 f"{getattr(wanted, name)!r}. Use the same, or another place."
             )
-    if there.stamp != wanted.stamp:
-        raise InvalidInputError(
-            f"{place} holds codes of another encoder (stamp {there.stamp[:8]}; this one has {wanted.stamp[:8]}). Use "
-            "the encoder it was filled with, or push to another place."
-        )
+    there.stamp.check(wanted.stamp, _inside(place), "this encoder")
+
+
+def _inside(place: str) -> str:
+    """Return the name of a place for the middle of a sentence."""
+    return place[:1].lower() + place[1:]
 
 
 def _plain_id(key: object, owner: str) -> Id:
@@ -396,10 +399,10 @@ def _plain_id(key: object, owner: str) -> Id:
         return int(key)
     if isinstance(key, uuid.UUID):
         return str(key)
-    if isinstance(key, str) and 0 < len(key.encode("utf-8", "replace")) <= 512 and "\0" not in key:
+    if isinstance(key, str) and "\0" not in key and encodable(key) and 0 < len(key.encode()) <= 512:
         return str(key)
     raise InvalidInputError(
-        f"Ids of rows are ints in [0, 2^63), or text of 1 to 512 bytes without NUL. {owner} got {key!r:.60}."
+        f"Ids of rows are ints in [0, 2^63), or text of 1 to 512 bytes in UTF-8 without NUL. {owner} got {key!r:.60}."
     )
 
 
@@ -407,13 +410,21 @@ def _plain_payload(payload: Mapping[str, Any], key: Id) -> Payload:
     """Return a payload of JSON values, numbers of numpy as those of Python."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in payload.items()}
     try:
-        json.dumps(plain, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(plain, allow_nan=False, ensure_ascii=False)
+        json.loads(text, parse_int=_checked_int)
+        if not encodable(text):
+            raise ValueError("text that UTF-8 cannot hold")
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"The payload of id {key!r} holds what JSON does not ({str(error)[:80]}). Convert it to text or "
+            f"The payload of id {key!r} holds what stores do not ({str(error)[:80]}). Convert it to text or "
             "numbers, or leave it out."
         ) from None
     return plain
+
+
+def _checked_int(digits: str) -> None:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+        raise ValueError(f"a whole number of {len(digits.lstrip('-'))} digits, more than 64 bits")
 
 
 def _kind_of(ids: Sequence[Id], owner: str) -> str:

@@ -106,9 +106,9 @@ class Qdrant:
         if not self.client.collection_exists(self.collection):
             return None
         record = (self.client.get_collection(self.collection).config.metadata or {}).get("firstk")
-        if record is None:
+        if not isinstance(record, str):  # of PrefixCollection it is a mapping
             raise foreign(self.place)
-        return Layout.read(str(record), self.place)
+        return Layout.read(record, self.place)
 
     def create(self, layout: Layout) -> None:
         """Create the collection; a graph on short vectors, and none on full ones."""

@@ -20,7 +20,8 @@ import numpy as np
 
 from firstk._base.checks import check_choice, require
 from firstk.exceptions import InvalidInputError
-from firstk.integrations.stores._rows_file import RowsTable, quoted, where_of
+from firstk.integrations.stores._rows_file import RowsTable, where_of
+from firstk.integrations.stores._sql import quoted
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -123,8 +124,8 @@ class SqliteVec:
         self.connection.execute("COMMIT")
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of SQLite into InvalidInputError."""
-        return explained(self.place, (_sqlite().Error, sqlite3.Error))
+        """Turn errors of SQLite, and of rows that were damaged, into InvalidInputError."""
+        return explained(self.place, (_sqlite().Error, sqlite3.Error, ValueError))
 
     def check(self, layout: Layout) -> None:
         """Raise an error for codes that sqlite-vec cannot index."""
