@@ -39,7 +39,7 @@ def info(
     from firstk.encoder.storage.folder import read_manifest
     from firstk.encoder.storage.info import model_info
 
-    if (model_or_codes / "config.json").is_file() and read_manifest(model_or_codes).format == "firstk-alignment":
+    if (model_or_codes / "config.json").is_file() and read_manifest(model_or_codes, None).format == "firstk-alignment":
         from firstk.evaluation.upgrade.translating import alignment_facts
 
         facts = alignment_facts(model_or_codes)

@@ -168,12 +168,13 @@ def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[st
     return _model(files.get, Path(where))
 
 
-def read_manifest(path: str | Path, format: str = FORMAT) -> Manifest:
-    """Read config.json of a model folder of this format."""
+def read_manifest(path: str | Path, format: str | None = FORMAT) -> Manifest:
+    """Read config.json of a model folder of this format; of any, if it is None."""
 
     def read(folder: Path) -> Manifest:
         manifest = _manifest(lambda name: _bytes_of(folder / name), folder)
-        _check_format(manifest, folder, format)
+        if format is not None:
+            _check_format(manifest, folder, format)
         return manifest
 
     return _steadily(path, read)

@@ -19,7 +19,7 @@ SHARED, NEW, OLD = "shared", "new", "old"
 
 def is_alignment(folder: str | Path) -> bool:
     """Tell whether a folder holds a saved alignment."""
-    return (Path(folder) / CONFIG).is_file() and read_manifest(folder).format == FORMAT
+    return (Path(folder) / CONFIG).is_file() and read_manifest(folder, None).format == FORMAT
 
 
 def alignment_facts(folder: str | Path) -> dict[str, Any]:
