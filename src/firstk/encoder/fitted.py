@@ -504,11 +504,11 @@ class FittedEncoder:
             ) from None
 
 
-def check_fitted(encoder: object, owner: str) -> FittedEncoder:
-    """Return `encoder` if it is a FittedEncoder, or the one of a fitted estimator."""
+def check_fitted(encoder: object, owner: str, name: str = "encoder") -> FittedEncoder:
+    """Return `encoder` if it is a FittedEncoder, or the one of a fitted estimator; `name` is that of the parameter."""
     found = getattr(encoder, "encoder_", encoder)
     if not isinstance(found, FittedEncoder):
-        raise bad_parameter("encoder", owner, "a FittedEncoder or a fitted PrefixEncoder", encoder)
+        raise bad_parameter(name, owner, "a FittedEncoder or a fitted PrefixEncoder", encoder)
     return found
 
 
