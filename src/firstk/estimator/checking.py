@@ -137,7 +137,7 @@ class CheckReport:
         """Return the verdict as one line."""
         worst = self.worst
         share = f"{_percent(worst.ratio)} % ({_percent(worst.ratio_low)} to {_percent(worst.ratio_high)})"
-        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinates"
+        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinate{'s' * (self.k > 1)}"
         if self.refit:
             return f"refit: keeps {what}."
         if self.verdict == FINE:
@@ -156,8 +156,8 @@ class CheckReport:
             )
         if self.share_now is not None:
             lines.append(
-                f"  Variance in the first {self.k} axes: {self.share_now:.1%}, {self.share_then:.1%} at the fit; "
-                f"{self.k} axes fitted to these rows would hold {self.share_best:.1%}."
+                f"  Variance in the span of {self.k} coordinate{'s' * (self.k > 1)}: {self.share_now:.1%}, "
+                f"{self.share_then:.1%} at the fit; as many, fitted to these rows, would hold {self.share_best:.1%}."
             )
         lines.append(
             f"  The mean has moved by {self.drift.mean_shift:.2f} standard deviations ({_p(self.drift.mean_p)}); "
