@@ -32,6 +32,7 @@ from firstk._base.checks import (
     is_int,
 )
 from firstk._base.progress import Verbose, showing
+from firstk._base.rows import sliceable
 from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
@@ -431,8 +432,10 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             problem = self._posed(pairs=self._learns_pairs())
             found = profile_of_fit(encoder, problem, self.objective_, self._statistics)
             self._encoder = encoder = replace(encoder, profile=found)
-        elif encoder.profile is None and encoder.sample is not None and len(encoder.sample["X"]) >= ENOUGH:
-            self._encoder = encoder = replace(encoder, profile=measure_profile(encoder, encoder.sample["X"]))
+        elif encoder.profile is None and encoder.sample is not None:
+            sample = sliceable(encoder.sample["X"])
+            found = measure_profile(encoder, sample) if sample.shape[0] >= ENOUGH else None
+            self._encoder = encoder = replace(encoder, profile=found)
         return encoder.profile
 
     # -- what was fitted -------------------------------------------------------------------------------------
