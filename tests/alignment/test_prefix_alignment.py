@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from alignment.pairs import pairs
 from firstk import PrefixAlignment
+from firstk.alignment import prefix_alignment
 from firstk.alignment.methods import CCA, ClosedFormMethod, LowRankAffine, Procrustes, Ridge, from_translations
 from firstk.exceptions import AlignmentWarning, InvalidInputError
 
@@ -89,7 +92,7 @@ def test_bad_pairs_are_errors_with_a_way_out():
         (old, new[:90], "needs as many rows in 'old' as in 'new'. Got 100 and 90"),
         (old[:, :0], new, "needs at least one row and one column in 'old'"),
         (old[0], new[0], "two-dimensional 'old'"),
-        (old[:1], new[:1], "needs at least two pairs. Got 1"),
+        (old[:1], new[:1], "needs at least two pairs whose weight is not zero. Got 1"),
         (old[:20], new[:20], "needs at least 50 pairs. Got 20: give more pairs, or a method with its settings"),
         (np.ones_like(old), new, "all 100 rows of 'old' are the same"),
         (old, np.array([["a"] * 5] * 100), "takes numbers; 'new' holds something else"),
@@ -98,6 +101,41 @@ def test_bad_pairs_are_errors_with_a_way_out():
             PrefixAlignment().fit(bad_old, bad_new)
         assert message in str(caught.value)
         assert "PrefixAlignment" in str(caught.value)
+
+
+def test_what_is_no_array_of_vectors_is_told():
+    old, new = pairs(n=100)
+    with pytest.raises(InvalidInputError, match="'old' is a sparse matrix"):
+        PrefixAlignment(method="procrustes").fit(sparse.csr_matrix(old), new)
+    with pytest.raises(InvalidInputError, match="two-dimensional 'new'"):
+        PrefixAlignment(method="procrustes").fit(old, None)
+    with pytest.raises(InvalidInputError, match="Got 1: embed more"):
+        PrefixAlignment(method="procrustes").fit(old, new, np.eye(100)[3])
+
+
+def test_rows_of_a_frame_are_taken_in_their_order():
+    """Slices of a frame whose index is of floats go by labels."""
+    old, new = pairs(n=100)
+    frame = pd.DataFrame(old, index=np.linspace(1000, 2000, 100))
+    found, plain = (PrefixAlignment(method="procrustes").fit(side, new) for side in (frame, old))
+    np.testing.assert_array_equal(found.encode_old(old), plain.encode_old(old))
+
+
+def test_a_row_is_named_by_its_number_in_the_whole(monkeypatch):
+    old, new = pairs(n=100)
+    old[57, 1] = np.nan
+    monkeypatch.setattr(prefix_alignment, "chunk_rows", lambda width: 10)
+    with pytest.raises(InvalidInputError, match=r"1 of 100 rows \(row 57\)"):
+        PrefixAlignment(method="procrustes").fit(old, new)
+
+
+def test_a_fit_that_fails_leaves_the_one_before():
+    old, new = pairs(n=100)
+    alignment = PrefixAlignment(method="procrustes").fit(old, new)
+    with pytest.raises(InvalidInputError, match="needs vectors that vary"):
+        alignment.fit(np.ones_like(old), new)
+    again = alignment.partial_fit(old, new)
+    assert again.n_pairs_ == 200
 
 
 @pytest.mark.parametrize("method", ["auto", Procrustes(), CCA(0.2, 0.5)], ids=repr)

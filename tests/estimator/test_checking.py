@@ -140,9 +140,22 @@ def test_drift_by_a_slow_reference():
     assert drift_between(then, then).mean_p == 1
 
 
+def test_drift_of_another_scale_and_of_columns_that_were_constant():
+    X = np.where(np.arange(D) == 3, 5.0, rows(600, 16))
+    enc = PrefixEncoder().fit(X)
+    assert enc.check(np.where(np.arange(D) == 3, 5.0, rows(600, 17)), k=D - 1).drift.scatter_p > 0.001
+    assert enc.check(rows(600, 17) * 1e30).drift.mean_p < 1e-9
+    axes = replace(enc.encoder_, components=np.eye(D), mean=np.zeros(D), spectrum=np.ones(D))
+    then, now = (measure_profile(axes, part) for part in (X, X + np.eye(D)[3] * 1e-3 * rows(600, 18)))
+    assert drift_between(then, now).scatter_p < 1e-9  # of the column that was constant; the others are the same
+    assert drift_between(then, then).scatter_p == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"X": rows(100, 0), "y": np.zeros(5)}, "Got 5 for 100 rows"),
+        ({"X": rows(100, 0), "against": (1, 2, 3)}, "a tuple of 3"),
         ({"X": rows(63, 0)}, "at least 64. Got 63"),
         ({"X": np.ones((100, D))}, "same vector"),
         ({"X": rows(100, 0), "k": 25}, r"int in \[1, 24\]"),

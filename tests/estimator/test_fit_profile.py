@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from firstk import PrefixEncoder
+from firstk.exceptions import InvalidInputError
 from firstk.metrics.profile import measure_profile
 
 D = 40
@@ -37,13 +39,45 @@ def test_many_rows_need_no_correction():
 
 
 def test_trained_encoders_are_told_to_be_uncorrected():
-    enc = PrefixEncoder(4, solver="gradient", random_state=0).fit(rows(80, 0))
+    enc = PrefixEncoder(4, solver="gradient", random_state=0).fit(rows(256, 0))
     assert not enc._profile().held_out
     assert "own rows" in " ".join(enc.check(rows(100, 1)).notes)
 
 
-def test_fits_of_few_rows_have_none():
-    assert PrefixEncoder().fit(rows(50, 0))._profile() is None
+@pytest.mark.parametrize("n", [50, 255])
+def test_fits_of_few_rows_have_none(n):
+    enc = PrefixEncoder().fit(rows(n, 0))
+    assert enc._profile() is None
+    with pytest.raises(InvalidInputError, match="fewer than 256 rows"):
+        enc.check(rows(300, 1))
+
+
+def test_small_fits_in_many_columns_raise_no_alarm():
+    """Fewer rows than would fill the columns twice: the correction is large, and so is its doubt."""
+    wide = [np.random.default_rng(seed).standard_normal((900, 150)) / np.sqrt(np.arange(1, 151)) for seed in range(4)]
+    assert not any(PrefixEncoder().fit(X[:256]).check(X[256:]).refit for X in wide)
+
+
+def test_held_out_rows_have_the_moments_of_all_of_them():
+    enc, held = PrefixEncoder().fit(rows(300, 0)), rows(9000, 1)
+    profile = enc._profile(held)
+    assert (profile.rows, profile.held_out) == (9000, True)
+    np.testing.assert_allclose(profile.mean, held.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("held_out", "message"),
+    [
+        (np.full((300, D), np.nan), "NaN"),
+        ((rows(300, 1), np.zeros(30)), "Got 30 for 300 rows"),
+        ((rows(300, 1), None, None), "a tuple of 3"),
+        (np.ones((300, D)), "same vector"),
+    ],
+)
+def test_bad_held_out_rows_are_refused(held_out, message, tmp_path):
+    with pytest.raises(InvalidInputError, match=message):
+        PrefixEncoder().fit(rows(300, 0)).save(tmp_path / "model", held_out=held_out)
+    assert not (tmp_path / "model").exists()
 
 
 def test_pairs_have_the_profile_of_documents():

@@ -51,13 +51,27 @@ def test_equal_codes_cost_nothing_whatever_their_length():
     assert float(FullPrefixCompatibility()(torch.hstack([3 * old, old]), old)) == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("size", "dtype", "tolerance"),
+    [(1e-25, torch.float32, 1e-5), (1e25, torch.float32, 1e-5), (300.0, torch.float16, 1e-2)],
+)
+def test_the_scale_and_the_precision_of_codes_do_not_matter(size, dtype, tolerance):
+    """Squares of such codes are beyond the range of their precision."""
+    z, old = codes()
+    scaled = [(size * part).to(dtype) for part in (z, old)]
+    wanted = float(FullPrefixCompatibility()(z, old))
+    assert float(FullPrefixCompatibility()(*scaled)) == pytest.approx(wanted, rel=tolerance)
+
+
 def test_codes_of_norm_zero_have_a_finite_gradient():
     z = torch.zeros(2, 3, requires_grad=True)
     FullPrefixCompatibility()(z, torch.ones(2, 2)).backward()
     assert torch.isfinite(z.grad).all()
 
 
-@pytest.mark.parametrize("shapes", [((3, 2), (3, 4)), ((3, 4), (2, 4)), ((3,), (3, 1)), ((3, 4), (3, 0))])
+@pytest.mark.parametrize(
+    "shapes", [((3, 2), (3, 4)), ((3, 4), (2, 4)), ((3,), (3, 1)), ((3, 4), (3, 0)), ((0, 4), (0, 2))]
+)
 def test_shapes_that_do_not_fit_are_told(shapes):
     with pytest.raises(InvalidInputError, match="k at most d"):
         FullPrefixCompatibility()(torch.ones(shapes[0]), torch.ones(shapes[1]))
@@ -85,5 +99,5 @@ def test_the_basis_is_a_turn_before_and_after_a_step():
     torch.optim.SGD(basis.parameters(), lr=0.1).step()
     assert not torch.allclose(basis(z), z, atol=1e-3)
     torch.testing.assert_close(basis(z) @ basis(z).T, z @ z.T, atol=1e-4, rtol=1e-4)
-    with pytest.raises(InvalidInputError, match="width of at least 1"):
+    with pytest.raises(InvalidInputError, match="an int of at least 1"):
         OrthogonalBasis(0)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
+from firstk.encoder.profile import RowProfile
 from firstk.metrics import nearest_neighbors, neighbor_recall
 from firstk.metrics.profile import measure_profile, profile_lengths, variance_shares
 
@@ -46,6 +49,17 @@ def test_moments_of_the_coordinates():
     np.testing.assert_allclose(profile.variance, Z.var(axis=0), rtol=1e-4)
     slow = ((Z - Z.mean(axis=0)) ** 4).mean(axis=0) / Z.var(axis=0) ** 2
     np.testing.assert_allclose(profile.kurtosis, slow, rtol=1e-4)
+
+
+def test_a_constant_coordinate_has_a_finite_profile():
+    constant = X.copy()
+    constant[:, 0] = 3
+    axes = replace(PrefixEncoder().fit(X).encoder_, components=np.eye(7), mean=np.zeros(7))
+    profile = measure_profile(axes, constant)
+    assert profile.variance[0] == 0
+    assert np.isfinite(profile.kurtosis).all()
+    again = RowProfile.from_arrays(profile.to_arrays(), 7, 7)
+    np.testing.assert_array_equal(again.kurtosis, profile.kurtosis)
 
 
 def test_labels_add_the_objectives_own_metric():

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from firstk import PrefixEncoder
 from firstk.contracts import Pencil
-from firstk.exceptions import FirstkError
+from firstk.exceptions import FirstkError, RankWarning
 from firstk.solvers import ClosedForm
 from firstk.solvers.closed_form import extended_axes
 
@@ -46,6 +46,21 @@ def test_added_axes_are_the_best_by_search(with_metric):
     assert found.spectrum[2] == pytest.approx(against(old), rel=1e-5)
     assert found.spectrum[3] == pytest.approx(against(np.vstack([old, added[:1]])), rel=1e-5)
     assert found.spectrum[0] == pytest.approx(old[0] @ M @ old[0] / (old[0] @ metric @ old[0]))
+
+
+def test_old_axes_without_variance_leave_the_complement_of_the_others():
+    """N of the first old axis is zero: what is added is still N-orthogonal to the second one."""
+    N = definite(2)
+    N[0] = N[:, 0] = 0
+    old = np.eye(6)[:2]
+    found = extended_axes(Pencil(M=definite(1), N=N), old, 5, 1e-16)
+    np.testing.assert_allclose(found.components[2:] @ N @ old.T, 0, atol=1e-10)
+
+
+def test_a_width_that_the_data_do_not_have_is_told_whole():
+    with pytest.warns(RankWarning, match="n_components=6 was requested.* 2 directions to add to 3: 5 components"):
+        new = PrefixEncoder(6, solver=ClosedForm(extends=OLD)).fit(X[:3])
+    assert new.n_components_ == 5
 
 
 def test_nothing_to_extend_is_the_free_solution():
@@ -90,7 +105,13 @@ def test_it_is_saved_as_any_other(tmp_path):
     [
         (lambda: PrefixEncoder(3, solver=ClosedForm(extends=OLD)).fit(X), "adds nothing"),
         (lambda: PrefixEncoder(5, solver=ClosedForm(extends=OLD)).fit(X[:, :6]), "7 columns"),
-        (lambda: PrefixEncoder(5, solver=ClosedForm(extends="old")).fit(X), "'encoder' parameter"),
+        (lambda: PrefixEncoder(5, solver=ClosedForm(extends="old")).fit(X), "'extends' parameter"),
+        (
+            lambda: PrefixEncoder(
+                5, solver=ClosedForm(extends=PrefixEncoder(1, objective="fisher").fit(X, X[:, 0] > 2))
+            ).fit(X),
+            "an encoder of objective 'fisher'",
+        ),
         (
             lambda: PrefixEncoder(5, objective="regression", solver=ClosedForm(extends=OLD)).fit(X, X[:, :5]),
             "extends",

@@ -16,9 +16,18 @@ from sklearn.utils import check_random_state
 
 from firstk._base import arrays
 from firstk._base.array_types import MatrixLike
-from firstk._base.checks import UnsavedMember, bad_parameter, check_verbose, check_weights, class_path, is_int
+from firstk._base.checks import (
+    UnsavedMember,
+    bad_parameter,
+    check_matrix,
+    check_verbose,
+    check_weights,
+    class_path,
+    is_int,
+)
 from firstk._base.json_records import settings_of
 from firstk._base.progress import Verbose, progress_bar
+from firstk._base.rows import is_sparse
 from firstk.alignment.auto import AlignmentChoice, choose
 from firstk.alignment.fitted import FittedAlignment
 from firstk.alignment.methods import AUTO, REGISTRY, resolve, restore
@@ -120,8 +129,8 @@ class PrefixAlignment(BaseEstimator):
         if any(method.trains for method in methods):
             a, b = check_two_sides(old, new, "PrefixAlignment.fit")
             rows = AlignmentRows(a, b, check_weights(sample_weight, len(a), "PrefixAlignment.fit"))
-        self._statistics = statistics
         self._solve(methods, statistics, rows)
+        self._statistics = statistics  # after it: a fit that fails leaves what was there before
         return self
 
     def partial_fit(self, old: MatrixLike, new: MatrixLike, sample_weight: ArrayLike | None = None) -> PrefixAlignment:
@@ -353,16 +362,20 @@ def accumulate(
     verbose: Verbose = False,
 ) -> PairedStatistics:
     """Return the statistics of pairs, read in blocks of rows."""
-    old, new = (_sliceable(side) for side in (old, new))
-    n, m = len(old), len(new)
-    if old.ndim != 2 or new.ndim != 2 or n != m or 0 in (*old.shape, *new.shape):
+    old, new = (_sliceable(side, owner, name) for side, name in ((old, "old"), (new, "new")))
+    if len(old.shape) != 2 or len(new.shape) != 2 or len(old) != len(new) or 0 in (*old.shape, *new.shape):
         check_two_sides(old, new, owner)
+    n = len(old)
     weight = check_weights(sample_weight, n, owner)
     whole, step = PairedStatistics(), chunk_rows(old.shape[1] + new.shape[1])
     with progress_bar(n, "reading pairs", "row", verbose) as done:
         for start in range(0, n, step):
             rows = slice(start, start + step)
-            whole.merge(_block(old[rows], new[rows], None if weight is None else weight[rows], owner))
+            try:
+                whole.merge(_block(old[rows], new[rows], None if weight is None else weight[rows], owner))
+            except InvalidInputError:
+                check_two_sides(old, new, owner)  # names rows by their number in the whole
+                raise
             done(min(step, n - start))
     return whole
 
@@ -374,9 +387,15 @@ def _block(old: MatrixLike, new: MatrixLike, weight: np.ndarray | None, owner: s
     return PairedStatistics.of(old, new, weight, owner)
 
 
-def _sliceable(side: MatrixLike) -> Any:
-    """Return vectors whose rows can be read in blocks."""
-    return side if hasattr(side, "shape") and hasattr(side, "__getitem__") else np.asarray(side)
+def _sliceable(side: MatrixLike, owner: str, name: str) -> Any:
+    """Return vectors whose rows can be read in blocks: arrays as they are. Slices of a frame may go by its labels."""
+    if is_sparse(side):
+        raise InvalidInputError(
+            f"{owner} takes dense vectors, and '{name}' is a sparse matrix. Give {name}.toarray(), or project it to "
+            "fewer columns first."
+        )
+    blocks = hasattr(side, "shape") and hasattr(side, "__getitem__") and not hasattr(side, "iloc")
+    return side if blocks and side.shape else check_matrix(side, owner, name)  # type: ignore[union-attr]
 
 
 def _engine_of(*columns: Any) -> ModuleType | None:

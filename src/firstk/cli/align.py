@@ -67,8 +67,8 @@ Methods = Annotated[
     str | None,
     typer.Option(
         "--methods",
-        help="Methods to compare, with commas; procrustes and those that 'auto' chooses among, if not given. Trained "
-        "ones (residual_mlp, low_rank_affine, lambda_orthogonal) take minutes.",
+        help="Methods to compare, with commas; procrustes and those that 'auto' chooses among, if not given. Those "
+        "that iterate (residual_mlp, low_rank_affine, lambda_orthogonal) take minutes.",
     ),
 ]
 CostPerMillion = Annotated[

@@ -505,7 +505,7 @@ class FittedEncoder:
 
 
 def check_fitted(encoder: object, owner: str, name: str = "encoder") -> FittedEncoder:
-    """Return `encoder` if it is a FittedEncoder, or the one of a fitted estimator; `name` is the parameter's."""
+    """Return `encoder` if it is a FittedEncoder, or the one of a fitted estimator; `name` is that of the parameter."""
     found = getattr(encoder, "encoder_", encoder)
     if not isinstance(found, FittedEncoder):
         raise bad_parameter(name, owner, "a FittedEncoder or a fitted PrefixEncoder", encoder)

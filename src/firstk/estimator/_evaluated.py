@@ -13,7 +13,7 @@ from firstk._base.progress import Verbose
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import RowProfile
-from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows
+from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve, prefix_scores
 from firstk.metrics.judgements import Qrels, judgement_rows
@@ -180,7 +180,7 @@ class Evaluated:
         if against is None:
             then = self._profile()
         else:
-            X_then, y_then = against if isinstance(against, tuple) else (against, None)
+            X_then, y_then = rows_and_labels(against, "against", "check")
             found = NewRows(encoder).update(self._checked_input(X_then), one_column(y_then))
             then = found.profile()
         return check_rows(rows, then, k=k, tolerance=tolerance, confidence=confidence)

@@ -20,6 +20,7 @@ from firstk._base.rows import Rows, sliceable
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.encoder.storage.card import saved_curve, saved_recommendation
+from firstk.estimator.fit_profile import ENOUGH
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import check_confidence
 from firstk.metrics.profile import FEWEST_ROWS, RECALL, Scatter, measure_profile
@@ -136,7 +137,7 @@ class CheckReport:
         """Return the verdict as one line."""
         worst = self.worst
         share = f"{_percent(worst.ratio)} % ({_percent(worst.ratio_low)} to {_percent(worst.ratio_high)})"
-        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinates"
+        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinate{'s' * (self.k > 1)}"
         if self.refit:
             return f"refit: keeps {what}."
         if self.verdict == FINE:
@@ -155,8 +156,8 @@ class CheckReport:
             )
         if self.share_now is not None:
             lines.append(
-                f"  Variance in the first {self.k} axes: {self.share_now:.1%}, {self.share_then:.1%} at the fit; "
-                f"{self.k} axes fitted to these rows would hold {self.share_best:.1%}."
+                f"  Variance in the span of {self.k} coordinate{'s' * (self.k > 1)}: {self.share_now:.1%}, "
+                f"{self.share_then:.1%} at the fit; as many, fitted to these rows, would hold {self.share_best:.1%}."
             )
         lines.append(
             f"  The mean has moved by {self.drift.mean_shift:.2f} standard deviations ({_p(self.drift.mean_p)}); "
@@ -171,11 +172,13 @@ class NewRows:
     Parameters
     ----------
     encoder : FittedEncoder
+    owner : str
+        What an error message calls the caller.
     """
 
-    def __init__(self, encoder: FittedEncoder):
-        self.encoder = encoder
-        self.moments = Moments(owner="check")
+    def __init__(self, encoder: FittedEncoder, owner: str = "check"):
+        self.encoder, self.owner = encoder, owner
+        self.moments = Moments(owner=owner)
         self.sample = RowSample(sample_capacity(encoder.p))
 
     def update(self, X: Rows, y: np.ndarray | None = None) -> NewRows:
@@ -183,9 +186,14 @@ class NewRows:
         X = sliceable(X)
         if X.shape[1] != self.encoder.p:
             raise InvalidInputError(
-                f"check takes the vectors that the encoder was fitted on: {self.encoder.p} columns. Got {X.shape[1]}."
+                f"{self.owner} takes the vectors that the encoder was fitted on: {self.encoder.p} columns. Got "
+                f"{X.shape[1]}."
             )
         columns = {"X": X} if y is None else {"X": X, "y": np.asarray(y)}
+        if y is not None and columns["y"].shape[:1] != X.shape[:1]:
+            raise InvalidInputError(
+                f"{self.owner} takes one label or target for each row. Got {np.size(y):,} for {X.shape[0]:,} rows."
+            )
         self.moments.update(X)
         self.sample.update(columns, row_priorities(columns))
         return self
@@ -197,7 +205,8 @@ class NewRows:
         """
         if self.moments.rows < FEWEST_ROWS:
             raise InvalidInputError(
-                f"check looks for neighbors among the rows and needs at least {FEWEST_ROWS}. Got {self.moments.rows}."
+                f"{self.owner} looks for neighbors among the rows and needs at least {FEWEST_ROWS}. Got "
+                f"{self.moments.rows}."
             )
         scatter = Scatter(self.moments.rows, self.moments.mean, self.moments.St)
         y = self.sample.columns.get("y")
@@ -219,6 +228,15 @@ class NewRows:
                 f"{len(self.sample)} rows to check. Check more rows."
             )
         return (max(fitting),)
+
+
+def rows_and_labels(given: Any, name: str, owner: str) -> tuple[Any, Any]:
+    """Return the two of a tuple (X, y); what is no tuple are rows without labels."""
+    if not isinstance(given, tuple):
+        return given, None
+    if len(given) != 2:
+        raise bad_parameter(name, owner, "an array, or a tuple (X, y)", f"a tuple of {len(given)}")
+    return given
 
 
 def check_rows(
@@ -255,7 +273,7 @@ def check_rows(
     if then is None:
         raise InvalidInputError(
             "This model holds no profile of the rows of its fit, to which new rows could be compared: an earlier "
-            f"firstk saved it, or it was fitted on fewer than {FEWEST_ROWS} rows. Give rows of that time: "
+            f"firstk saved it, or it was fitted on fewer than {ENOUGH} rows. Give rows of that time: "
             "check(X, against=X_then) (--against FILE), or fit and save it again."
         )
     now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()))
@@ -288,9 +306,10 @@ def drift_between(then: RowProfile, now: RowProfile) -> Drift:
     variance :math:`z_j = \log(v_j / v'_j) / \sqrt{(\kappa_j - 1) / n + (\kappa'_j - 1) / n'}`, with :math:`\kappa` the
     kurtosis. The largest of d, times d (Bonferroni), holds however the coordinates depend on each other.
     """
-    lowest = np.finfo(float).eps * max(then.total, now.total)
-    varies = (then.variance > lowest) & (now.variance > lowest)
-    v, w = (part.variance[varies] for part in (then, now))
+    # Of a coordinate that is constant, the variance is rounding: no more than so much.
+    least = [np.finfo(float).eps * part.total for part in (then, now)]
+    varies = (then.variance > least[0]) | (now.variance > least[1])
+    v, w = (np.maximum(part.variance[varies], floor) for part, floor in zip((then, now), least, strict=True))
     if not varies.any():
         return Drift(_shift(then, now), 1.0, now.total / then.total, 1.0)
     means = np.abs(now.center[varies] - then.center[varies]) / np.sqrt(v / then.rows + w / now.rows)

@@ -25,14 +25,17 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.estimator.problem import Problem
 from firstk.exceptions import FirstkError, FirstkWarning
-from firstk.metrics.profile import FEWEST_ROWS, measure_profile, own_metric
-from firstk.moments.statistics import RowSample, Statistics, lowest_rows
+from firstk.metrics.profile import measure_profile, own_metric
+from firstk.moments.statistics import RowSample, Statistics
 
-# Parts that are left out in turn; the share of the difference below which it is not worth finding.
-_FOLDS, _LEAST = 4, 0.1
-# Groups of rows by which the difference is found in each part; how unsure it is, as a share of itself.
-_GROUPS, _DOUBT = 4, 0.5
-# Held-out rows that make a profile of their own.
+# Parts of the sampled rows, and how many of them are left out in turn: docs/decisions.md says why not all.
+_PARTS, _REFITS = 4, 2
+# Share of the difference below which it is not worth finding.
+_LEAST = 0.1
+# How unsure the difference is, as a share of itself.
+_DOUBT = 0.5
+# Rows that a profile needs, of the fit or held out. Of fewer rows of a fit too little can be left out: uncorrected,
+# their scores called for a refit on fresh rows of the same kind.
 ENOUGH = 256
 
 
@@ -54,18 +57,18 @@ def profile_of_fit(
     Returns
     -------
     profile : RowProfile or None
-        None of fewer than 64 rows. Its `held_out` is False where the encoder was trained by gradient, which is not done
-        again for a correction, or where parts of the rows cannot be fitted.
+        None of fewer than 256 rows. Its `held_out` is False where the encoder was trained by gradient, which is not
+        done again for a correction, or where parts of the rows cannot be fitted.
     """
     sample = statistics.in_full_coordinates().sample
     X, y = _documents(sample), sample.columns.get("y")
-    if X is None:
+    if X is None or len(X) < ENOUGH:
         return None
     y = None if own_metric(encoder, y) is None else y
     profile = measure_profile(encoder, X, y)
     if profile is None or problem.solver.trains:
         return profile
-    n, m = statistics.moments.rows, len(sample) * (_FOLDS - 1) // _FOLDS
+    n, m = statistics.moments.rows, len(sample) * (_PARTS - 1) // _PARTS
     factor = 2 * m / (n + m)
     if factor < _LEAST:
         return replace(profile, held_out=True)
@@ -74,13 +77,6 @@ def profile_of_fit(
     except FirstkError:
         return profile
     return _corrected(profile, pairs, factor) if pairs else profile
-
-
-def profile_of_rows(encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None) -> RowProfile | None:
-    """Return the profile of rows that a fit has not seen, taken in the order of their hashes."""
-    chosen = lowest_rows({"X": X, "y": None if y is None else np.asarray(y)})
-    labels = None if y is None else np.asarray(chosen["y"])
-    return measure_profile(encoder, chosen["X"], labels, held_out=True)
 
 
 def _documents(sample: RowSample) -> np.ndarray | None:
@@ -94,13 +90,11 @@ def _refits(
     """Yield profiles of a part of the rows: under the encoder, and under one that has not seen the part."""
     X = _documents(sample)
     assert X is not None
-    number = np.arange(len(sample)) % _FOLDS
-    # Differences are paired, so that small groups do; large ones would take longer than the fit.
-    size = max((size for size in SIZES[:2] if size * _FOLDS <= len(sample)), default=0)
-    if size < FEWEST_ROWS:
-        return
-    for fold in range(_FOLDS):
-        held, kept = np.flatnonzero(number == fold)[: _GROUPS * size], np.flatnonzero(number != fold)
+    number = np.arange(len(sample)) % _PARTS
+    # Differences are paired, so that one small group of each part does; more would take longer than the fit.
+    size = max(size for size in SIZES[:2] if size * _PARTS <= len(sample))
+    for part in range(_REFITS):
+        held, kept = np.flatnonzero(number == part)[:size], np.flatnonzero(number != part)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
             other = problem.fit(sample.take(kept))[0]

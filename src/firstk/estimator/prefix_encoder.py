@@ -32,12 +32,14 @@ from firstk._base.checks import (
     is_int,
 )
 from firstk._base.progress import Verbose, showing
+from firstk._base.rows import sliceable
 from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.encoder.profile import RowProfile
 from firstk.estimator._evaluated import Evaluated
-from firstk.estimator.fit_profile import ENOUGH, profile_of_fit, profile_of_rows
+from firstk.estimator.checking import NewRows, rows_and_labels
+from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
 from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose
 from firstk.estimator.saving import SavedModels
@@ -423,15 +425,17 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
     def _profile(self, held_out: Any = None) -> RowProfile | None:
         """Return the profile of the rows of the fit, or of held-out rows where there are enough; found once."""
         encoder = self.encoder_
-        X, y = held_out if isinstance(held_out, tuple) else (held_out, None)
+        X, y = rows_and_labels(held_out, "held_out", "save")
         if X is not None and (rows := self._checked_input(X)).shape[0] >= ENOUGH:
-            return profile_of_rows(encoder, rows, one_column(y))
+            return NewRows(encoder, owner="save").update(rows, one_column(y)).profile()
         if encoder.profile is None and self._started():
             problem = self._posed(pairs=self._learns_pairs())
             found = profile_of_fit(encoder, problem, self.objective_, self._statistics)
             self._encoder = encoder = replace(encoder, profile=found)
         elif encoder.profile is None and encoder.sample is not None:
-            self._encoder = encoder = replace(encoder, profile=measure_profile(encoder, encoder.sample["X"]))
+            sample = sliceable(encoder.sample["X"])
+            found = measure_profile(encoder, sample) if sample.shape[0] >= ENOUGH else None
+            self._encoder = encoder = replace(encoder, profile=found)
         return encoder.profile
 
     # -- what was fitted -------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from firstk._base.checks import is_int, is_real
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
@@ -39,8 +40,8 @@ class OrthogonalBasis(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        if not isinstance(width, int) or width < 1:
-            raise InvalidInputError(f"OrthogonalBasis takes a width of at least 1. Got {width!r}.")
+        if not is_int(width) or width < 1:
+            raise InvalidInputError(f"OrthogonalBasis takes an int of at least 1. Got {width!r}.")
         layer = nn.Linear(width, width, bias=False)
         nn.init.eye_(layer.weight)
         self.turn = nn.utils.parametrizations.orthogonal(layer, orthogonal_map="matrix_exp")
@@ -58,9 +59,9 @@ def orthogonality_penalty(weight: Tensor, lam: float = 0.0) -> Tensor:
     drawn to a turn, with a large one it is free. The paper has the same norm and the same margin behind a smooth
     switch; here the switch is the square of a hinge, whose gradient is continuous too.
     """
-    if weight.ndim != 2 or not lam >= 0:
+    if weight.ndim != 2 or not is_real(lam) or lam < 0:
         raise InvalidInputError(
-            f"orthogonality_penalty takes a matrix and lam of at least 0. Got {tuple(weight.shape)} and {lam}."
+            f"orthogonality_penalty takes a matrix and lam of at least 0. Got {tuple(weight.shape)} and {lam!r}."
         )
     narrow = weight if weight.shape[0] >= weight.shape[1] else weight.T
     gap = narrow.T @ narrow - torch.eye(narrow.shape[1], dtype=weight.dtype, device=weight.device)
@@ -95,13 +96,19 @@ class FullPrefixCompatibility(PrefixLoss):
 
 
 def _one_less_cosine(z: Tensor, old: Tensor) -> Tensor:
-    if z.ndim != 2 or old.ndim != 2 or len(z) != len(old) or not 1 <= old.shape[1] <= z.shape[1]:
+    if z.ndim != 2 or old.ndim != 2 or not len(z) or len(z) != len(old) or not 1 <= old.shape[1] <= z.shape[1]:
         raise InvalidInputError(
             "FullPrefixCompatibility takes new codes (n, d) and old codes (n, k) of the same rows, k at most d. Got "
             f"{tuple(z.shape)} and {tuple(old.shape)}."
         )
-    first, old = z[:, : old.shape[1]], old.detach()
-    products = torch.cumsum(first * old, dim=1)
-    sizes = torch.cumsum(first.square(), dim=1) * torch.cumsum(old.square(), dim=1)
-    tiny = torch.finfo(z.dtype).tiny
-    return (1 - products * sizes.clamp_min(tiny).rsqrt()).mean(dim=0)
+    first, old = (_of_size_one(part) for part in (z[:, : old.shape[1]], old.detach()))
+    tiny = torch.finfo(first.dtype).tiny
+    sizes = [torch.cumsum(part.square(), dim=1).clamp_min(tiny).rsqrt() for part in (first, old)]
+    return (1 - torch.cumsum(first * old, dim=1) * sizes[0] * sizes[1]).mean(dim=0)
+
+
+def _of_size_one(codes: Tensor) -> Tensor:
+    """Return codes whose largest number is 1, in single precision at least: cosines are the same, squares in range."""
+    wide = codes if codes.dtype == torch.float64 else codes.float()
+    largest = wide.detach().abs().amax(dim=1, keepdim=True)
+    return wide / torch.where(largest > 0, largest, 1.0)

@@ -20,8 +20,8 @@ from firstk.metrics.curve import METRICS, EvaluationData, per_row_scores
 
 # The metric that every encoder has: whether short codes find the neighbors that the full vectors have.
 RECALL = "recall@10"
-# Rows of a profile at most; groups of them, among which scores are taken; draws of a bootstrap that gives an error.
-MOST_ROWS, MOST_GROUPS, DRAWS = 4096, 16, 200
+# Rows that are scored at most; groups of them, among which scores are taken; draws of a bootstrap that gives an error.
+MOST_ROWS, MOST_GROUPS, DRAWS = 2048, 8, 200
 FEWEST_ROWS = SIZES[0]
 
 
@@ -57,11 +57,11 @@ def measure_profile(
     ----------
     encoder : FittedEncoder
     X : array-like of shape (n, p)
-        A sample of rows in random order, of which the first 4,096 are scored.
+        A sample of rows in random order, of which the first 2,048 are scored.
     y : ndarray of shape (n,) or (n, q), optional
         Labels or targets: the objective's own metric is then scored too.
     scatter : Scatter, optional
-        Of all rows, where `X` is a sample of them; of `X` if not given.
+        Of all rows, where `X` is a sample of them; of all of `X` if not given.
     sizes : tuple of int
         Numbers of rows among which scores are taken; those larger than the sample are left out.
     held_out : bool
@@ -70,16 +70,16 @@ def measure_profile(
     given = sliceable(X)
     if given.shape[0] < FEWEST_ROWS:
         return None
+    scatter = scatter or _scatter_of(as_dense(given).astype(np.float64))
     rows = as_dense(given[:MOST_ROWS]).astype(np.float64)
-    scatter = scatter or _scatter_of(rows)
     total = float(np.trace(scatter.S))
     if not total > 0:
         return None
     Z = encoder.coordinates(rows)
-    # Fourth moments are of the sample, the others of all rows.
+    # Fourth moments are of the rows that are scored, the others of all.
     center, variance = _coordinate_moments(encoder, scatter, Z)
-    spread = np.maximum(Z.var(axis=0), np.finfo(float).tiny)
-    kurtosis = np.mean((Z - Z.mean(axis=0)) ** 4, axis=0) / spread**2
+    spread = np.sqrt(np.maximum(Z.var(axis=0), np.finfo(float).tiny))
+    standard = (Z - Z.mean(axis=0)) / spread  # powers of small numbers would be zero
     labels = None if y is None else np.asarray(y)[:MOST_ROWS]
     return RowProfile(
         rows=scatter.rows,
@@ -88,7 +88,7 @@ def measure_profile(
         total=total,
         center=center,
         variance=variance,
-        kurtosis=kurtosis,
+        kurtosis=np.square(np.square(standard)).mean(axis=0),
         share=variance_shares(encoder, scatter.S),
         scores=_scores(encoder, rows.astype(np.float32), labels, sizes),
     )

@@ -70,7 +70,8 @@ class PairedStatistics:
         moments = self.moments
         if len(self.sample) < 2:
             raise InvalidInputError(
-                f"{owner} needs at least two pairs. Got {moments.rows}: embed more texts by both models."
+                f"{owner} needs at least two pairs whose weight is not zero. Got {len(self.sample)}: embed more texts "
+                "by both models."
             )
         for side, scatter in (("old", moments.old_scatter), ("new", moments.new_scatter)):
             if not np.trace(scatter) > 0:

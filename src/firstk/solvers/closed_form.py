@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import null_space
 
 from firstk._base.checks import check_choice
 from firstk._base.linalg import FEW, leading_eigh, ordered_eigh, rank_tolerance, signed, symmetrised, whitener
-from firstk.contracts import FitRequest, Objective, Ordering, Pencil, Solution, Width
+from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, Pencil, Solution, Width
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
 
@@ -75,8 +76,9 @@ class ClosedForm:
             )
         if not objective.exact or not ordering.has_closed_form:
             what = f"objective '{objective.name}'" if not objective.exact else f"ordering '{ordering.name}'"
+            other = "quasi_newton" if isinstance(objective, MomentObjective) else "gradient"
             raise IllegalCombinationError(
-                f"{what} with solver 'closed_form'", "it has no closed form", "solver='gradient' or 'auto'"
+                f"{what} with solver 'closed_form'", "it has no closed form", f"solver='{other}' or 'auto'"
             )
 
     def check_streamable(self, objective: Objective, ordering: Ordering, network: object, what: str) -> None:
@@ -126,9 +128,10 @@ def extended(request: FitRequest, old: FittedEncoder) -> FittedEncoder:
         decoder is not None and not _orthonormal(solution.components)
     ):
         raise IllegalCombinationError(
-            f"ClosedForm(extends=...) with objective '{objective.name}'",
-            "its head or decoder is shared by all prefixes only where all axes are its own",
-            "objective 'reconstruction' or 'similarity'",
+            f"ClosedForm(extends=...) with objective '{objective.name}' and an encoder of objective "
+            f"'{old.config.get('objective')}'",
+            "a head or decoder is shared by all prefixes only where one fit has found all axes",
+            "objective 'reconstruction' or 'similarity', and an encoder that was fitted with the same",
         )
     return FittedEncoder(
         components=solution.components,
@@ -150,7 +153,7 @@ def extended_axes(pencil: Pencil, old: np.ndarray, n_components: Width, eps: flo
     """
     k, N = len(old), pencil.N
     metric = old.T if N is None else N @ old.T  # (p, k)
-    E = np.linalg.qr(metric, mode="complete")[0][:, np.linalg.matrix_rank(metric) :]
+    E = null_space(metric.T)
     if not E.shape[1]:
         raise InvalidInputError(f"An encoder of {k} coordinates of {len(E)} columns leaves nothing to add.")
     inside = Pencil(
@@ -160,7 +163,16 @@ def extended_axes(pencil: Pencil, old: np.ndarray, n_components: Width, eps: flo
         most=pencil.most,
     )
     wanted = n_components - k if isinstance(n_components, int) else n_components
-    added = solve_pencil(inside, wanted, eps)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "n_components=", RankWarning)  # it would count the added axes alone
+        added = solve_pencil(inside, wanted, eps)
+    if isinstance(n_components, int) and (found := k + len(added.components)) < n_components:
+        warnings.warn(
+            f"n_components={n_components} was requested, but the data have no more than {found - k} directions to add "
+            f"to {k}: {found} components are kept. Pass n_components={found} or None to silence this.",
+            RankWarning,
+            stacklevel=2,
+        )
     M = pencil.formed()
     size = np.einsum("kp,kp->k", old @ (np.eye(len(M)) if N is None else N), old)
     gamma = np.einsum("kp,kp->k", old @ M, old) / np.maximum(size, np.finfo(float).tiny)

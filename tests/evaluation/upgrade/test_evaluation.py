@@ -182,6 +182,12 @@ def test_the_librarys_own_alignments_are_evaluated():
         ({"queries_old": np.ones((5, 4)), "queries_new": np.ones((6, 3))}, "5 and 6"),
         ({"queries_old": np.ones((5, 9)), "queries_new": np.ones((5, 3))}, "queries_old"),
         ({"metric": "accuracy"}, "ndcg@10"),
+        ({"document_field": np.zeros(200)}, "go together"),
+        ({"query_field": np.zeros(5), "document_field": np.zeros(200)}, "needs queries: 'queries_new'"),
+        (
+            {"queries_new": np.ones((5, 3)), "query_field": np.zeros(5), "document_field": np.zeros(5)},
+            r"'document_field' of evaluate_upgrade needs shape \(200,\)",
+        ),
     ],
 )
 def test_bad_input_is_refused(given, words):

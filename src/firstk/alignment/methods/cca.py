@@ -33,12 +33,12 @@ class CCA(ClosedFormMethod):
 
     Notes
     -----
-    With shrunk covariances ``C_a = (1 - s) C + s c I`` and C_b alike, ``C_a^-1/2 E[a b^T] C_b^-1/2 = U diag(rho) V^T``
-    (Hotelling 1936; Vinod 1976 for the ridge). Codes are ``rho^t U^T C_a^-1/2 a`` and ``rho^t V^T C_b^-1/2 b``. If a
-    pair is two noisy views of one Gaussian vector, rho_i is the share of signal in coordinate i of either side and
-    ``t = 1/2`` weighs products of coordinates by it, as the best linear prediction of one side from the other does
-    (Bach and Jordan 2005). With ``shrinkage=1``, ``power=0`` and ``center=True`` the code is that of Procrustes,
-    centred.
+    With shrunk covariances ``C_a = (1 - s) C + s c I`` and C_b alike, and ``C_ab = (1 - s) E[a b^T]`` (``E[a b^T]`` for
+    s = 1), ``C_a^-1/2 C_ab C_b^-1/2 = U diag(rho) V^T`` (Hotelling 1936; Vinod 1976 for the ridge). Codes are
+    ``rho^t U^T C_a^-1/2 a`` and ``rho^t V^T C_b^-1/2 b``. If a pair is two noisy views of one Gaussian vector, rho_i is
+    the share of signal in coordinate i of either side and ``t = 1/2`` weighs products of coordinates by it, as the best
+    linear prediction of one side from the other does (Bach and Jordan 2005). With ``shrinkage=1``, ``power=0`` and
+    ``center=True`` the code is that of Procrustes, centred.
 
     Translations are the predictions of one side from the code of the other:
     ``E[b | a] = b_mean + C_b^1/2 V diag(rho) U^T C_a^-1/2 a``.

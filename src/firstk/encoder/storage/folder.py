@@ -169,7 +169,7 @@ def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[st
 
 
 def read_manifest(path: str | Path, format: str | None = FORMAT) -> Manifest:
-    """Read config.json of a model folder of this format; None: of any."""
+    """Read config.json of a model folder of this format; of any, if it is None."""
 
     def read(folder: Path) -> Manifest:
         manifest = _manifest(lambda name: _bytes_of(folder / name), folder)

@@ -94,6 +94,18 @@ class UpgradeData:
             put("relevance", check_judgements(self.relevance, len(self.old), len(self.queries_new), _OWNER))
         if self.query_weight is not None and self.queries_new is not None:
             put("query_weight", check_weights(self.query_weight, len(self.queries_new), _OWNER, "query_weight"))
+        self._check_fields()
+
+    def _check_fields(self) -> None:
+        """Raise an error for values to look among that are not one for each query and each row of the store."""
+        fields = (("query_field", self.queries_new), ("document_field", self.old))
+        if (self.query_field is None) != (self.document_field is None):
+            raise InvalidInputError("'query_field' and 'document_field' go together: give both.")
+        for name, rows in fields:
+            found = getattr(self, name)
+            if found is not None and (rows is None or np.shape(found) != (len(rows),)):
+                expected = "queries: 'queries_new'" if rows is None else f"shape ({len(rows):,},)"
+                raise InvalidInputError(f"'{name}' of {_OWNER} needs {expected}. Got shape {np.shape(found)}.")
 
     @property
     def judged(self) -> bool:
