@@ -325,7 +325,7 @@ def test_what_is_saved_has_a_row_of_what_is_recommended_and_one_of_bits(found):
 
 
 def test_bytes_that_nothing_fits_into_are_refused(found):
-    with pytest.raises(InvalidInputError, match="No operating point is within"):
+    with pytest.raises(InvalidInputError, match="must be a number of at least 1"):
         page_of(found, bytes_per_vector=0.5)
 
 
