@@ -106,7 +106,7 @@ def _table(section: dict[str, Any]) -> str:
     named = {"seconds": "seconds", "ratio": "against its peer", "goal": "promised", "peak": "peak MiB"}
     used = [name for name in named if any(name in row for row in rows)]
     head = ["what", *(named[name] for name in used), *(name.replace("_", " ") for name in facts)]
-    clock = "by the clock, other work running" if section["clock"] == "clock" else "processor time"
+    clock = "by the clock" if section["clock"] == "clock" else "processor time"
     lines = [f"{clock.capitalize()}; {section['machine']}.\n", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for row in rows:
         cells = [_cell(row, name) for name in used] + [_number(row.get("facts", {}).get(name)) for name in facts]
