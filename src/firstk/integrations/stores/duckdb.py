@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
-from firstk.exceptions import InvalidInputError
-from firstk.integrations.stores._sql import COMPARED, quoted
+from firstk.integrations.stores._sql import COMPARED, quoted, where_of
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -216,7 +215,7 @@ class DuckDB:
         """Find and rerank in one statement a query."""
         layout = self.layout()
         assert layout is not None
-        where, values = where_of(request)
+        where, values = where_of(request, "DuckDB", _condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         gathered = Gathered()
         for i, short in enumerate(request.short):
@@ -244,23 +243,6 @@ def _arrays(codes: np.ndarray) -> Any:
 
     flat = pa.array(np.ascontiguousarray(codes, dtype=np.float32).ravel())
     return pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
-
-
-def where_of(request: Request) -> tuple[str, dict[str, Any]]:
-    """Return a condition in SQL and its values; a filter of one's own is SQL on the columns id and payload."""
-    if request.native is not None:
-        if not isinstance(request.native, str):
-            raise InvalidInputError(
-                f"A filter for DuckDB is a mapping, or SQL text. Got {type(request.native).__name__}."
-            )
-        return f"({request.native})", {}
-    parts: list[str] = []
-    values: dict[str, Any] = {}
-    for i, one in enumerate(request.where):
-        text, used = _condition(one, i)
-        parts.append(text)
-        values |= used
-    return " AND ".join(parts), values
 
 
 def _condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, check_count, require
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores import _sql
-from firstk.integrations.stores._sql import COMPARED
+from firstk.integrations.stores._sql import COMPARED, where_of
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -335,7 +335,9 @@ class Pgvector:
 
         layout = self.layout()
         assert layout is not None
-        where, values = where_of(request)
+        where, values = where_of(request, "pgvector", _condition)
+        if request.native is not None:
+            where = where.replace("%", "%%")  # which psycopg would take for the place of a value
         sql = self.statements(layout, request.limit, request.shortlist, where)
         gathered = Gathered()
         queries = request.short if request.full is None else request.full
@@ -379,23 +381,6 @@ class Pgvector:
 
 def _floats(code: Any) -> np.ndarray:
     return np.asarray(code.to_numpy() if hasattr(code, "to_numpy") else code, dtype=np.float32)
-
-
-def where_of(request: Request) -> tuple[str, dict[str, Any]]:
-    """Return a condition in SQL and its values; a filter of one's own is SQL on the columns id and payload."""
-    if request.native is not None:
-        if not isinstance(request.native, str):
-            raise InvalidInputError(
-                f"A filter for pgvector is a mapping, or SQL text. Got {type(request.native).__name__}."
-            )
-        return f"({request.native.replace('%', '%%')})", {}
-    parts: list[str] = []
-    values: dict[str, Any] = {}
-    for i, one in enumerate(request.where):
-        text, used = _condition(one, i)
-        parts.append(text)
-        values |= used
-    return " AND ".join(parts), values
 
 
 def _condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:
