@@ -139,15 +139,16 @@ class Codebooks:
         codes, left = np.empty((len(Z), self.levels), dtype=np.uint8), np.array(Z)
         sizes = np.zeros(len(Z)) if doubt is None else doubt
         unsure = np.zeros(len(Z), dtype=bool)
-        books = [(window, book.astype(Z.dtype, copy=False)) for window, book in self.books]
+        books = [(window, _Book(book, Z.dtype)) for window, book in self.books]
         for start in range(0, len(Z), _ROWS):
             rows = slice(start, start + _ROWS)
             rounded = float(np.finfo(Z.dtype).eps) * np.linalg.norm(left[rows], axis=1)
             for level, (window, book) in enumerate(books):
                 # Every subtraction rounds once more.
-                codes[rows, level], close = _nearest(left[rows, window], book, sizes[rows] + level * rounded)
+                nearest, close = book.nearest(left[rows, window], sizes[rows] + level * rounded)
+                left[rows, window] -= book.centroids[nearest]
+                codes[rows, level] = nearest
                 unsure[rows] |= close
-                left[rows, window] -= book[codes[rows, level]]
         return codes, left, unsure
 
     def encode(
@@ -272,16 +273,27 @@ def _left_over(rows: np.ndarray, means: np.ndarray, owner: np.ndarray, share: np
     return found
 
 
-def _nearest(left: np.ndarray, book: np.ndarray, doubt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest centroid of each row, and whether rounding or doubt could make it another."""
-    half = 0.5 * np.einsum("cm,cm->c", book, book, dtype=np.float64)
-    apart = left @ -book.T
-    apart += half.astype(left.dtype)
-    rows = np.arange(len(left))
-    nearest = apart.argmin(axis=1)
-    least = apart[rows, nearest]
-    apart[rows, nearest] = np.inf
-    longest = float(np.sqrt(2 * half.max()))
-    size = np.sqrt(np.einsum("nm,nm->n", left, left))
-    rounding = float(np.finfo(left.dtype).eps) * (_LAMBDA * np.sqrt(book.shape[1]) * (size + longest)) + 1e-300
-    return nearest, apart.min(axis=1) - least <= 4 * longest * (doubt + rounding)
+class _Book:
+    """A codebook as a matrix that gives |c|^2 / 2 - x · c of rows with a one at their end: least for the nearest c."""
+
+    def __init__(self, centroids: np.ndarray, dtype: np.dtype):
+        half = 0.5 * np.einsum("cm,cm->c", centroids, centroids, dtype=np.float64)
+        self.centroids = centroids.astype(dtype, copy=False)
+        self.matrix = np.vstack([-centroids.T, half]).astype(dtype)
+        self.longest = float(np.sqrt(2 * half.max()))
+        # Of two products of m + 1 numbers each, in unit roundoffs (see firstk.encoder.quantizer.cells).
+        self.roundoff = float(np.finfo(dtype).eps) * _LAMBDA * np.sqrt(centroids.shape[1] + 1)
+
+    def nearest(self, rows: np.ndarray, doubt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest centroid of each row, and whether rounding or doubt could make it another."""
+        longer = np.ones((len(rows), rows.shape[1] + 1), rows.dtype)
+        longer[:, :-1] = rows
+        apart = longer @ self.matrix
+        places, nearest = np.arange(len(rows)), apart.argmin(axis=1)
+        least = apart[places, nearest]
+        apart[places, nearest] = np.inf
+        second = apart[places, apart.argmin(axis=1)]
+        size = np.sqrt(np.einsum("nm,nm->n", rows, rows))
+        # Two centroids are 2 * longest apart at most; errors of coordinates are independent but for a tenth.
+        margin = 2.5 * doubt + self.roundoff * (size + self.longest) + 1e-300
+        return nearest, second - least <= self.longest * margin

@@ -135,7 +135,7 @@ class _Coordinates:
         centred = self.X - mean.astype(dtype)
         Z = self.axes.astype(dtype) @ centred.T
         roundoff = float(np.finfo(dtype).eps) / 2
-        size = np.sqrt(np.einsum("ij,ij->i", centred, centred, dtype=np.float64))
+        size = np.sqrt(np.einsum("ij,ij->i", centred, centred)).astype(np.float64)
         # Rounding of the mean, of the difference and of the axes: a few roundoffs of everything.
         once = 4 * (size + np.linalg.norm(mean))
         return Z, roundoff * (_LAMBDA * np.sqrt(self.encoder.p) * size + once)
