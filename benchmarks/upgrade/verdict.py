@@ -91,7 +91,7 @@ def _judged(data: str, queries: np.ndarray) -> np.ndarray:
 
 def row(case: Case) -> Row:
     """Let the verdict be made without the test part, and score both options on it."""
-    result = evaluate_upgrade(known_part(case), methods=(), re_embedding=False, learning=False)
+    result = evaluate_upgrade(known_part(case), methods=("auto",), re_embedding=False, learning=False)
     verdict = verdict_of(result.report)
     expected = result.report.pools[0].find(TRANSLATE)
     assert expected is not None

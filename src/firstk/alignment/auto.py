@@ -104,6 +104,13 @@ class AlignmentChoice:
         error = np.sqrt(self.chance / self.held_out)  # a reciprocal rank is at most 1, so its square is no larger
         return bool(max(trial.own for trial in self.tried) <= self.chance + 3 * error)
 
+    def best_of(self, method: str) -> AlignmentMethod | None:
+        """Return a method with its best settings of those that were tried; None where it was not tried."""
+        from firstk.alignment.methods import restore
+
+        best = next((trial for trial in self.tried if trial.method == method), None)
+        return None if best is None else restore(best.method, best.settings)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the choice as JSON values."""
         plain: dict[str, Any] = to_plain(self)

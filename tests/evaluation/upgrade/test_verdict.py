@@ -28,13 +28,21 @@ def record(gain, *, room=0.01, everything=0.1, mix=0.05, judged=True, step=0.0):
     )
     learning = (PairsPoint(150, estimate(0.4)), PairsPoint(300, estimate(0.4 + step), estimate(step)))
     metric = "ndcg@10" if judged else "neighbor_recall@10"
-    return UpgradeReport(metric, judged, 1000, 300, (16, 24), "cca", "", pools, learning, 0.95, (-0.01, 1.1))
+    chosen, gains = translate.option, translate.gain if judged else None
+    return UpgradeReport(
+        metric, judged, 1000, 300, (16, 24), "cca", "", chosen, gains, pools, learning, 0.95, (-0.01, 1.1)
+    )
 
 
 @pytest.mark.parametrize(
     ("gain", "room", "action", "words"),
     [
-        (0.03, 0.01, TRANSLATE, r"Translate the store \(cca\): it gains 0\.030 \(0\.020 to 0\.040\) of ndcg@10"),
+        (
+            0.03,
+            0.01,
+            TRANSLATE,
+            r"Translate the store into a shared code \(cca, k = 64\): it gains 0\.030 \(0\.020 to 0\.040\) of ndcg@10",
+        ),
         (-0.03, 0.01, STAY, r"Stay with the old model: translating loses 0\.030 \(0\.020 to 0\.040\)"),
         (0.03, 0.05, STAY, r"Stay with the old model: 200 queries show no clear difference .*\+0\.030, -0\.020 to"),
         (-0.03, 0.05, STAY, "Stay with the old model: 200 queries show no clear difference"),
