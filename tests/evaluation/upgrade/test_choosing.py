@@ -37,7 +37,7 @@ def test_chance_seldom_replaces_the_first():
 
 
 def test_what_is_clearly_better_is_taken_by_both_halves():
-    values = np.random.default_rng(0).random((300, 3)) + [0.0, 0.5, 0.2]
+    values = np.random.default_rng(0).random((300, 3)) + np.array([0.0, 0.5, 0.2])
     assert preferred(values) == 1
     np.testing.assert_array_equal(cross_fitted(values), values[:, 1])
 

@@ -129,7 +129,7 @@ def _facts(report: UpgradeReport) -> list[tuple[str, str | int | float]]:
         ("Pairs", report.pairs),
         ("Old vectors", f"{report.widths[0]} numbers"),
         ("New vectors", f"{report.widths[1]} numbers"),
-        ("Translation", report.translation.name.removeprefix("translate, ")),
+        ("Translation", report.translation.form),
         ("Scored by", report.metric),
     ]
 
@@ -355,8 +355,8 @@ def _learning(report: UpgradeReport) -> str:
         for point in report.learning
     )
     text = (
-        f"The recommended translation ({report.translation.name.removeprefix('translate, ')}), fitted on fewer pairs. Where the last doubling gains nothing, more will "
-        "not either."
+        f"The recommended translation ({report.translation.form}), fitted on fewer pairs. Where the last doubling gains "
+        "nothing, more will not either."
     )
     return (
         f"<section><h2>How many pairs are enough?</h2>\n{paragraphs(text)}\n"

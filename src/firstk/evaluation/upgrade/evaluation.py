@@ -171,7 +171,7 @@ def evaluate_upgrade(
         method=method_of(final),
         reason=_reason(first, final),
         translation=first.chosen,
-        translation_gain=_cross_fitted_gain(first, confidence, random_state),
+        cross_fitted_gain=_cross_fitted_gain(first, confidence, random_state),
         pools=tuple(_estimated(one, confidence, random_state) for one in scored),
         learning=_learning(first, fit, confidence, random_state) if learning else (),
         confidence=confidence,
@@ -267,7 +267,7 @@ def _reason(scored: _Scored, alignment: Any) -> str:
         return str(getattr(alignment.choice_, "why", ""))
     ahead = values[:, names.index(scored.chosen)] - values[:, 0]
     mean = float(np.average(ahead, weights=scored.searches.weights))
-    return f"{mean:+.3f} to what held-out pairs chose ({names[0].name.removeprefix('translate, ')}), by judged queries"
+    return f"{mean:+.3f} to what held-out pairs chose ({names[0].form}), by judged queries"
 
 
 def _stay(searches: Searches) -> np.ndarray:
@@ -410,13 +410,18 @@ def _estimated(scored: _Scored, confidence: float, seed: int) -> Pool:
 
 
 def _cross_fitted_gain(scored: _Scored, confidence: float, seed: int) -> Estimate | None:
-    """Return what translating gains over staying if each half of the queries is scored by what the other one chose."""
+    """Return what translating gains over staying if each half of the queries is scored by what the other one chose.
+
+    None where both halves choose what all queries do: then the gain of that translation is no better than it should be.
+    """
     stay = scored.values(Option(STAY))
     if stay is None or not scored.searches.data.judged:
         return None
     weights = scored.searches.weights
-    gains = cross_fitted(scored.translations[1], weights) - stay
-    return _estimates(gains[:, None], weights, confidence, seed)[0]
+    honest = cross_fitted(scored.translations[1], weights)
+    if np.array_equal(honest, scored.values(scored.chosen)):
+        return None
+    return _estimates((honest - stay)[:, None], weights, confidence, seed)[0]
 
 
 def _learning(scored: _Scored, fit: _Fits, confidence: float, seed: int) -> tuple[PairsPoint, ...]:

@@ -71,6 +71,13 @@ class Option:
         return self.kind in (TRANSLATE, QUERIES)
 
     @property
+    def form(self) -> str:
+        """The method of a translation, and what it translates into."""
+        if self.kind == QUERIES:
+            return f"{self.method}, queries into the old space"
+        return f"{self.method}, into the new space" if self.k is None else f"{self.method}, k = {self.k}"
+
+    @property
     def name(self) -> str:
         """What a table calls it."""
         if self.kind == STAY:
@@ -79,10 +86,7 @@ class Option:
             return "re-embed all"
         if self.kind == MIX:
             return f"re-embed the best {100 * self.share:.3g} %, translate the rest"
-        if self.kind == QUERIES:
-            return f"translate, {self.method}, queries into the old space"
-        to = "into the new space" if self.k is None else f"k = {self.k}"
-        return f"translate, {self.method}, {to}"
+        return f"translate, {self.form}"
 
 
 @dataclass(frozen=True)
@@ -177,9 +181,9 @@ class UpgradeReport:
         The method of the recommended translation, and why it is recommended.
     translation : Option
         The recommended translation, method and form.
-    translation_gain : Estimate or None
+    cross_fitted_gain : Estimate or None
         What translating gains over staying, each half of the queries scored by the translation that the other half
-        prefers; None where nothing was judged or staying has no score.
+        prefers; None where both halves prefer the recommended one, whose own gain counts, or nothing was judged.
     pools : tuple of Pool
         The first is the one by which staying and translating are compared.
     learning : tuple of PairsPoint
@@ -202,7 +206,7 @@ class UpgradeReport:
     method: Name
     reason: str
     translation: Option
-    translation_gain: Estimate | None
+    cross_fitted_gain: Estimate | None
     pools: tuple[Pool, ...]
     learning: tuple[PairsPoint, ...]
     confidence: Share

@@ -132,12 +132,12 @@ def _free(report: UpgradeReport, terms: Terms) -> Verdict:
         return Verdict(TRANSLATE, translated.option, (line, *_fidelity_note(report)))
     if not report.judged:
         return _by_fidelity(report, stay, translated)
-    gain = report.translation_gain or translated.gain
+    gain = report.cross_fitted_gain or translated.gain
     figures = f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}"
     if pool.queries < FEWEST_QUERIES:
         line = f"Stay with the old model: {pool.queries} judged queries are too few to tell ({figures})."
         return Verdict(STAY, stay.option, (line,))
-    honest = _cross_fitted_note(gain, translated.gain)
+    honest = _cross_fitted_note(report, translated.gain)
     if gain.low > 0:
         line = f"{name}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
         return Verdict(TRANSLATE, translated.option, (line, *honest))
@@ -161,9 +161,9 @@ def translating(report: UpgradeReport) -> str:
     return f"Translate the store into a shared code ({option.method}, k = {option.k})"
 
 
-def _cross_fitted_note(gain: Estimate, table: Estimate) -> tuple[str, ...]:
+def _cross_fitted_note(report: UpgradeReport, table: Estimate) -> tuple[str, ...]:
     """Say why a gain is not that of the table: nothing where it is."""
-    if gain == table:
+    if report.cross_fitted_gain is None:
         return ()
     return (
         "That gain is measured by halves: one half of the queries chooses the translation, the other half scores it. "
@@ -178,13 +178,9 @@ def _about_other_translations(report: UpgradeReport) -> tuple[str, ...]:
         return ()
     why = "which is not clearly more" if report.judged else "but neighbors do not say what is relevant"
     return (
-        f"Of the translations, {_named(best.option)} scores highest, {why} ({_signed(best.over_translating)}): "
-        f"{_named(taken.option)} was chosen on held-out pairs.",
+        f"Of the translations, {best.option.form} scores highest, {why} ({_signed(best.over_translating)}): "
+        f"{taken.option.form} was chosen on held-out pairs.",
     )
-
-
-def _named(option: Option) -> str:
-    return option.name.removeprefix("translate, ")
 
 
 def _by_fidelity(report: UpgradeReport, stay: ScoredOption, translated: ScoredOption) -> Verdict:
@@ -261,7 +257,7 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
     if pool is None or everything is None:
         return ()
     stays = everything.gain is not None and free.action != TRANSLATE and not terms.retired
-    named = f"translating ({_named(pool.translation.option)})"
+    named = f"translating ({pool.translation.option.form})"
     gain, than = (everything.gain, "staying") if stays else (everything.over_translating, named)
     assert gain is not None
     cost = _cost(report, terms, everything.option)
