@@ -145,9 +145,8 @@ def align(
     among pairs that were held out, as nobody has the whole new store yet. Between both, the best part of the rows is
     embedded anew and the rest is translated.
 
-    With --label, rows of a query's own label answer it. Without --relevance or --label nothing is known of relevance: the
-    options are compared by how many of the new model's
-    neighbors they find.
+    With --label, rows of a query's own label answer it. Without --relevance or --label nothing is known of relevance:
+    the options are compared by how many of the new model's neighbors they find.
 
     One translation is recommended, of all methods and forms: into a code that both models share, of the store into the
     new model's space, or of queries into the old one's. Its alignment is saved, and the commands that use it are

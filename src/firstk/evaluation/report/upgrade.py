@@ -355,8 +355,8 @@ def _learning(report: UpgradeReport) -> str:
         for point in report.learning
     )
     text = (
-        f"The recommended translation ({report.translation.form}), fitted on fewer pairs. Where the last doubling gains "
-        "nothing, more will not either."
+        f"The recommended translation ({report.translation.form}), fitted on fewer pairs. Where the last doubling "
+        "gains nothing, more will not either."
     )
     return (
         f"<section><h2>How many pairs are enough?</h2>\n{paragraphs(text)}\n"
