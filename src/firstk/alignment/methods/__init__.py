@@ -39,7 +39,7 @@ REGISTRY: Registry[AlignmentMethod] = Registry(
     owner="PrefixAlignment",
 )
 # What "auto" chooses among.
-AUTO: tuple[str, ...] = (Ridge.name, ProcrustesRidge.name, CCA.name)
+AUTO: tuple[str, ...] = (Ridge.name, ProcrustesRidge.name, WhitenedRidge.name)
 PUBLIC, resolve, restore = REGISTRY.public, REGISTRY.resolve, REGISTRY.restore
 
 __all__ = [

@@ -99,7 +99,8 @@ def canonical_directions(
         np.sqrt(inverse(shrunk_values(values, amount)))
         for values, amount in zip((old_values, new_values), shrinkages, strict=True)
     )
-    K = (1.0 - shrinkage if shrinkage < 1 else 1.0) * left[:, None] * (P.T @ moments.cross @ Q) * right
+    cross = moments.once("cross in both axes", lambda: P.T @ moments.cross @ Q)
+    K = (1.0 - shrinkage if shrinkage < 1 else 1.0) * left[:, None] * cross * right
     U, rho, Vt = np.linalg.svd(K, full_matrices=False)
     kept = max(1, int((rho > 1e-10 * rho[0]).sum())) if rho.size else 0
     old, new = (P * left) @ U[:, :kept], (Q * right) @ Vt[:kept].T

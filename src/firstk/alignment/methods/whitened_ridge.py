@@ -33,17 +33,17 @@ class WhitenedRidge(ClosedFormMethod):
     by cosines of ``W^T a`` with ``D^-1/2 b``: directions in which all new vectors are large count less.
 
     With ``C_a^-1/2 (1 - a) E[a b^T] D^-1/2 = U diag(rho) V^T``, C_a the shrunk C, the prediction is
-    ``V diag(rho) U^T C_a^-1/2 a``. The ordered code is ``rho U^T C_a^-1/2 a`` of old vectors and ``V^T D^-1/2 b`` of new
-    ones: cosines of the whole code order a store as those of the prediction do, and no k directions have more agreement
-    of the two than the first k. In CCA both sides are scaled by ``rho^t``; inner products are those of ``t = 1/2``, and
-    the norms of the old codes differ. Translations are ridge regressions, about zero.
+    ``V diag(rho) U^T C_a^-1/2 a``. The ordered code is ``rho U^T C_a^-1/2 a`` of old vectors and ``V^T D^-1/2 b`` of
+    new ones: cosines of the whole code order a store as those of the prediction do, and no k directions have more
+    agreement of the two than the first k. In CCA both sides are scaled by ``rho^t``; inner products are those of
+    ``t = 1/2``, and the norms of the old codes differ. Translations are ridge regressions, about zero.
     """
 
     shrinkage: float | Literal["auto"] = "auto"
     whitening: float | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "whitened_ridge"
-    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (0.5, 0.3, 0.1, 0.03), "whitening": (0.3, 0.6)}
+    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (0.5, 0.3, 0.1, 0.03, 0.01), "whitening": (0.3, 0.6)}
 
     @property
     def tie_break(self) -> tuple[float, ...]:
