@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.upgrade.cases import cases
 from benchmarks.upgrade.verdict import Row
 from firstk._base.atomic_file import atomic_file
 from firstk.evaluation.upgrade.records import STAY, TRANSLATE
@@ -28,9 +29,9 @@ Record = Mapping[str, Mapping[str, Any]]
 
 
 def read(path: Path = RECORD) -> dict[str, dict[str, Any]]:
-    """Return what was measured, by case."""
+    """Return what was measured, by case, in the order of the cases."""
     found: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
-    return found
+    return {name: found[name] for name in map(str, cases()) if name in found}
 
 
 def write(case: str, found: Mapping[str, Any], path: Path = RECORD) -> None:
