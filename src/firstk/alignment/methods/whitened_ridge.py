@@ -43,7 +43,7 @@ class WhitenedRidge(ClosedFormMethod):
     whitening: float | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "whitened_ridge"
-    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (0.5, 0.3, 0.1, 0.03, 0.01), "whitening": (0.3, 0.6)}
+    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (0.5, 0.3, 0.1, 0.03, 0.01), "whitening": (0.3,)}
 
     @property
     def tie_break(self) -> tuple[float, ...]:
