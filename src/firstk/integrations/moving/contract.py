@@ -72,7 +72,7 @@ class Recode:
     full : int, optional
         In a store, the length of a longer code that reranks.
     metric : str
-        "cosine", "inner_product", "l2"; "auto" is that of the source, or cosine.
+        "cosine", "inner_product", "l2"; "auto" is cosine for what is encoded, and the source's own for what is not.
     precision : str, optional
         Of a file's codes, or of the short codes of a store that offers several.
     bytes_per_vector : int, optional

@@ -47,6 +47,7 @@ def move(
     resume: bool = False,
     force: bool = False,
     verify: bool = True,
+    begin: Progress = lambda rows: None,
     progress: Progress = lambda rows: None,
 ) -> Moved:
     """Move vectors with ids and payloads from one place to another, encoded on the way.
@@ -77,8 +78,8 @@ def move(
         Replace the target. What firstk did not make stays, and raises an error.
     verify : bool
         Read the target back and compare.
-    progress : callable (rows) -> None
-        Told how many rows have just been done.
+    begin, progress : callable (rows) -> None
+        Told how many rows there are, and how many have just been done.
 
     Examples
     --------
@@ -96,6 +97,7 @@ def move(
     start, recode = time.perf_counter(), recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
     with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
+        begin(opened.facts.rows)
         # Columns of files have types that payloads do not, such as dates.
         if isinstance(opened, FileSource) and _is_file(target) and not opened.facts.coded:
             return _move_files(opened, target, recode, columns, resume, force, verify, progress, start)

@@ -75,9 +75,10 @@ class PayloadColumns:
             if kind == "float":
                 found[name] = np.array([np.nan if value is None else value for value in values], np.float64)
                 continue
-            full = None not in values
+            # numpy drops a NUL at the end of a text.
+            plain = None not in values and not any(isinstance(value, str) and "\0" in value for value in values)
             types = {"bool": bool, "int": np.int64, "text": str, "json": str}
-            found[name] = np.array(values, dtype=types[kind]) if full and kind not in ("text", "json") else _objects(values)
+            found[name] = np.array(values, dtype=types[kind]) if plain else _objects(values)
         return found
 
     def read_back(self, payload: Payload) -> Payload:

@@ -172,19 +172,23 @@ class FileTarget:
         return name if name not in (self._facts.key, *self.columns.names) else f"{name}_"
 
     def _layout(self) -> Layout:
-        encoding = self.encoding
-        noted = self._form.notes or (must_be_restored(encoding.precision) and not encoding.in_model)
-        return code_layout(
-            self._name, encoding.precision, encoding.k, self.columns.written, encoding.facts() if noted else None
-        )
+        # Floats can do without a note, and formats without room for one are fine for them.
+        facts = self.encoding.facts() if self._form.notes else None
+        return code_layout(self._name, self.encoding.precision, self.k, self.columns.written, facts)
 
     def _check_room(self) -> None:
-        if self._form.holds == "nothing" and self._facts.rows:
+        """Raise an error for a format that cannot hold ids and payloads, or how codes were rounded."""
+        precision = self.encoding.precision
+        if self._form.holds == "nothing":
             raise InvalidInputError(
                 f"A file of format {self._form.name} holds vectors only, and ids would be lost. Move to parquet, arrow, "
                 "jsonl or csv."
             )
-        check_columns(self._form, self.path, self._layout())
+        if must_be_restored(precision) and not self._form.notes:
+            raise InvalidInputError(
+                f"{self._form.name} cannot store the {precision.name} scale; use parquet, arrow, npz or safetensors."
+            )
+        check_columns(self._form, self.path, Layout(self._name, self.k, np.dtype(np.float32), self.columns.written))
 
     def encode(self, vectors: np.ndarray) -> np.ndarray:
         """Return codes before they are rounded."""
