@@ -18,6 +18,7 @@ from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
 from firstk.data.files import open_vectors
+from firstk.data.files.opening import format_of
 from firstk.data.files.contract import CodeRecord, must_be_restored
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
@@ -273,6 +274,12 @@ def _move_files(
     """Move between files, whose columns keep their types: `transform_files` does the work."""
     encoding = for_file(source.facts, recode)
     check_new(target, force=force)
+    carried = source.table.columns if columns is None else columns
+    if carried and Path(target).suffix and format_of(target).holds == "nothing":
+        raise InvalidInputError(
+            f"'{target}' would hold vectors only, and there are other columns: {', '.join(map(repr, carried))}. Leave "
+            "them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
+        )
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
     outcome = transform_files(
         encoder,

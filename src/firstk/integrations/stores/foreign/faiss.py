@@ -22,7 +22,8 @@ def open_rows(engine: Faiss, vectors: str | None, ids: str | None) -> ForeignRow
     faiss: Any = require("faiss", EXTRA, "A faiss index")
     if not Path(engine.folder).is_file():
         raise InvalidInputError(f"There is no faiss store and no faiss file '{engine.folder}'. Check the name.")
-    index = faiss.downcast_index(faiss.read_index(str(engine.folder)))
+    owner = faiss.read_index(str(engine.folder))  # must live as long as what it is seen as
+    index = faiss.downcast_index(owner)
     keys = np.arange(index.ntotal)
     if hasattr(index, "id_map"):
         keys, index = faiss.vector_to_array(index.id_map), faiss.downcast_index(index.index)
@@ -35,8 +36,8 @@ def open_rows(engine: Faiss, vectors: str | None, ids: str | None) -> ForeignRow
         index.make_direct_map()
 
     def read(size: int) -> Iterator[StoredRows]:
-        for start in range(0, index.ntotal, size):
-            part = np.arange(start, min(start + size, index.ntotal))
+        for start in range(0, owner.ntotal, size):
+            part = np.arange(start, min(start + size, owner.ntotal))
             yield stored(keys[part].tolist(), index.reconstruct_batch(part), [{}] * len(part))
 
     metric = {faiss.METRIC_L2: "l2", faiss.METRIC_INNER_PRODUCT: "inner_product"}.get(index.metric_type)

@@ -1,4 +1,4 @@
-"""Vectors in a table of LanceDB: a column of lists of floats of one length."""
+"""Vectors in a table of LanceDB: a column of lists of floats, all of one length."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ def open_rows(engine: LanceDB, vectors: str | None, ids: str | None) -> ForeignR
     table = engine.connection.open_table(engine.table)
     schema, names = table.schema, list(table.schema.names)
     possible = [
-        one.name for one in schema if pa.types.is_fixed_size_list(one.type) and pa.types.is_floating(one.type.value_type)
+        one.name
+        for one in schema
+        if (pa.types.is_fixed_size_list(one.type) or pa.types.is_list(one.type))
+        and pa.types.is_floating(one.type.value_type)
     ]
     vector = chosen(engine.place, "vectors", "vectors=... (--vectors)", vectors, possible, names)
     key = chosen(engine.place, "ids", "ids=... (--id)", ids, possible_ids([], names), names)
     others = [name for name in names if name not in (vector, key)]
-    width = schema.field(vector).type.list_size
+    width = len(table.search().limit(1).to_arrow()[vector][0]) if table.count_rows() else 0
 
     def read(size: int) -> Iterator[StoredRows]:
         for batch in table.search().limit(max(1, table.count_rows())).to_batches(size):
