@@ -19,8 +19,8 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from benchmarks.stores import addresses, data, payload
 
+from benchmarks.stores import addresses, data, payload
 from firstk import PrefixEncoder
 from firstk.data.files import open_vectors, write_vectors
 from firstk.integrations.moving import Recode, move, targets
@@ -35,7 +35,9 @@ def prepare(folder: Path, rows: int) -> None:
     """Write rows with payloads, and an encoder."""
     X, _ = data(rows, WIDTH)
     held = [payload(i) for i in range(rows)]
-    columns: dict[str, Any] = {"id": np.arange(rows)} | {name: np.array([one[name] for one in held]) for name in held[0]}
+    columns: dict[str, Any] = {"id": np.arange(rows)} | {
+        name: np.array([one[name] for one in held]) for name in held[0]
+    }
     write_vectors(folder / "rows.parquet", X, columns)
     PrefixEncoder(16, objective="similarity").fit(X).save(folder / "model")
 

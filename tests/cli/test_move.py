@@ -63,7 +63,9 @@ def test_a_second_move_needs_to_be_told_what_to_do(place):
     done(*arguments, "--force", cwd=place)
 
 
-@pytest.mark.parametrize("address", ["postgresql://me:s3cret@127.0.0.1:1/db#t", "pgvector://me:s3cret@127.0.0.1:1/db#t"])
+@pytest.mark.parametrize(
+    "address", ["postgresql://me:s3cret@127.0.0.1:1/db#t", "pgvector://me:s3cret@127.0.0.1:1/db#t"]
+)
 def test_passwords_are_not_shown(place, address):
     pytest.importorskip("psycopg", reason="the extra 'stores' is not installed")
     for arguments in ([address, "out.parquet"], ["rows.parquet", address, "--model", "model"]):
@@ -81,7 +83,11 @@ def test_ctrl_c_says_how_to_go_on(place):
     ask = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     command[2] = ask + command[2]
     run = subprocess.Popen(
-        [*command, "--model", "model", "--batch", "20"], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--model", "model", "--batch", "20"],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     while not (place / "many.db").exists() and run.poll() is None:
         time.sleep(0.01)

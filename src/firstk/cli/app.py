@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
-from firstk._base.input_file import check_there
+from firstk._base.input_file import check_there, is_there
 from firstk.cli._progress import give_bars_room
 from firstk.cli.align import align
 from firstk.cli.check import NO_ANSWER, check
@@ -50,7 +50,7 @@ def _check_model_or_raw(folder: Path) -> None:
 
 def _check_file_of(spec: str) -> None:
     """Check the file of FILE[:COLUMNS]; columns alone, with a comma between them, are of another file."""
-    if not Path(spec).expanduser().exists():
+    if not is_there(spec):
         file = spec.rpartition(":")[0] or ("" if "," in spec else spec)
         if file:
             check_there(file)

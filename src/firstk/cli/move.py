@@ -90,9 +90,7 @@ def move(
     recode = moving.Recode(encoder, k, full, metric, precision, bytes_per_vector)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     if dry_run:
-        planned = moving.plan(
-            origin, target, recode, vectors=vectors, ids=ids, columns=names, nan=nan, batch=batch
-        )
+        planned = moving.plan(origin, target, recode, vectors=vectors, ids=ids, columns=names, nan=nan, batch=batch)
         typer.echo(_document(planned) if json else "\n".join(_planned(planned)))
         return
     try:

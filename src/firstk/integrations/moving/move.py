@@ -17,9 +17,10 @@ import numpy as np
 from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
+from firstk._base.remote import is_remote, place_of
 from firstk.data.files import open_vectors
-from firstk.data.files.opening import format_of
 from firstk.data.files.contract import CodeRecord, must_be_restored
+from firstk.data.files.opening import format_of
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.moving.checksum import Checksum
@@ -275,9 +276,9 @@ def _move_files(
     encoding = for_file(source.facts, recode)
     check_new(target, force=force)
     carried = source.table.columns if columns is None else columns
-    if carried and Path(target).suffix and format_of(target).holds == "nothing":
+    if carried and place_of(target).suffix and format_of(target).holds == "nothing":
         raise InvalidInputError(
-            f"'{target}' would hold vectors only, and there are other columns: {', '.join(map(repr, carried))}. Leave "
+            f"'{_shown(target)}' would hold vectors only, and there are other columns: {', '.join(map(repr, carried))}. Leave "
             "them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
         )
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
@@ -305,10 +306,12 @@ def _move_files(
         _number(sent, (_restored(encoding, batch) for batch in source.table.batches()))
         _number(found, (batch.vectors for batch in there.batches()))
         if (why := sent.difference(found)) is not None:
-            raise InvalidInputError(f"'{target}' does not hold what was moved to it: {why}. Move again with --force.")
+            raise InvalidInputError(
+                f"'{_shown(target)}' does not hold what was moved to it: {why}. Move again with --force."
+            )
     return Moved(
         source=source.facts.place,
-        target=f"'{target}'",
+        target=f"'{_shown(target)}'",
         rows=there.rows,
         written=outcome.rows,
         there_before=there.rows - outcome.rows,
@@ -321,6 +324,10 @@ def _move_files(
         left_out=outcome.left_out,
         seconds=time.perf_counter() - start,
     )
+
+
+def _shown(target: Any) -> str:
+    return str(place_of(target)) if is_remote(target) else str(target)
 
 
 def _restored(encoding: Any, batch: Any) -> np.ndarray:

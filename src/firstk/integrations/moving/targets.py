@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.input_file import Stamp
+from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.data.files import creating, open_vectors
 from firstk.data.files.contract import Batch, Layout, code_layout, exactly, must_be_restored
 from firstk.data.files.opening import FORMATS, VectorTable, format_of
@@ -121,8 +122,8 @@ class FileTarget:
     left_out: tuple[str, ...] = ()
 
     def __init__(self, path: str | Path, facts: SourceFacts, recode: Recode):
-        self.path, self._facts, self.written = Path(path).expanduser(), facts, 0
-        self.place = f"'{path}'"
+        self.path, self._facts, self.written = place_of(path), facts, 0
+        self.place = f"'{self.path if is_remote(path) else path}'"
         known = any(self.path.name.lower().endswith(form.endings) for form in FORMATS)
         self._folder = not known
         self._form = format_of(self.path if known else "part.parquet")
@@ -239,7 +240,7 @@ class FileTarget:
                     writer.write(codes, batch.columns)
         _remove(self._log.folder)
 
-    def _column_of(self, path: Path) -> str | None:
+    def _column_of(self, path: Path | RemotePath) -> str | None:
         """Return the name to open vectors by: text formats have a column a coordinate, called by it."""
         return None if self._form.notes else self._name
 
@@ -269,6 +270,9 @@ def _first(source: Source, rows: int) -> Iterator[StoredRows]:
     return islice(source.read(size), -(-rows // size))
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: Path | RemotePath) -> None:
+    if isinstance(folder, RemotePath):
+        folder.remove_files()
+        return
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)

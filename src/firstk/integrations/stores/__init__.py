@@ -28,7 +28,19 @@ STORES = {
 # How an address begins, where it is not the name of the module.
 _SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "sqlite": "sqlite_vec", "sqlite-vec": "sqlite_vec"}
 
-__all__ = ["STORES", "Engine", "Layout", "Neighbors", "PrefixStore", "StoredRows", "connect", "engine_class", "is_address", "push", *STORES.values()]
+__all__ = [
+    "STORES",
+    "Engine",
+    "Layout",
+    "Neighbors",
+    "PrefixStore",
+    "StoredRows",
+    "connect",
+    "engine_class",
+    "is_address",
+    "push",
+    *STORES.values(),
+]
 
 
 def __getattr__(name: str) -> Any:
