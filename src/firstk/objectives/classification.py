@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
+from firstk._base.prefix_weights import own_heads_for
 from firstk.contracts import Conventions, Pencil, Supervision, TrainingLossName
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
@@ -18,10 +19,6 @@ from firstk.objectives._common import (
 )
 from firstk.objectives.fisher import Fisher
 
-# Length up to which separate heads improve accuracy (docs/decisions.md, "Heads of their own"), and the maximum number
-# of logits per row that they may use.
-_OWN_HEADS = 16
-_OWN_LOGITS = 16384
 SCALES = ("noise", "head", "learned")
 
 
@@ -92,7 +89,7 @@ class Classification(ShrinkageObjective):
 
     def own_heads_of(self, most: int, classes: int) -> int:
         """Return the length up to which prefixes have separate heads, at most `most`."""
-        wanted = min(_OWN_HEADS, _OWN_LOGITS // classes) if self.own_heads == "auto" else int(self.own_heads)
+        wanted = own_heads_for(classes) if self.own_heads == "auto" else int(self.own_heads)
         return min(wanted, most)
 
     def check_data(self, statistics: Statistics) -> None:
