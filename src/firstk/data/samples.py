@@ -66,7 +66,7 @@ def write_sample(name: str, path: Any, part: str | None = None) -> dict[str, Any
     data, form = sample.load(), format_of(path)
     parts = np.repeat(["train", "test"], [len(data.y_train), len(data.y_test)])
     rows = parts == part if part else np.ones(len(parts), bool)
-    held = {key: column[rows] for key, column in (sample.columns(data) | {"part": parts}).items()}
+    held = {key: column[rows] for key, column in {**sample.columns(data), "part": parts}.items()}
     names = fitting_columns(form, list(held), held)
     X, written = data.X[rows], PLAIN_NAME if form.holds == "nothing" else sample.vectors
     write_vectors(Path(path), X, {key: held[key] for key in names}, name=written)
