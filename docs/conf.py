@@ -99,12 +99,13 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "choose": [], "faq": [], "compared-with": []}
 
-def skip_what_others_document(app, what, name, obj, skip, options):  # noqa: ANN001, ANN201
+
+def skip_what_others_document(app, what, name, obj, skip, options):
     """Leave out methods that come from scikit-learn: their docstrings refer to its own pages."""
     return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
 
 
-def setup(app) -> None:  # noqa: ANN001
+def setup(app) -> None:
     """Write llms.txt and the reference in one file beside the pages."""
     app.connect("autodoc-skip-member", skip_what_others_document)
     app.connect("build-finished", lambda app, error: error or write_summaries(Path(app.outdir)))

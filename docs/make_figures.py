@@ -20,9 +20,7 @@ import matplotlib.pyplot as plt
 from PIL import Image
 
 from firstk import PrefixEncoder, SparsePrefix
-from firstk.cli._demo_digits import embedded_data, fit_and_evaluate
 from firstk.data import load_banking
-from firstk.evaluation.report import plot_curves
 from firstk.metrics import nearest_neighbor_accuracy
 
 IMAGES = Path(__file__).parent / "images"
@@ -36,18 +34,8 @@ BYTES_PEERS = {
     "firstk int8": ("firstk int8", "."),
     "firstk binary": ("firstk one bit", "x"),
 }
-README = Path(__file__).parents[1] / "README.md"
-WIDTH, HEIGHT = 808, 1450  # of each half of the picture of the report
+WIDTH, HEIGHT = 808, 1450  # of each half of the picture of the demo's page
 SCALE = 0.66
-
-
-def draw_curves(path: Path) -> None:
-    """Draw the demo's first question: accuracy against k, beside the four baselines."""
-    section = fit_and_evaluate(embedded_data())[1][0]
-    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    plot_curves(section.curves, section.baselines, ax=axes)
-    axes.set_title("Handwritten digits: 1-NN accuracy of the first k coordinates", loc="left", fontsize=11)
-    figure.savefig(path, dpi=130)
 
 
 def draw_banking(path: Path) -> None:
@@ -111,27 +99,16 @@ def draw_bytes(path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def walk() -> list[str]:
-    """Return the commands of the README's walk."""
-    text = README.read_text("utf-8").split("<!-- walk -->", 1)[1]
-    return [
-        line for line in text.split("```bash\n", 1)[1].split("```", 1)[0].splitlines() if line.startswith("firstk ")
-    ]
-
-
-def draw_report(path: Path) -> None:
-    """Run the README's walk, open its report in headless Chromium, and show its head beside its other pictures."""
+def draw_demo(path: Path) -> None:
+    """Run the demo, open its page in headless Chromium, and show its head beside the sentences."""
     with tempfile.TemporaryDirectory() as home:
-        for command in walk():
-            words = command.split(" #")[0].split()[1:]
-            subprocess.run([sys.executable, "-m", "firstk", *words], cwd=home, check=True, stdout=subprocess.DEVNULL)
-        page, tops = photographed(Path(home) / "report.html")
-    axes, images = tops["What is each coordinate worth?"], tops["What do k coordinates see?"]
-    second = tops["Are the vectors rebuilt?"]
+        command = [sys.executable, "-m", "firstk", "demo", "--quiet"]
+        subprocess.run(command, cwd=home, check=True, stdout=subprocess.DEVNULL)
+        page, tops = photographed(Path(home) / "firstk-demo" / "report.html")
+    sentences = tops["Which questions are found?"]
     both = Image.new("RGB", (2 * WIDTH, HEIGHT), page.getpixel((0, 0)))
-    both.paste(page.crop((0, 0, WIDTH, min(HEIGHT, second - 20))), (0, 0))
-    both.paste(page.crop((0, axes - 40, WIDTH, axes + 630)), (WIDTH, 0))
-    both.paste(page.crop((0, images - 20, WIDTH, images + HEIGHT - 690)), (WIDTH, 670))
+    both.paste(page.crop((0, 0, WIDTH, min(HEIGHT, sentences - 20))), (0, 0))
+    both.paste(page.crop((0, sentences - 40, WIDTH, sentences - 40 + HEIGHT)), (WIDTH, 0))
     small = both.resize((round(SCALE * both.size[0]), round(SCALE * both.size[1])), Image.Resampling.LANCZOS)
     small.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
@@ -164,7 +141,7 @@ def _picture(browser: Any, file: Path) -> tuple[Image.Image, dict[str, int]]:
     return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"), tops
 
 
-FIGURES = {"banking": draw_banking, "digits": draw_curves, "report": draw_report, "bytes": draw_bytes}
+FIGURES = {"banking": draw_banking, "demo": draw_demo, "bytes": draw_bytes}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or FIGURES:

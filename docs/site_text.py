@@ -103,7 +103,13 @@ def api_page(module: str) -> str:
 def write_api_pages(folder: Path) -> None:
     """Write the pages of the reference: an index, and one for each package."""
     folder.mkdir(exist_ok=True)
-    lines = ["API reference", "=============", "", "Every public name, from its docstring. `In one file <../api.txt>`__.", ""]
+    lines = [
+        "API reference",
+        "=============",
+        "",
+        "Every public name, from its docstring. `In one file <../api.txt>`__.",
+        "",
+    ]
     lines += [".. toctree::", "   :maxdepth: 1", "", *(f"   {module}" for module in PUBLIC)]
     texts = {"index.rst": "\n".join(lines) + "\n"} | {f"{module}.rst": api_page(module) for module in PUBLIC}
     for name, text in texts.items():

@@ -2,8 +2,8 @@
 How many dimensions do I need?
 ==============================
 
-Fit once, and read it off a curve: the score of every prefix, next to that of all numbers. Here 384 numbers of a sentence
-embedding have to find a question of the same intent (77 of them).
+Fit once, and read it off a curve: the score of every prefix, next to that of all numbers. Here 384 numbers of a
+sentence embedding have to find a question of the same intent (77 of them).
 """
 
 import matplotlib.pyplot as plt
@@ -33,5 +33,5 @@ for share in (0.9, 0.95, 0.99):
     print(f"{share:.0%}: k = {curve.smallest(keep=share, relative_to='input')}")
 
 # %%
-# The curve was evaluated on test questions, and k was read off the same questions: that flatters k a little. The command
-# ``firstk fit`` holds out rows, takes that optimism off, and says how sure it is (:doc:`/choosing-k`).
+# The curve was evaluated on test questions, and k was read off the same questions: that flatters k a little. The
+# command ``firstk fit`` holds out rows, takes that optimism off, and says how sure it is (:doc:`/choosing-k`).

@@ -28,7 +28,7 @@ for name, objective in objectives.items():
     scores[name] = nearest_neighbor_accuracy(codes[0], bank.y_train, codes[1], bank.y_test, ks=[8, 16])
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
-for i, (name, (at_8, at_16)) in enumerate(scores.items()):
+for i, (at_8, at_16) in enumerate(scores.values()):
     ax.barh(i, at_16, color="C0", alpha=0.35)
     ax.barh(i, at_8, color="C0")
 ax.set_yticks(range(len(scores)), scores)

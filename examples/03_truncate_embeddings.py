@@ -3,8 +3,8 @@ Can I truncate OpenAI-style embeddings?
 =======================================
 
 Models that were trained for it (Matryoshka) put more into their first numbers. Most were not: there the first k numbers
-are as good as any k, and a rotation learned from your own vectors is far ahead. Compare truncation with columns drawn at
-random: where the two are equal, the model has no order.
+are as good as any k, and a rotation learned from your own vectors is far ahead. Compare truncation with columns drawn
+at random: where the two are equal, the model has no order.
 """
 
 import matplotlib.pyplot as plt

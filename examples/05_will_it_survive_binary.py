@@ -20,7 +20,9 @@ table = precision_table(enc, data, "1nn_accuracy", ks=[4, 8, 12, 16, 24, 32, 48,
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for precision in ("float32", "int8", "int4", "binary"):
     points = [p for p in table.own if p.precision == precision]
-    ax.plot([p.bytes for p in points], [p.score for p in points], marker="o", markersize=4, label=f"firstk, {precision}")
+    ax.plot(
+        [p.bytes for p in points], [p.score for p in points], marker="o", markersize=4, label=f"firstk, {precision}"
+    )
 raw = {p.precision: p for p in table.points if p.code == "raw vectors" and p.queries == "float32"}
 for name in ("int4", "binary"):
     ax.plot(raw[name].bytes, raw[name].score, marker="x", color="black", linestyle="none")

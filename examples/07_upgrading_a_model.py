@@ -37,7 +37,9 @@ if all(file.is_file() for file in files):
     ax.bar_label(bars, fmt="%.3f", padding=3)
     ax.set(xlabel="1-NN accuracy on Banking77", xlim=(0.8, 0.96))
 else:
-    print("Not run here: needs the Banking77 embeddings of two models in the folder FIRSTK_DATA (see the page on data).")
+    print(
+        "Not run here: needs the Banking77 embeddings of two models in the folder FIRSTK_DATA (see the page on data)."
+    )
 
 # %%
 # ``firstk align old.parquet new.parquet`` does this on your own files and queries, with intervals and a verdict

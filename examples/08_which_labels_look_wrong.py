@@ -25,7 +25,10 @@ suspicion = np.empty(len(y))
 for i in range(5):
     here, rest = fold == i, fold != i
     enc = PrefixEncoder(32, objective="error_bound").fit(bank.X_train[rest], y[rest])
-    stored, asked = (Z / np.linalg.norm(Z, axis=1, keepdims=True) for Z in map(enc.transform, (bank.X_train[rest], bank.X_train[here])))
+    stored, asked = (
+        Z / np.linalg.norm(Z, axis=1, keepdims=True)
+        for Z in map(enc.transform, (bank.X_train[rest], bank.X_train[here]))
+    )
     nearest = np.argsort(-(asked @ stored.T), axis=1)[:, :10]
     suspicion[here] = np.mean(y[rest][nearest] != y[here][:, None], axis=1)
 
@@ -40,7 +43,9 @@ ax.set(xlabel="rows looked at, most suspicious first", ylabel="share of wrong la
 print(f"{len(wrong)} wrong labels; {found[len(wrong) - 1]:.0%} of them are among the {len(wrong)} most suspicious rows")
 print("The first three:")
 for row in order[:3]:
-    print(f"  {bank.texts_train[row]!r} is labelled {bank.class_names[y[row]]}, was {bank.class_names[bank.y_train[row]]}")
+    print(
+        f"  {bank.texts_train[row]!r} is labelled {bank.class_names[y[row]]}, was {bank.class_names[bank.y_train[row]]}"
+    )
 
 # %%
 # ``firstk diagnose FILE --label COLUMN`` estimates how many labels are wrong, on your own file (:doc:`/diagnosis`).

@@ -2,8 +2,8 @@
 Search ten times faster
 =======================
 
-Most rows can be excluded by their first few numbers. A funnel scans a short prefix of all rows, and finishes a shortlist
-at full width; it chooses both for the recall that you ask for, and counts the work of every search.
+Most rows can be excluded by their first few numbers. A funnel scans a short prefix of all rows, and finishes a
+shortlist at full width; it chooses both for the recall that you ask for, and counts the work of every search.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Extending firstk
 ================
 
-An objective of your own is a class of twenty lines: two matrices made from moments of the data. This one knows how noisy
-each column is, and orders directions by signal over noise. It streams, is cut, evaluated and saved like any other.
+An objective of your own is a class of twenty lines: two matrices made from moments of the data. This one knows how
+noisy each column is, and orders directions by signal over noise. It streams, is cut, evaluated and saved like any
+other.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,9 @@ shown = digits.X_test[:6]
 fig, axes = plt.subplots(len(shown), len(ks) + 1, figsize=(7, 6), layout="constrained")
 for row, image in zip(axes, shown, strict=True):
     for ax, k in zip(row, ks, strict=False):
-        ax.imshow(enc[:k].inverse_transform(enc.transform(image[None], k=k)).reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
+        ax.imshow(
+            enc[:k].inverse_transform(enc.transform(image[None], k=k)).reshape(8, 8), cmap="gray_r", vmin=0, vmax=1
+        )
     row[-1].imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
 for ax, title in zip(axes[0], [*(f"k = {k}" for k in ks), "all 64"], strict=True):
     ax.set_title(title, fontsize=9)

@@ -28,12 +28,14 @@ def shuffled_within(Z, ends, seed=0):
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, ends in (("every length", tuple(range(1, 65))), ("list 4, 16, 64", (4, 16, 64)), ("list 64", (64,))):
-    scores = nearest_neighbor_accuracy(shuffled_within(Z, ends), bank.y_train, shuffled_within(Q, ends), bank.y_test, ks=ks)
+    scores = nearest_neighbor_accuracy(
+        shuffled_within(Z, ends), bank.y_train, shuffled_within(Q, ends), bank.y_test, ks=ks
+    )
     ax.plot(ks, scores, label=name)
     print(f"{name:15}", {int(k): round(float(scores[k - 1]), 3) for k in (4, 8, 12, 16, 32, 64)})
 ax.set(xscale="log", xlabel="k, numbers kept", ylabel="1-NN accuracy")
 ax.legend()
 
 # %%
-# A loss over a list cannot tell apart the coordinates between two of its entries: any rotation of them costs it nothing.
-# Training chooses one of these rotations by chance, as is done here on purpose.
+# A loss over a list cannot tell apart the coordinates between two of its entries: any rotation of them costs it
+# nothing. Training chooses one of these rotations by chance, as is done here on purpose.
