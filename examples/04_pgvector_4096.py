@@ -12,7 +12,7 @@ import importlib.util
 import matplotlib.pyplot as plt
 import numpy as np
 
-from firstk import PrefixEncoder
+from firstk import PrefixEncoder, Similarity
 from firstk.data import load_banking
 
 bank = load_banking()
@@ -25,7 +25,7 @@ def widened(X):
 
 
 X, Q = widened(bank.X_train), widened(bank.X_test[:200])
-enc = PrefixEncoder(256, objective="similarity").fit(X)
+enc = PrefixEncoder(256, objective=Similarity(keep="dot_products")).fit(X)
 unit_X, unit_Q = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (X, Q))
 truth = np.argsort(-(unit_Q @ unit_X.T), axis=1)[:, :10]
 shorts, recalls = (8, 16, 32, 64), []
