@@ -7,8 +7,8 @@ Mary 2019). Entries that are as near as that to a threshold, some in ten thousan
 its own and in a fixed order.
 
 One wrong byte of a codebook would change all that follows. Rows that may be nearer to another centroid than the product
-in float32 says, up to a sixth of them, are encoded again in float64; there, rows between two centroids are next to none,
-and these are decided by sums in a fixed order.
+in float32 says, up to a sixth of them, are encoded again in float64. There, rows between two centroids are next to
+none, and these are decided by sums in a fixed order.
 """
 
 from __future__ import annotations
