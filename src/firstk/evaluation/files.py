@@ -182,8 +182,8 @@ def evaluate_files(
             "its codes hardly vary. Fit it again to have them."
         )
     table = precision_table(
-        encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
-        sizes=sizes,
+        encoder, given.data, name, sizes=sizes,
+        ks=None if limits.k is None else sorted({*default_lengths(encoder), limits.k}),
         others=leaders, product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
         progress=progress,
     )  # fmt: skip
