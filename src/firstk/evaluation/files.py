@@ -20,7 +20,7 @@ from firstk.encoder.naming import learned_from
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.card import saved_curve
 from firstk.estimator.fit_files import draw
-from firstk.evaluation.baselines import BASELINES, baselines_of
+from firstk.evaluation.baselines import baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
 from firstk.evaluation.held_out import (
     UNSUPERVISED,
@@ -227,8 +227,12 @@ def _baselines(encoder: FittedEncoder, given: EvaluationInput) -> tuple[dict[str
     if given.metric in OWN_METRICS:
         return {}, [f"Baselines have no {given.metric}; --metric probe_accuracy compares them."]
     found = baselines_of(given.training, p=encoder.p)
-    missing = "PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."
-    return found, [missing] if len(found) < len(BASELINES) else []
+    if given.training is None:
+        return found, ["PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."]
+    count = f"{len(given.training):,} rows"
+    return found, [
+        f"PCA and uncentred SVD are fitted on {count} here, and by 'firstk fit' on all that it reads: they may differ."
+    ]
 
 
 # -- rows ------------------------------------------------------------------------------------------------------

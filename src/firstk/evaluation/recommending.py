@@ -430,12 +430,24 @@ class _Rule:
         return self.plain(int(places[self.found.shares[places].argmax()])) if len(places) else None
 
     def safe(self, allowed: np.ndarray, chosen: int) -> Choice | None:
-        """Return the cheapest whose whole interval keeps the share; None if that is the one chosen, or none is."""
+        """Return the best in the fewest bytes whose whole interval keeps the share; None if that is the one chosen.
+
+        It is what these bytes alone would recommend, with the same interval.
+        """
         if self.limits.keep is None or not len(self.found.draws):
             return None
-        low = self.found.shares - DEVIATIONS * self.found.noise
-        place = int(self._chosen(low[None], allowed)[0])
-        return None if place < 0 or place == chosen else self.plain(place)
+        size = np.array([point.bytes for point in self.found.points])
+        kept = self.found.stable(self.found.shares - DEVIATIONS * self.found.noise) >= self.limits.keep - ROUNDING
+        within = replace(self, limits=replace(self.limits, keep=None))
+        for most in np.unique(size[allowed & kept & (size >= size[chosen])]).tolist():
+            among = allowed & (size <= most)
+            place = within.choose(among)
+            if place is None or not kept[place] or place == chosen:
+                continue
+            choice = within.described(place, among)
+            if choice.low is None or choice.low >= self.limits.keep - ROUNDING:
+                return choice
+        return None
 
     def is_better(self, other: int, chosen: int | None, own: np.ndarray, others: np.ndarray) -> bool:
         """Tell whether a point that is not the encoder's own is the better advice, luck of choosing taken off."""

@@ -108,11 +108,15 @@ def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.n
     width = _components(candidate, folds[0], ks)
     found = _Scored(candidate, _mean(parts, ks), _drawn(parts, ks), width, 0.0)
     if known:
-        # Queries like those given: new and known documents as often as these have them.
-        shares = 1 - trials.known_share, trials.known_share
-        mixed = (sum(w * of(p, ks) for w, p in zip(shares, (parts, known), strict=True)) for of in (_mean, _drawn))
-        found = replace(found, everything=_Scored(candidate, *mixed, width, 0.0))
+        mixed = _mixed(found, _Scored(candidate, _mean(known, ks), _drawn(known, ks), width, 0.0), trials.known_share)
+        found = replace(found, everything=mixed)
     return replace(found, seconds=time.process_time() - began)
+
+
+def _mixed(new: _Scored, known: _Scored, share: float) -> _Scored:
+    """Return scores of queries like those given: a share for known documents, the others for new ones."""
+    score, draws = ((1 - share) * a + share * b for a, b in ((new.score, known.score), (new.draws, known.draws)))
+    return replace(new, score=score, draws=draws)
 
 
 def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials, *, known: bool = False) -> list[PerRowScores]:

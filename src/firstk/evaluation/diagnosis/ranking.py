@@ -197,8 +197,8 @@ class Ranking:
                     f"and better over queries like those given: {score}."
                 )
             return (
-                f"Objective {trial.name} is as good on new documents as {_listed(tied)}, and better over queries like those given: "
-                f"{score}."
+                f"Objective {trial.name} is as good on new documents as {_listed(tied)}, and better over queries like "
+                f"those given: {score}."
             )
         return f"Objective {trial.name} is as good as {_listed(tied)}, and simpler or faster: {score}."
 
