@@ -21,6 +21,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import REFERENCES, SHARES
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import METRICS
 
 if TYPE_CHECKING:
     from firstk.evaluation.operating_points import PrecisionTable
@@ -108,6 +109,8 @@ class Evidence:
         How many rows were evaluated.
     whole : int, optional
         The point that shares are of, where it is one of them.
+    most : float
+        What no share exceeds: 1 where the raw vectors are right by definition, such as about their own neighbors.
     """
 
     points: tuple[OperatingPoint, ...]
@@ -115,6 +118,7 @@ class Evidence:
     draws: np.ndarray
     n: int | None = None
     whole: int | None = None
+    most: float = np.inf
 
     @cached_property
     def noise(self) -> np.ndarray:
@@ -183,7 +187,9 @@ def evidence(table: PrecisionTable, relative_to: str = "auto") -> tuple[Evidence
         )
     )
     place = next((i for i, point in enumerate(table.points) if name == RAW and _is_raw(point)), None)
-    return Evidence(table.points, shares, drawn, table.n_evaluated, place), name, whole
+    known = METRICS.get(table.metric)
+    most = 1.0 if name == RAW and known is not None and known.raw_constant is not None else np.inf
+    return Evidence(table.points, shares, drawn, table.n_evaluated, place, most), name, whole
 
 
 def _share_of_loss(whole: np.ndarray | float, losses: np.ndarray) -> np.ndarray:
@@ -417,8 +423,9 @@ class _Rule:
     def _choice(self, place: int, kept: float, noise: float) -> Choice:
         if not len(self.found.draws) or place == self.found.whole:
             return Choice(self.found.points[place], kept)
-        kept = max(0.0, kept)
-        return Choice(self.found.points[place], kept, max(0.0, kept - DEVIATIONS * noise), kept + DEVIATIONS * noise)
+        kept = min(max(0.0, kept), self.found.most)
+        low, high = max(0.0, kept - DEVIATIONS * noise), min(kept + DEVIATIONS * noise, self.found.most)
+        return Choice(self.found.points[place], kept, low, high)
 
     def plain(self, place: int) -> Choice:
         """Return a point with its share as it was measured."""
