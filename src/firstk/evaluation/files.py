@@ -229,9 +229,12 @@ def _baselines(encoder: FittedEncoder, given: EvaluationInput) -> tuple[dict[str
     found = baselines_of(given.training, p=encoder.p)
     if given.training is None:
         return found, ["PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."]
-    count = f"{len(given.training):,} rows"
+    fitted = encoder.config.get("rows")
+    if fitted is None or len(given.training) == fitted:
+        return found, []
     return found, [
-        f"PCA and uncentred SVD are fitted on {count} here, and by 'firstk fit' on all that it reads: they may differ."
+        f"PCA and uncentred SVD are fitted on {len(given.training):,} rows here; 'firstk fit' fits them on all rows "
+        "that it learns from, so that their scores may differ in the third digit."
     ]
 
 
