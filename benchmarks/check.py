@@ -5,8 +5,9 @@
 
 Fitted on a random half of Banking77 (MiniLM). Checked are 200 fresh halves of the rest (ten of each fit, so not
 independent), the rest with 20 % of its rows replaced by SciFact documents, and SciFact alone. The tolerance was set
-after a look at one such split, and tried on STS and synthetic rows (``--choose``). What is in the file of results is not
-run again. The exit code says whether at most 4 of 200 fresh halves are false alarms, and all foreign sets are found.
+after a look at one such split, and tried on STS and synthetic rows (``--choose``). What is in the file of results is
+not run again. The exit code says whether at most 4 of 200 fresh halves are false alarms, and all foreign sets are
+found.
 """
 
 from __future__ import annotations
