@@ -210,9 +210,9 @@ def _checked(metric: str | None, methods: str | None, order: Path | None, out: P
     if methods is None:
         return None
     names = tuple(name.strip() for name in methods.split(",") if name.strip())
-    for name in names:
+    for name in names or ("",):
         check_choice(name, (AUTO, *PUBLIC), "--methods", OWNER)
-    return names or None
+    return names
 
 
 def _shares(terms: Terms, rows: int) -> tuple[float, ...]:
