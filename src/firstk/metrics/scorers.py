@@ -207,7 +207,12 @@ def _shared(Y: np.ndarray) -> np.ndarray:
     """
     for reference in tuple(_held):
         other = reference()
-        if other is not None and other.shape == Y.shape and np.array_equal(other[:1], Y[:1]) and np.array_equal(other, Y):
+        if (
+            other is not None
+            and other.shape == Y.shape
+            and np.array_equal(other[:1], Y[:1])
+            and np.array_equal(other, Y)
+        ):
             return other
     _held.appendleft(weakref.ref(Y))
     return Y
