@@ -83,9 +83,8 @@ class RangeFile(io.RawIOBase):
                 return self._ranges[-1]
         before = next((len(held) for start, held in self._ranges if start + len(held) == place), 0)
         size = min(_LARGEST, 2 * before) if before else _SMALLEST
-        held = self._awaited(place) if before else None
-        if held is None:
-            held = self._whole(place, min(self._size, place + size))
+        ahead = self._awaited(place) if before else None
+        held = self._whole(place, min(self._size, place + size)) if ahead is None else ahead
         self._ranges.append((place, held))
         while len(self._ranges) > 1 and sum(len(one) for _, one in self._ranges) > _KEPT:
             self._ranges.pop(0)

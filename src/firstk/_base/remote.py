@@ -14,7 +14,7 @@ import io
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -43,10 +43,10 @@ _SECRETS = (
 
 def is_remote(path: object) -> bool:
     """Tell whether a path is an address of object storage or of the web."""
-    return isinstance(path, RemotePath) or (
-        isinstance(path, (str, os.PathLike))
-        and _URL.match(os.fspath(path) if not isinstance(path, str) else path) is not None
-    )
+    if isinstance(path, RemotePath):
+        return True
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    return isinstance(text, str) and _URL.match(text) is not None
 
 
 def place_of(path: str | os.PathLike[str] | RemotePath) -> Any:
@@ -76,15 +76,15 @@ class Info(NamedTuple):
 
 
 class Storage(Protocol):
-    """One kind of storage. Names are without the scheme. OSError, or one of `failures`, is raised where it fails."""
+    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails."""
 
     failures: tuple[type[BaseException], ...]
 
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
 
-    def fetch(self, key: str, start: int, stop: int) -> bytes:
-        """Return bytes of a file."""
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function from a start and a stop to the bytes of a file between them."""
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the names of files in a folder; with `deep`, also in folders in it."""
@@ -173,14 +173,14 @@ class RemotePath:
             raise
         except FileNotFoundError:
             raise FileNotFoundError(2, "There is no such file", str(self)) from None
-        except (OSError, *self.storage.failures) as error:
+        except self.storage.failures as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
             raise OSError(5, f"{doing} failed: {scrubbed(said, self)}") from None
 
     def info(self) -> Info:
         """Return what is there."""
         with self._explained("Asking for it"):
-            return with_retries(lambda: self.storage.info(self.key), (OSError, *self.storage.failures))
+            return with_retries(lambda: self.storage.info(self.key), self.storage.failures)
 
     def exists(self) -> bool:
         """Tell whether there is a file or a folder."""
@@ -200,9 +200,7 @@ class RemotePath:
 
     def _files(self, *, deep: bool) -> list[RemotePath]:
         with self._explained("Listing it"):
-            keys = with_retries(
-                lambda: self.storage.names(self.key.rstrip("/"), deep=deep), (OSError, *self.storage.failures)
-            )
+            keys = with_retries(lambda: self.storage.names(self.key.rstrip("/"), deep=deep), self.storage.failures)
         return [RemotePath(self.scheme, key) for key in keys]
 
     def matches(self) -> list[RemotePath]:
@@ -223,16 +221,22 @@ class RemotePath:
         """Open for reading, by ranges."""
         if "w" in mode or "a" in mode or "+" in mode:
             raise io.UnsupportedOperation("object storage is written by atomic_file")
-        size = self._found().size
+        opened: list[Callable[[int, int], bytes]] = []
+
+        def once(start: int, stop: int) -> bytes:
+            if not opened:
+                opened.append(self.storage.reader(self.key))
+            try:
+                return _exactly(opened[0](start, stop), stop - start)
+            except BaseException:
+                opened.clear()  # what failed is opened again
+                raise
 
         def fetch(start: int, stop: int) -> bytes:
             with self._explained("Reading it"):
-                return with_retries(
-                    lambda: _exactly(self.storage.fetch(self.key, start, stop), stop - start),
-                    (OSError, *self.storage.failures),
-                )
+                return with_retries(lambda: once(start, stop), self.storage.failures)
 
-        raw = RangeFile(size, fetch)
+        raw = RangeFile(self._found().size, fetch)
         if "b" in mode:
             return raw if buffering == 0 else io.BufferedReader(raw, 1 << 18)
         return io.TextIOWrapper(io.BufferedReader(raw, 1 << 18), encoding=encoding or "utf-8", newline=newline)
@@ -260,7 +264,7 @@ class RemotePath:
     def upload(self, local: Path) -> None:
         """Copy a file of this machine here; the name appears, or its content changes, when all of it is there."""
         with self._explained("Writing it"):
-            with_retries(lambda: self.storage.upload(local, self.key), (OSError, *self.storage.failures))
+            with_retries(lambda: self.storage.upload(local, self.key), self.storage.failures)
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Delete a file."""
@@ -272,7 +276,7 @@ class RemotePath:
         for one in sorted(self._files(deep=False), key=lambda path: (path.name == last, path.name)):
             target = to / one.name
             with self._explained("Moving it"):
-                with_retries(_mover(self.storage, one.key, target.key), (OSError, *self.storage.failures))
+                with_retries(_mover(self.storage, one.key, target.key), self.storage.failures)
 
     def remove_files(self) -> None:
         """Delete the files of a folder."""
@@ -339,7 +343,7 @@ def _storage(scheme: str) -> Storage:
 class _ArrowStorage:
     """A bucket behind pyarrow."""
 
-    failures: tuple[type[BaseException], ...] = ()
+    failures: tuple[type[BaseException], ...] = (OSError,)
 
     def __init__(self, fs: Any, scheme: str):
         self._module, environ = fs, os.environ
@@ -364,20 +368,21 @@ class _ArrowStorage:
 
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
-        found = self._fs.get_file_info(key.rstrip("/"))
-        if found.type == self._module.FileType.NotFound:
-            return Info("nothing")
-        if found.type == self._module.FileType.Directory:
-            return Info("folder")
-        with self._fs.open_input_file(key) as file:
-            held = file.metadata() or {}
-        tag = held.get("ETag") or held.get(b"ETag") or str(found.mtime_ns)
-        return Info("file", int(found.size), tag.decode() if isinstance(tag, bytes) else str(tag))
+        try:
+            with self._fs.open_input_file(key) as file:
+                size, held = file.size(), file.metadata() or {}
+        except OSError:  # of a folder, too
+            found = self._fs.get_file_info(key.rstrip("/"))
+            if found.type == self._module.FileType.File:
+                raise
+            return Info("folder" if found.type == self._module.FileType.Directory else "nothing")
+        tag = held.get("ETag") or held.get("Last-Modified") or b""
+        return Info("file", int(size), tag.decode() if isinstance(tag, bytes) else str(tag))
 
-    def fetch(self, key: str, start: int, stop: int) -> bytes:
-        """Return bytes of a file."""
-        with self._fs.open_input_file(key) as file:
-            return bytes(file.read_at(stop - start, start))
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function that reads bytes of a file, which is opened once."""
+        file = self._fs.open_input_file(key)
+        return lambda start, stop: file.read_at(stop - start, start)
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the files of a folder."""
@@ -432,9 +437,9 @@ class _FsspecStorage:
         tag = next((found[name] for name in tags if found.get(name)), "")
         return Info("file", int(found["size"]), str(tag))
 
-    def fetch(self, key: str, start: int, stop: int) -> bytes:
-        """Return bytes of a file."""
-        return bytes(self._fs.cat_file(self._name(key), start=start, end=stop))
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function that reads bytes of a file."""
+        return lambda start, stop: self._fs.cat_file(self._name(key), start=start, end=stop)
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the files of a folder."""

@@ -295,11 +295,8 @@ def open_vectors(
     kinds = {format_of(one).name for one in paths}
     if len(kinds) > 1:
         raise unreadable(path, f"it holds files of several formats ({', '.join(sorted(kinds))})", "Name one: a pattern")
-    return VectorTable(
-        str(place_of(path)) if is_remote(path) else str(path),
-        [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths],
-        nan,
-    )
+    name = str(place_of(path)) if is_remote(path) else str(path)
+    return VectorTable(name, [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
 
 
 def format_of(path: str | Path) -> Format:
