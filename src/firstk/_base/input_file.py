@@ -38,7 +38,7 @@ class Stamp:
     modified: int
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str] | RemotePath) -> Stamp:
+    def of(cls, path: Any) -> Stamp:
         """Return the stamp of a regular file; raise InvalidInputError for anything else."""
         try:
             if is_remote(path):

@@ -15,6 +15,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -30,6 +31,10 @@ _PURPOSE = "Reading and writing {scheme}:// addresses"
 # One slash or two: pathlib, through which some arguments pass, takes one away.
 _URL = re.compile(r"(s3a?|gs|gcs|az|abfss?|hf|https?|memory):/{1,2}(?=[^/])", re.IGNORECASE)
 _ARROW = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
+# Attempts of a request by pyarrow's own client, each of which is one of ours.
+SDK_ATTEMPTS = 3
+# Bytes of a file that are sent at a time.
+_PIECE = 1 << 23
 # Variables whose values are never shown.
 _SECRETS = (
     "AWS_SECRET_ACCESS_KEY",
@@ -349,7 +354,7 @@ class _ArrowStorage:
         self._module, environ = fs, os.environ
         if scheme in ("s3", "s3a"):
             endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
-            retries = fs.AwsStandardS3RetryStrategy(max_attempts=5)
+            retries = fs.AwsStandardS3RetryStrategy(max_attempts=SDK_ATTEMPTS)
             region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
             # By a bucket alone pyarrow finds its region by a request, which other servers do not answer.
             self._fs = fs.S3FileSystem(
@@ -364,7 +369,6 @@ class _ArrowStorage:
                     f"An address {scheme}://CONTAINER/NAME needs the account: set AZURE_STORAGE_ACCOUNT."
                 )
             self._fs = fs.AzureFileSystem(account_name=account, account_key=environ.get("AZURE_STORAGE_KEY"))
-        self._local = fs.LocalFileSystem()
 
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
@@ -391,10 +395,18 @@ class _ArrowStorage:
 
     def upload(self, local: Path, key: str) -> None:
         """Copy a file: several parts, which become an object at the end."""
-        # Not by a stream of Python: closing one after Ctrl-C completes the upload with what has been written.
-        self._module.copy_files(
-            str(local), key, source_filesystem=self._local, destination_filesystem=self._fs, chunk_size=1 << 23
-        )
+
+        def work() -> None:
+            # pyarrow's own copy_files passes over errors of the last part; `close` raises them.
+            stream = self._fs.open_output_stream(key)
+            with local.open("rb") as file:
+                while piece := file.read(_PIECE):
+                    stream.write(piece)
+            stream.close()
+
+        # In a thread, which Ctrl-C does not reach: a stream that is let go of completes what it has got so far.
+        with ThreadPoolExecutor(1) as alone:
+            alone.submit(work).result()
 
     def move(self, key: str, to: str) -> None:
         """Copy within the store, and delete."""

@@ -289,7 +289,7 @@ def open_vectors(
     """
     check_choice(nan, NAN, "nan", "open_vectors")
     wanted = Wanted(vectors, tuple(beside))
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, (str, os.PathLike, RemotePath)):
         return VectorTable(type(path).__name__, [_shard_of(path, wanted)], nan)
     paths = find_files(path)
     kinds = {format_of(one).name for one in paths}

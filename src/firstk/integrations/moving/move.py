@@ -278,7 +278,7 @@ def _move_files(
     carried = source.table.columns if columns is None else columns
     if carried and place_of(target).suffix and format_of(target).holds == "nothing":
         raise InvalidInputError(
-            f"'{_shown(target)}' would hold vectors only, and there are other columns ({", ".join(carried)}). "
+            f"'{_shown(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
             "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
         )
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
