@@ -22,9 +22,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
-from fixtures.object_storage import environment, make_bucket, s3_server, worker_environment
 
 from firstk.data.files import Layout, creating, open_vectors
+from fixtures.object_storage import environment, make_bucket, s3_server, worker_environment
 
 ROWS, WIDTH, BATCH = 1_000_000, 384, 65_536
 MOST = 1.3

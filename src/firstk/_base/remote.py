@@ -14,6 +14,7 @@ import io
 import os
 import posixpath
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from firstk._base.checks import require
-from firstk._base.range_file import RangeFile, with_retries
+from firstk._base.range_file import RangeFile, Ranges, with_retries
 from firstk.exceptions import FirstkError, InvalidInputError
 
 EXTRA = "cloud"
@@ -241,7 +242,7 @@ class RemotePath:
             with self._explained("Reading it"):
                 return with_retries(lambda: once(start, stop), self.storage.failures)
 
-        raw = RangeFile(self._found().size, fetch)
+        raw = RangeFile(_shared(self, self._found(), fetch))
         if "b" in mode:
             return raw if buffering == 0 else io.BufferedReader(raw, 1 << 18)
         return io.TextIOWrapper(io.BufferedReader(raw, 1 << 18), encoding=encoding or "utf-8", newline=newline)
@@ -287,6 +288,21 @@ class RemotePath:
         """Delete the files of a folder."""
         for one in self._files(deep=False):
             one.unlink(missing_ok=True)
+
+
+# Ranges of files that were opened last: a table opens its files for each pass.
+_SHARED: OrderedDict[tuple[RemotePath, Info], Ranges] = OrderedDict()
+_MOST_SHARED = 4
+
+
+def _shared(path: RemotePath, found: Info, fetch: Callable[[int, int], bytes]) -> Ranges:
+    """Return the ranges of this version of a file, which passes share where a version is known."""
+    ranges = _SHARED.pop((path, found), None) or Ranges(found.size, fetch)
+    if found.version:
+        _SHARED[path, found] = ranges
+        while len(_SHARED) > _MOST_SHARED:
+            _SHARED.popitem(last=False)
+    return ranges
 
 
 def _mover(storage: Storage, key: str, to: str) -> Any:
@@ -398,7 +414,7 @@ class _ArrowStorage:
 
         def work() -> None:
             # pyarrow's own copy_files passes over errors of the last part; `close` raises them.
-            stream = self._fs.open_output_stream(key)
+            stream = self._fs.open_output_stream(key, compression=None)  # else names in .gz are packed once more
             with local.open("rb") as file:
                 while piece := file.read(_PIECE):
                     stream.write(piece)
