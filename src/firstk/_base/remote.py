@@ -23,7 +23,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from firstk._base.checks import require
 from firstk._base.range_file import RangeFile, Ranges, with_retries
 from firstk.exceptions import FirstkError, InvalidInputError
 
@@ -351,6 +350,8 @@ def scrubbed(text: str, place: RemotePath) -> str:
 
 @cache
 def _storage(scheme: str) -> Storage:
+    from firstk._base.checks import require  # with numpy, which commands load when they run
+
     purpose = _PURPOSE.format(scheme=scheme)
     if scheme in _ARROW:
         return _ArrowStorage(require("pyarrow.fs", EXTRA, purpose), scheme)

@@ -315,7 +315,7 @@ def format_of(path: str | Path) -> Format:
     raise InvalidInputError(f"The format of '{place_of(path)}' is not known: its name must end in one of {known}.")
 
 
-def find_files(path: str | os.PathLike[str]) -> list[Path]:
+def find_files(path: Any) -> list[Any]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
     check_there(path)
     place = place_of(path)
