@@ -16,15 +16,16 @@ import posixpath
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from firstk._base.range_file import RangeFile, Ranges, with_retries
 from firstk.exceptions import FirstkError, InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk._base.range_file import Ranges
 
 EXTRA = "cloud"
 _PURPOSE = "Reading and writing {scheme}:// addresses"
@@ -182,10 +183,16 @@ class RemotePath:
             said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
             raise OSError(5, f"{doing} failed: {scrubbed(said, self)}") from None
 
+    def _tried(self, work: Callable[[], Any]) -> Any:
+        """Do something with the storage, again where it fails for a moment."""
+        from firstk._base.range_file import with_retries
+
+        return with_retries(work, self.storage.failures)
+
     def info(self) -> Info:
         """Return what is there."""
         with self._explained("Asking for it"):
-            return with_retries(lambda: self.storage.info(self.key), self.storage.failures)
+            return self._tried(lambda: self.storage.info(self.key))
 
     def exists(self) -> bool:
         """Tell whether there is a file or a folder."""
@@ -205,7 +212,7 @@ class RemotePath:
 
     def _files(self, *, deep: bool) -> list[RemotePath]:
         with self._explained("Listing it"):
-            keys = with_retries(lambda: self.storage.names(self.key.rstrip("/"), deep=deep), self.storage.failures)
+            keys = self._tried(lambda: self.storage.names(self.key.rstrip("/"), deep=deep))
         return [RemotePath(self.scheme, key) for key in keys]
 
     def matches(self) -> list[RemotePath]:
@@ -226,6 +233,8 @@ class RemotePath:
         """Open for reading, by ranges."""
         if "w" in mode or "a" in mode or "+" in mode:
             raise io.UnsupportedOperation("object storage is written by atomic_file")
+        from firstk._base.range_file import RangeFile
+
         opened: list[Callable[[int, int], bytes]] = []
 
         def once(start: int, stop: int) -> bytes:
@@ -239,7 +248,7 @@ class RemotePath:
 
         def fetch(start: int, stop: int) -> bytes:
             with self._explained("Reading it"):
-                return with_retries(lambda: once(start, stop), self.storage.failures)
+                return self._tried(lambda: once(start, stop))
 
         raw = RangeFile(_shared(self, self._found(), fetch))
         if "b" in mode:
@@ -269,7 +278,7 @@ class RemotePath:
     def upload(self, local: Path) -> None:
         """Copy a file of this machine here; the name appears, or its content changes, when all of it is there."""
         with self._explained("Writing it"):
-            with_retries(lambda: self.storage.upload(local, self.key), self.storage.failures)
+            self._tried(lambda: self.storage.upload(local, self.key))
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Delete a file."""
@@ -281,7 +290,7 @@ class RemotePath:
         for one in sorted(self._files(deep=False), key=lambda path: (path.name == last, path.name)):
             target = to / one.name
             with self._explained("Moving it"):
-                with_retries(_mover(self.storage, one.key, target.key), self.storage.failures)
+                self._tried(_mover(self.storage, one.key, target.key))
 
     def remove_files(self) -> None:
         """Delete the files of a folder."""
@@ -296,6 +305,8 @@ _MOST_SHARED = 4
 
 def _shared(path: RemotePath, found: Info, fetch: Callable[[int, int], bytes]) -> Ranges:
     """Return the ranges of this version of a file, which passes share where a version is known."""
+    from firstk._base.range_file import Ranges
+
     ranges = _SHARED.pop((path, found), None) or Ranges(found.size, fetch)
     if found.version:
         _SHARED[path, found] = ranges
@@ -412,6 +423,7 @@ class _ArrowStorage:
 
     def upload(self, local: Path, key: str) -> None:
         """Copy a file: several parts, which become an object at the end."""
+        from concurrent.futures import ThreadPoolExecutor
 
         def work() -> None:
             # pyarrow's own copy_files passes over errors of the last part; `close` raises them.
