@@ -291,17 +291,14 @@ def open_vectors(
     """
     check_choice(nan, NAN, "nan", "open_vectors")
     wanted = Wanted(vectors, tuple(beside))
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, (str, os.PathLike, RemotePath)):
         return VectorTable(type(path).__name__, [_shard_of(path, wanted)], nan)
     paths = find_files(path)
     kinds = {format_of(one).name for one in paths}
     if len(kinds) > 1:
         raise unreadable(path, f"it holds files of several formats ({', '.join(sorted(kinds))})", "Name one: a pattern")
-    return VectorTable(
-        str(place_of(path)) if is_remote(path) else str(path),
-        [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths],
-        nan,
-    )
+    name = str(place_of(path)) if is_remote(path) else str(path)
+    return VectorTable(name, [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
 
 
 def format_of(path: str | Path) -> Format:
@@ -320,7 +317,7 @@ def format_of(path: str | Path) -> Format:
     raise InvalidInputError(f"The format of '{place_of(path)}' is not known: its name must end in one of {known}.")
 
 
-def find_files(path: str | os.PathLike[str]) -> list[Path]:
+def find_files(path: Any) -> list[Any]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
     check_there(path)
     place = place_of(path)
