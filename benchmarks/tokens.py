@@ -1,6 +1,6 @@
 """Token vectors: nDCG@10 by MaxSim against k, of token outputs of all-MiniLM-L6-v2 on a part of SciFact.
 
-``python -m benchmarks.tokens`` embeds 600 documents (all that are judged for test queries, and others drawn at random)
+``python -m benchmarks.tokens`` embeds 400 documents (all that are judged for test queries, and others drawn at random)
 of at most 128 tokens, and all queries, which takes minutes and is kept in ``--cache FOLDER``; fits on the tokens of the
 documents, and evaluates the 300 test queries. Codes of pairs learn from the training queries whose relevant documents are
 among them: each of their tokens, and the token of the document that MaxSim finds for it. Test queries whose documents no
@@ -26,7 +26,7 @@ from firstk.data.sets import RetrievalSet
 from firstk.evaluation.baselines import baselines_of
 from firstk.metrics import max_sim_per_query
 
-DOCUMENTS, TOKENS, KS = 600, 128, [8, 16, 32, 64]
+DOCUMENTS, TOKENS, KS = 400, 128, [8, 16, 32, 64]
 # Tokens of training queries that pairs are made of.
 PAIRS = 20_000
 
