@@ -1,4 +1,4 @@
-"""Folders for servers: the vectors of ``dimensions=k`` are the encoder's by the rules of each, and what is not raises."""
+"""Folders for servers: vectors of ``dimensions=k`` are the encoder's by the rules of each; what is not raises."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def test_a_static_model_has_its_codes_in_the_table(static_model, sentences, tmp_
         served = loaded.encode(texts, truncate_dim=k, normalize_embeddings=True)
         np.testing.assert_allclose(served, found.encoder.transform(rows, k), atol=1e-5)
     config = json.loads((folder / "config.json").read_text())
-    assert config["is_matryoshka"] is True and config["matryoshka_dimensions"] == list(range(1, d + 1))
+    assert config["is_matryoshka"] is True
+    assert config["matryoshka_dimensions"] == list(range(1, d + 1))
     assert (config["hidden_size"], config["vocab_size"]) == (d, static_model[0].num_embeddings)
     assert config["normalize"] is True
     short = append_encoder(static_model, found.encoder, 2, serving=True)
@@ -191,7 +192,8 @@ def test_any_linear_encoder_is_evaluated_as_it_is_served(objective, ends_in_norm
     y = y.astype(float) if objective == "regression" else y
     encoder = PrefixEncoder(6, objective=objective, random_state=0)
     found = fit_sentence_transformer(ends_in_normalize, texts, labels=y, encoder=encoder, serving=True)
-    assert found.curve.k[-1] <= 6 and not np.abs(found.encoder.mean_).any()
+    assert found.curve.k[-1] <= 6
+    assert not np.abs(found.encoder.mean_).any()
     served = found.model.encode(texts[:9], truncate_dim=2, normalize_embeddings=True)
     codes = found.encoder.transform(ends_in_normalize.encode(texts[:9]).astype(np.float64), 2)
     np.testing.assert_allclose(served, rules.unit(codes), atol=1e-5)

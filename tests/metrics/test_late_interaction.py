@@ -95,7 +95,7 @@ def test_errors():
     D, Q = np.ones((4, 3)), np.ones((2, 3))
     with pytest.raises(InvalidInputError, match=r"'doc_offsets' from 0 to the number of tokens, 4. Got 0 to 3"):
         max_sim(D, [0, 3], Q, [0, 2])
-    with pytest.raises(InvalidInputError, match="each document and query has a token. Number 1 has 0"):
+    with pytest.raises(InvalidInputError, match=r"each document and query has a token\. Number 1 has 0"):
         max_sim(D, [0, 2, 2, 4], Q, [0, 2])
     with pytest.raises(InvalidInputError, match="'query_offsets' as ints of shape"):
         max_sim(D, [0, 4], Q, [0.0, 2.0])

@@ -58,4 +58,6 @@ def curve_of_tokens(
     lines += text.score_table(curve, others, ks, encoder.p)
     typer.echo("\n".join(lines))
     k = curve.smallest(share)  # an error where none keeps it; the scores have been shown all the same
-    typer.echo(f"\n{k} coordinates a token are the fewest of these that keep {100 * share:g} % of the raw vectors' score.")
+    typer.echo(
+        f"\n{k} coordinates a token are the fewest of these that keep {100 * share:g} % of the raw vectors' score."
+    )

@@ -22,8 +22,8 @@ from torch import nn
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import TrainedMLP
-from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.estimator.prefix_encoder import PrefixEncoder
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations._codes import EncoderLike
 from firstk.integrations._codes import fitted as fitted_encoder
 from firstk.integrations.sentence_transformers.serving import matryoshka_settings
@@ -122,7 +122,7 @@ def uncentred(encoder: PrefixEncoder) -> PrefixEncoder:
 
 
 def _without_means(fitted: FittedEncoder) -> FittedEncoder:
-    """Return an encoder of zero means, without decoder and head, which read centred codes, and with a metric of search."""
+    """Return an encoder of zero means, without decoder and head, which read centred codes; its metric needs neither."""
     if fitted.network is not None:
         raise IllegalCombinationError(
             f"{_OWNER} with serving=True and a network",

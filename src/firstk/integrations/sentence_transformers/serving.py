@@ -46,9 +46,9 @@ def save_for_serving(model: SentenceTransformer, folder: str | os.PathLike[str])
     Parameters
     ----------
     model : SentenceTransformer
-        From `fit_sentence_transformer` or `append_encoder` with ``serving=True``: a transformer, pooling and Dense layers, or a static
-        embedding with the encoder in its table. A Normalize is put at the end: vLLM brings vectors to unit norm, after
-        the truncation, only where it finds one.
+        From `fit_sentence_transformer` or `append_encoder` with ``serving=True``: a transformer, pooling and Dense
+        layers, or a static embedding with the encoder in its table. A Normalize is put at the end: vLLM brings vectors
+        to unit norm, after the truncation, only where it finds one.
     folder : path-like
         A new folder, or an empty one.
 
@@ -197,7 +197,10 @@ def matryoshka_settings(width: int) -> dict[str, Any]:
 
 
 def _transformer_settings(module: Transformer) -> dict[str, Any]:
-    return {"max_seq_length": int(module.max_seq_length), "do_lower_case": bool(getattr(module, "do_lower_case", False))}
+    return {
+        "max_seq_length": int(module.max_seq_length),
+        "do_lower_case": bool(getattr(module, "do_lower_case", False)),
+    }
 
 
 def _pooling_settings(module: Pooling) -> dict[str, Any]:

@@ -432,4 +432,3 @@ def _kind_of(ids: Sequence[Id], owner: str) -> str:
     if len(kinds) > 1:
         raise InvalidInputError(f"The ids of {owner} are ints or text, and not both. Convert them to one kind.")
     return kinds.pop() if kinds else "int"
-

@@ -134,7 +134,9 @@ class Qdrant:
             vectors["full"] = models.VectorParams(size=layout.full, **kind, **rerank_only)
         settings = dict(self.settings)
         settings["metadata"] = dict(settings.get("metadata") or {}) | {"firstk": layout.record()}
-        with explained(self.place, (AssertionError, TypeError)):  # which the client raises for settings it does not know
+        with explained(
+            self.place, (AssertionError, TypeError)
+        ):  # which the client raises for settings it does not know
             self.client.create_collection(self.collection, vectors_config=vectors, **settings)
 
     def drop(self) -> None:
