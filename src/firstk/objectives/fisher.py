@@ -97,7 +97,7 @@ class Fisher(ShrinkageObjective):
         return replace(self, shrinkage=a).shrunk_pencil(Pencil(M=M), Sw, statistics.n_features)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Return the Gaussian discriminant rule of each prefix: log share_c - |z - m_c|^2 / 2, linear in z."""
+        """Return the Gaussian discriminant rule of each prefix: ``log share_c - |z - m_c|^2 / 2``, linear in z."""
         moments = rows_of(statistics)
         means = (moments.class_means - moments.mean) @ components.T
         with np.errstate(divide="ignore"):
