@@ -71,7 +71,11 @@ def trained(name: str, rows: Rows, seed: int) -> tuple[nn.Module, Logits]:
         longer = {k: min(other for other in LISTED if other >= k) for k in (*LISTED, *BETWEEN)}
         logits: Logits = lambda z, k: z[:, :k] @ heads[longer[k]].weight[:, :k].T + heads[longer[k]].bias  # noqa: E731
     else:
-        loss = FullPrefixCrossEntropy(n_classes=classes) if name == FULL else FullPrefixCrossEntropy(dict.fromkeys(LISTED, 1))
+        loss = (
+            FullPrefixCrossEntropy(n_classes=classes)
+            if name == FULL
+            else FullPrefixCrossEntropy(dict.fromkeys(LISTED, 1))
+        )
         own, value = loss, lambda z, labels: loss(z, head.weight, labels, head.bias)
         logits = lambda z, k: loss.logits(z, head.weight, k, head.bias)  # noqa: E731
     adam = torch.optim.Adam([*net.parameters(), *head.parameters(), *own.parameters()], lr=RATE)

@@ -1,7 +1,7 @@
 """Vectors of models that come as packages: ``python -m benchmarks.evidence.embed wordllama``.
 
-Texts are those of the data folder, in the order of its `*_minilm.npz` files. Vectors of rows of norm 1 go to the cache of
-the benchmark as float16. WordLlama (MIT) was trained with a Matryoshka loss, so that its own truncation is a peer.
+Texts are those of the data folder, in the order of its `*_minilm.npz` files. Vectors of norm 1 go to the cache of the
+benchmark as float16. WordLlama (MIT) was trained with a Matryoshka loss, so that its own truncation is a peer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tasks of mteb from local files, and a model that looks vectors up: ``python -m benchmarks.evidence.mteb_tasks``.
 
-STSBenchmark and SciFact with their official test parts, Banking77Classification with 16 rows of each intent in ten draws:
-the data are those of the data folder, everything else is mteb's. The scores are printed beside ours for the same codes.
+STSBenchmark, SciFact and Banking77Classification with their official test parts: the data are those of the data folder,
+everything else is mteb's. Scores of the first two are printed beside ours for the same codes.
 """
 
 from __future__ import annotations
@@ -98,7 +98,11 @@ def main() -> int:
     for k in (8, 32):
         own = scores.spearman(_encode(encoder), sts.pairs(model, "test"), (k,))["all"].score()[0]
         worst = max(worst, _printed("STSBenchmark", k, score(PrefixModel(stored, encoder, k), sts_benchmark()), own))
-    documents = {text: row for key in ("D", "Q") for text, row in zip(embed.scifact()[key], vectors("scifact", model, key), strict=True)}
+    documents = {
+        text: row
+        for key in ("D", "Q")
+        for text, row in zip(embed.scifact()[key], vectors("scifact", model, key), strict=True)
+    }
     encoder = PrefixEncoder(64, objective="similarity", verbose=False).fit(vectors("scifact", model, "D"))
     search = scifact.officially_divided()[2].search(model, frozenset())
     for k in (16, 64):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from benchmarks.evidence import scores
 from benchmarks.evidence.data import Part, Sealed, Task
 
@@ -37,7 +36,7 @@ def labelled(score=scores.nearest):
 
 def paired(scored):
     """Return a task of pairs, scored or positives."""
-    X, y = drawn(300, 3)
+    X, _ = drawn(300, 3)
     rng = np.random.default_rng(4)
     right = X + 0.5 * rng.standard_normal(X.shape).astype(np.float32)
     if scored:
@@ -50,7 +49,8 @@ def paired(scored):
             test=Sealed(lambda: part), score=scores.spearman,
         )  # fmt: skip
     search = scores.Search(right, X[:40], tuple({i: 1.0} for i in range(40)), np.arange(40) < 20)
+    part = Part(right, pairs=(X, right, None))
     return Task(
-        "made", "made", "nDCG@10", training=Part(right, pairs=(X, right, None)), everything=Part(right, pairs=(X, right, None)),
+        "made", "made", "nDCG@10", training=part, everything=part,
         validation=search, test=Sealed(lambda: search), score=scores.ndcg,
     )  # fmt: skip

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from evidence.made_tasks import drawn, labelled, paired
-
 from benchmarks.evidence.data import PeekedError, Sealed, fitting
 from benchmarks.evidence.methods import METHODS, csr, lda, pca, truncation
 from benchmarks.evidence.methods.contract import Method
@@ -11,6 +9,8 @@ from benchmarks.evidence.record import table_of
 from benchmarks.evidence.runs import cached_run, run
 from benchmarks.evidence.scores import nearest
 from benchmarks.evidence.tasks import files
+
+from evidence.made_tasks import drawn, labelled, paired
 
 KS = (2, 4, 8)
 
@@ -48,7 +48,10 @@ def test_files_of_test_parts_cannot_be_read_while_something_is_fitted(tmp_path, 
     monkeypatch.setenv("FIRSTK_DATA", str(tmp_path))
     with fitting():
         assert files.vectors("banking77", "minilm", "X_train").shape == (2, 3)
-        for read in (lambda: files.about("banking77", "y_test"), lambda: files.vectors("banking77", "minilm", "X_test")):
+        for read in (
+            lambda: files.about("banking77", "y_test"),
+            lambda: files.vectors("banking77", "minilm", "X_test"),
+        ):
             with pytest.raises(PeekedError, match=r"test of banking77_minilm.npz"):
                 read()
     assert len(files.about("banking77", "y_test")) == 1
@@ -119,4 +122,5 @@ def test_the_record_compares_one_of_ours_that_validation_rows_chose():
     (found,) = table["comparisons"].values()
     assert [one["verdict"] for one in found["truncation"]][1:] == ["ahead", "ahead"]
     assert found["truncation"][2]["low"] > 0
-    assert table["raw"]["all"] == pytest.approx(nearest(lambda X, k, side: X, task.test.opened(), (160,))["all"].score()[0], abs=1e-4)  # fmt: skip
+    (raw,) = nearest(lambda X, k, side: X, task.test.opened(), (160,))["all"].score()
+    assert table["raw"]["all"] == pytest.approx(raw, abs=1e-4)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import v_measure_score
-
 from benchmarks.evidence.scores import Clustered
 from benchmarks.evidence.statistics import difference, draws, holm, verdict
+from sklearn.metrics import v_measure_score
+
 from firstk.metrics.bootstrap import MeanScore
 
 

@@ -88,7 +88,9 @@ def test_its_metadata_name_the_width_and_leave_those_of_the_model_alone(encoder)
     ((Stored(), None, 9), r"k.*in \[1, 8\]"),
 ])  # fmt: skip
 def test_wrong_arguments_are_named(encoder, arguments, says):
-    given = [*arguments, encoder][:2] if len(arguments) == 1 else [encoder if each is None else each for each in arguments]
+    given = (
+        [*arguments, encoder][:2] if len(arguments) == 1 else [encoder if each is None else each for each in arguments]
+    )
     with pytest.raises(InvalidInputError, match=says):
         PrefixModel(*given)
 
@@ -96,7 +98,7 @@ def test_wrong_arguments_are_named(encoder, arguments, says):
 def test_both_lengths_and_vectors_of_another_width_are_errors(encoder):
     with pytest.raises(InvalidInputError, match="'k' or 'bytes_per_vector', not both"):
         PrefixModel(Stored(), encoder, 4, bytes_per_vector=8)
-    with pytest.raises(InvalidInputError, match="bytes_per_vector.*at least 1"):
+    with pytest.raises(InvalidInputError, match=r"bytes_per_vector.*at least 1"):
         PrefixModel(Stored(), encoder, bytes_per_vector=0)
     about = {"task_metadata": None, "hf_split": "test", "hf_subset": "default"}
     with pytest.raises(InvalidInputError, match="7 coordinates, and its encoder takes 12"):

@@ -54,8 +54,8 @@ class PrefixModel:
         self.model = _mteb_model(model)
         if k is not None and bytes_per_vector is not None:
             raise InvalidInputError(
-                f"{_OWNER} takes 'k' or 'bytes_per_vector', not both: the number of bytes decides which coordinates are "
-                f"stored. Got k={k} and bytes_per_vector={bytes_per_vector}."
+                f"{_OWNER} takes 'k' or 'bytes_per_vector', not both: the number of bytes decides which coordinates "
+                f"are stored. Got k={k} and bytes_per_vector={bytes_per_vector}."
             )
         if bytes_per_vector is not None and not (is_int(bytes_per_vector) and bytes_per_vector >= 1):
             raise bad_parameter("bytes_per_vector", _OWNER, "an int of at least 1", bytes_per_vector)

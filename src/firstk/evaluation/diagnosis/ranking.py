@@ -14,8 +14,8 @@ _ADDED = {"added": True}
 CLEAR = 2.0
 # A simpler objective is taken if it is not clearly behind, and behind by no more than this.
 TOLERANCE = 0.005
-# Share of the vectors with which codes of an objective hold on classes without labels (docs/objectives/fisher.md, "Beyond
-# the labels", and classification.md); the others hold there as they are.
+# Share of the vectors with which codes of an objective hold on classes without labels (docs/objectives/fisher.md and
+# classification.md, "Beyond the labels"); the others hold there as they are.
 BEYOND_LABELS = {"fisher": 0.5, "classification": 0.1}
 # What a name of the table, or its last word, means.
 _GLOSSES = {
@@ -228,8 +228,9 @@ class Ranking:
         if share is None:
             return ""
         return (
-            f"{self.choice} keeps what these labels need. If the codes will also be used for classes that have no labels "
-            f"yet, give the vectors a share of the objective: reconstruction={share:g} (--reconstruction {share:g})."
+            f"{self.choice} keeps what these labels need. If the codes will also be used for classes that have no "
+            f"labels yet, give the vectors a share of the objective: reconstruction={share:g} "
+            f"(--reconstruction {share:g})."
         )
 
     def _about_new(self) -> str:
