@@ -45,6 +45,13 @@ def test_labels_hidden_from_variance_want_a_supervised_objective(found):
     assert ranking.choice in ranking.sentences()[0]
 
 
+def test_codes_that_keep_what_labels_need_come_with_the_setting_for_other_classes(found):
+    fisher = " ".join(replace(found.ranking, choice="fisher").sentences())
+    assert "classes that have no labels yet" in fisher
+    assert "--reconstruction 0.5" in fisher
+    assert "no labels yet" not in " ".join(replace(found.ranking, choice="error_bound").sentences())
+
+
 def test_targets_hidden_from_variance_want_regression():
     X = RNG.standard_normal((600, 24)) * 0.7 ** np.arange(24)
     ranking = diagnose(X, X[:, 20], parts=["ranking"]).ranking

@@ -14,6 +14,9 @@ _ADDED = {"added": True}
 CLEAR = 2.0
 # A simpler objective is taken if it is not clearly behind, and behind by no more than this.
 TOLERANCE = 0.005
+# Share of the vectors with which codes of an objective hold on classes without labels (docs/objectives/fisher.md and
+# classification.md, "Beyond the labels"); the others hold there as they are.
+BEYOND_LABELS = {"fisher": 0.5, "classification": 0.1}
 # What a name of the table, or its last word, means.
 _GLOSSES = {
     "reconstruction": "is PCA",
@@ -213,7 +216,7 @@ class Ranking:
         if trial is None:
             return [self._without_trials()]
         behind = [margin for margin in self.margins if not margin.as_good]
-        found = [self.why(), self._lost(), self._about_new(), *self._about_question()]
+        found = [self.why(), self._lost(), self._about_new(), *self._about_question(), self._beyond_labels()]
         sure = f"How sure: the mean of {trial.name} is {trial.low:.3f} to {trial.high:.3f}"
         if behind:
             rest = "; ".join(f"{margin.objective} by {_difference(margin)}" for margin in behind)
@@ -221,6 +224,17 @@ class Ranking:
         found.append(f"{sure} (95 % intervals).")
         found += [f"Not tried: {name} ({reason.rstrip('.')})." for name, reason in self.left_out.items()]
         return [sentence for sentence in found if sentence]
+
+    def _beyond_labels(self) -> str:
+        """Name the setting for codes that will meet classes without labels, where the choice has one."""
+        share = BEYOND_LABELS.get(str(self.choice)) if self.task == "labels" else None
+        if share is None:
+            return ""
+        return (
+            f"{self.choice} keeps what these labels need. If the codes will also be used for classes that have no "
+            f"labels yet, give the vectors a share of the objective: reconstruction={share:g} "
+            f"(--reconstruction {share:g})."
+        )
 
     def _about_new(self) -> str:
         """Say what new documents are, and how the choice fares on all queries; or that too few ask for new ones."""
