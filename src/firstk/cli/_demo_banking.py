@@ -190,8 +190,8 @@ def page_of(
         title=f"Questions to a bank: {point.bytes} bytes a vector instead of {before:,}",
         summary=(
             f"All {parts.bank.X_train.shape[1]} numbers of a sentence embedding find a question of the same intent for "
-            f"{100 * raw:.1f}\u00a0% of {n_test:,} test questions. The first {point.k} coordinates of a code that firstk "
-            f"learned find one for {100 * found.ours.at(point.k):.1f}\u00a0%. Move the slider to cut shorter."
+            f"{100 * raw:.1f}\u00a0% of {n_test:,} test questions. The first {point.k} coordinates of a code that "
+            f"firstk learned find one for {100 * found.ours.at(point.k):.1f}\u00a0%. Move the slider to cut shorter."
         ),
         sections=(
             Section(
