@@ -226,7 +226,7 @@ def page_of(
             ("questions chosen on", n_chosen),
             ("test questions", n_test),
             ("numbers of a raw vector", parts.bank.X_train.shape[1]),
-            ("encoder saved in", str(model)),
+            ("encoder saved in", f"{model.parent.name}/{model.name}"),
             ("firstk", __version__),
         ),
         notes=(
