@@ -76,8 +76,10 @@ def test_transform_is_given_what_fit_recommends(walked):
     home, printed = walked
     assert " ".join(given_to("transform")) in map(str.strip, printed["fit"].splitlines())
     advised = model_info(home / "model").recommendation.advised.point
-    written = json.loads(open_vectors(home / "short.parquet").metadata["firstk"])
-    assert (written["bytes"], written["stored"]["precision"]) == (advised.bytes, advised.precision)
+    table = open_vectors(home / "short.parquet")
+    written = json.loads(table.metadata["firstk"])
+    assert (written["k"], written["stored"]["precision"]) == (advised.k, advised.precision)
+    assert table.as_stored().width == advised.bytes
 
 
 def test_the_walk_leaves_a_model_a_page_and_a_shorter_file(walked):
