@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
+from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 
 # Endings of temporary names: what is being written, and an old folder that is being replaced.
@@ -45,6 +46,10 @@ def atomic_file(
     durable : bool
         Wait until the new file is on the disk before the old one is replaced: for files that a power cut must not cost.
     """
+    if is_remote(path):
+        with _uploaded(place_of(path)) as temporary:
+            yield temporary
+        return
     with explained_os_errors(path):
         target = Path(path).resolve()  # a link stays a link: what it points to is replaced
         if target.is_dir():
@@ -64,6 +69,21 @@ def atomic_file(
         finally:
             with contextlib.suppress(OSError):  # why the file could not be written is in the error already
                 temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _uploaded(target: RemotePath) -> Iterator[Path]:
+    """Yield an empty file of this machine; it is copied to object storage, in one step there, when the block ends well.
+
+    Formats go back to their beginning to fill in a header, which object storage cannot.
+    """
+    with explained_os_errors(str(target)), tempfile.TemporaryDirectory(prefix="firstk-") as folder:
+        if target.is_dir():
+            raise InvalidInputError(f"'{target}' is a folder. Name a file in it.")
+        temporary = Path(folder) / target.name
+        temporary.touch()
+        yield temporary
+        target.upload(temporary)
 
 
 @contextlib.contextmanager
@@ -113,10 +133,11 @@ def check_new(path: str | os.PathLike[str] | None, *, force: bool, model: bool =
     """
     if path is None or force:
         return
-    place = Path(path).expanduser()
-    with explained_os_errors(path):
+    place = place_of(path)
+    with explained_os_errors(str(place)):
         if _is_model(place) if model else place.is_file():
-            raise InvalidInputError(f"'{path}' is there already. Pass --force to replace it, or choose another name.")
+            name = place if isinstance(place, RemotePath) else path
+            raise InvalidInputError(f"'{name}' is there already. Pass --force to replace it, or choose another name.")
 
 
 def _is_model(folder: Path) -> bool:

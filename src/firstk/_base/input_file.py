@@ -11,7 +11,9 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 
 _KINDS = (
@@ -25,7 +27,10 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Stamp:
-    """Size, time and place of a file: another one after any change of its content, or of the file behind its name."""
+    """Size, time and place of a file: another one after any change of its content, or of the file behind its name.
+
+    Of a file in object storage `modified` is a hash of its ETag, and `device` and `inode` are 0.
+    """
 
     device: int
     inode: int
@@ -36,11 +41,13 @@ class Stamp:
     def of(cls, path: str | os.PathLike[str]) -> Stamp:
         """Return the stamp of a regular file; raise InvalidInputError for anything else."""
         try:
+            if is_remote(path):
+                return cls(0, 0, *place_of(path).facts())
             facts = os.stat(path)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             why = getattr(error, "strerror", None) or error
             raise InvalidInputError(
-                f"Cannot read '{path}': {why}. Check the name, the folder and your rights."
+                f"Cannot read '{_shown(path)}': {why}. Check the name, the folder and your rights."
             ) from None
         return cls.from_facts(path, facts)
 
@@ -58,13 +65,28 @@ class Stamp:
     def __reduce__(self) -> tuple[type[Stamp], tuple[int, ...]]:
         return Stamp, (0, 0, self.size, self.modified)  # another machine has other numbers for devices and files
 
+    @classmethod
+    def of_open(cls, path: Any, file: Any) -> Stamp:
+        """Return the stamp of an open file, whatever has its name by now; of one in object storage, by its name."""
+        return cls.of(path) if isinstance(path, RemotePath) else cls.from_facts(path, os.fstat(file.fileno()))
+
+    def check_open(self, path: Any, file: Any) -> None:
+        """Raise InvalidInputError unless an open file is still the one it was."""
+        self.check(path, None if isinstance(path, RemotePath) else os.fstat(file.fileno()))
+
     def check(self, path: str | os.PathLike[str], now: os.stat_result | None = None) -> None:
         """Raise InvalidInputError unless the file is still the one it was; `now` is what ``os.fstat`` says of it."""
         try:
-            facts = os.stat(path) if now is None else now
-        except OSError:
+            if is_remote(path):
+                found = Stamp(0, 0, *place_of(path).facts())
+            else:
+                found = Stamp.from_facts(path, os.stat(path) if now is None else now)
+        except FileNotFoundError:
             raise _changed(path, "it was removed") from None
-        found = Stamp.from_facts(path, facts)
+        except OSError as error:
+            if not is_remote(path):
+                raise _changed(path, "it was removed") from None
+            raise InvalidInputError(f"Cannot read '{_shown(path)}': {error.strerror or error}. Try again.") from None
         moved = self.inode and (found.device, found.inode) != (self.device, self.inode)
         if found.size != self.size:
             raise _changed(path, f"it had {self.size:,} bytes and has {found.size:,}")
@@ -79,13 +101,39 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 def check_there(path: str | os.PathLike[str]) -> None:
     """Raise InvalidInputError unless a path is that of a file or folder, or a pattern that some file matches."""
-    place = Path(path).expanduser()
-    if not place.exists() and not any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True)):
-        raise InvalidInputError(f"There is no file '{path}'. Check the name and the folder.")
+    if is_remote(path):
+        there = _remote_is_there(place_of(path))
+    else:
+        place = Path(path).expanduser()
+        there = place.exists() or any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True))
+    if not there:
+        raise InvalidInputError(f"There is no file '{_shown(path)}'. Check the name and the folder.")
+
+
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is that of a file or folder, here or in object storage."""
+    try:
+        return bool(place_of(path).exists())
+    except OSError as error:
+        raise InvalidInputError(
+            f"Cannot read '{_shown(path)}': {error.strerror or error}. Check the address."
+        ) from None
+
+
+def _remote_is_there(place: RemotePath) -> bool:
+    try:
+        return is_there(place) or bool(place.matches())  # type: ignore[arg-type]
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read '{place}': {error.strerror or error}. Check the address.") from None
+
+
+def _shown(path: object) -> str:
+    """Return a path for a message: an address without its credentials."""
+    return str(place_of(path)) if is_remote(path) else str(path)  # type: ignore[arg-type]
 
 
 def _changed(path: str | os.PathLike[str], how: str) -> InvalidInputError:
     return InvalidInputError(
-        f"'{path}' was changed while it was read: {how}. Rows of two versions must not be mixed: start again, and "
+        f"'{_shown(path)}' was changed while it was read: {how}. Rows of two versions must not be mixed: start again, and "
         "leave the file alone until the end."
     )

@@ -35,6 +35,18 @@ def row_progress(
 
 
 @contextmanager
+def counted_progress(what: str, *, quiet: bool) -> Iterator[tuple[Callable[[int], object], Callable[[int], object]]]:
+    """Give two functions: one is told the number of rows when it is known, the other how many have just been done."""
+    if not looked_at(quiet):
+        yield (lambda rows: None), (lambda rows: None)
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=None, desc=what, unit=" rows", unit_scale=True, leave=False, file=sys.stderr) as bar:
+        yield bar.reset, bar.update
+
+
+@contextmanager
 def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
     """Give a function that is told the name of each step when it begins; `total` is None where it is not known."""
     if not looked_at(quiet):

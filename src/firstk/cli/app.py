@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
-from firstk._base.input_file import check_there
+from firstk._base.input_file import check_there, is_there
 from firstk.cli._progress import give_bars_room
 from firstk.cli.align import align
 from firstk.cli.check import NO_ANSWER, check
@@ -28,6 +28,7 @@ from firstk.cli.diagnose import diagnose
 from firstk.cli.export import export
 from firstk.cli.fit import fit
 from firstk.cli.info import info
+from firstk.cli.move import move
 from firstk.cli.report import report
 from firstk.cli.reproduce import reproduce
 from firstk.cli.sample import sample
@@ -49,7 +50,7 @@ def _check_model_or_raw(folder: Path) -> None:
 
 def _check_file_of(spec: str) -> None:
     """Check the file of FILE[:COLUMNS]; columns alone, with a comma between them, are of another file."""
-    if not Path(spec).expanduser().exists():
+    if not is_there(spec):
         file = spec.rpartition(":")[0] or ("" if "," in spec else spec)
         if file:
             check_there(file)
@@ -144,6 +145,10 @@ For search, with judgements (lines of query id, document id, grade):
   firstk curve model/ docs.parquet --queries queries.parquet
          --relevance qrels.tsv --bytes-per-vector 64
 
+Into a vector store, or from one to another (pgvector, Qdrant, ...):
+
+  firstk move vectors.parquet qdrant:folder#documents --model model/ -k 64
+
 When the embedding model changes: stay, translate or re-embed?
 
   firstk align old.parquet new.parquet -o upgrade/
@@ -177,6 +182,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (info, "firstk info model/"),
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
+    (move, "firstk move vectors.parquet sqlite:codes.db#documents --model model/ -k 64"),
     (align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
 )
 # The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
+from firstk._base.remote import place_of
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
 from firstk.cli._text import number_of, were
@@ -133,7 +134,7 @@ def transform(
     # A folder has its shards in an order of its own, and queries have no neighbors among themselves to speak of.
     check = None
     readable = outcome.precision != "embedded" or (_has_note(outcome) and not outcome.cut)
-    if not isinstance(encoder, CodeMap) and Path(out).is_file() and side != "query" and like is None and readable:
+    if not isinstance(encoder, CodeMap) and place_of(out).is_file() and side != "query" and like is None and readable:
         check = read_back(encoder, source, out, vectors=vectors)
     lines = _lines(outcome, asking)
     if check is not None:

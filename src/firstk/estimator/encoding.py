@@ -6,10 +6,10 @@ Embedded bits have their length in bytes, and queries of them stay in floating p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from firstk import __version__
 from firstk._base.checks import check_choice, check_prefix
 from firstk.data.bits.embedded import Embedded
 from firstk.data.files.contract import Batch, CodeRecord, must_be_restored
-from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.data.files.opening import open_vectors
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.code_map import CodeMap
@@ -28,6 +28,16 @@ from firstk.exceptions import InvalidInputError
 SIDES = ("document", "query")
 _OWNER = "transform"
 Coder = FittedEncoder | CodeMap
+
+
+class Described(Protocol):
+    """What an encoding needs to know of vectors, which a `VectorTable` has, and other sources have too."""
+
+    path: str
+    width: int
+    vectors: str
+    members: tuple[str, ...]
+    metadata: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -153,7 +163,7 @@ class Encoding:
         return facts
 
 
-def encoding_of(encoder: Coder | None, table: VectorTable, wish: Wish) -> Encoding:
+def encoding_of(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
     """Return the encoding that was asked for, of an encoder or (None) of the vectors as they are."""
     wish.check()
     if wish.metric is not None:
@@ -174,13 +184,13 @@ def encoding_of(encoder: Coder | None, table: VectorTable, wish: Wish) -> Encodi
     return _of_vectors(table, wish.k, wish.side, resolve_precision(wish.precision or "float32", _OWNER))
 
 
-def codes_of(table: VectorTable) -> CodeRecord | None:
+def codes_of(table: Described) -> CodeRecord | None:
     """Return the record of a table that holds embedded bits; None for any other."""
     record = CodeRecord.read(table.path, table.metadata)
     return record if record is not None and isinstance(record.precision, Embedded) else None
 
 
-def _of_vectors(table: VectorTable, k: int | None, side: str | None, precision: Precision) -> Encoding:
+def _of_vectors(table: Described, k: int | None, side: str | None, precision: Precision) -> Encoding:
     length = check_prefix(k, table.width, _OWNER)
     side = check_choice(side or "document", SIDES, "side", _OWNER)
     return Encoding(lambda X: X[:, :length], CodeStamp(f"raw vectors of {table.width}"), length, side, precision)
@@ -231,7 +241,7 @@ def _cut(held: CodeRecord, wish: Wish) -> Encoding:
     )
 
 
-def _like(encoder: Coder | None, table: VectorTable, wish: Wish) -> Encoding:
+def _like(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
     """Return the encoding of a file that was written before, for more documents or for queries."""
     record = _record_of(wish.like)
     side = _settled_side(encoder, record, wish)
@@ -266,7 +276,7 @@ def _record_of(like: str | Path | None) -> CodeRecord:
     return record
 
 
-def _checked_length(record: CodeRecord, encoder: Coder | None, table: VectorTable, like: object) -> int:
+def _checked_length(record: CodeRecord, encoder: Coder | None, table: Described, like: object) -> int:
     longest = table.width if encoder is None else encoder.d
     if record.k > longest:
         raise InvalidInputError(
@@ -290,7 +300,7 @@ def _settled_side(encoder: Coder | None, record: CodeRecord, wish: Wish) -> str:
     return check_choice(wish.side or "document", SIDES, "side", _OWNER)
 
 
-def _check_width(table: VectorTable, encoder: Coder) -> None:
+def _check_width(table: Described, encoder: Coder) -> None:
     if (held := codes_of(table)) is not None:
         size = held.precision.bytes_per_vector(held.k)
         raise InvalidInputError(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from firstk._base.concurrency import prefetch
+from firstk._base.remote import is_remote, place_of
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch, Format, Layout, code_layout, must_be_restored
 from firstk.data.files.opening import FORMATS, VectorTable, format_of, open_vectors
@@ -169,14 +170,14 @@ def transform_files(
         table = table.as_stored()
     _check_columns(table, columns or ())
     work = _Work(encoding, table.columns if columns is None else tuple(columns), progress)
-    place = Path(target).expanduser()
+    place = place_of(target)
     if _means_folder(source, place):
         _to_folder(work, table, place, resume)
     else:
         _to_file(work, table, place)
     encoding = work.encoding  # with the precision that was fitted
     return Outcome(
-        path=str(target),
+        path=str(place) if is_remote(target) else str(target),
         rows=work.rows,
         dropped=work.dropped,
         files=work.files,
@@ -308,7 +309,7 @@ def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> N
 def _means_folder(source: str | Path, target: Path) -> bool:
     """Tell whether codes go to a folder: several files come in, and the name asked for is not that of a file."""
     known = any(target.name.lower().endswith(form.endings) for form in FORMATS)
-    return not known and not Path(source).expanduser().is_file()
+    return not known and not place_of(source).is_file()
 
 
 def _check_columns(table: VectorTable, names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from firstk._base.input_file import is_there
 from firstk._base.rows import half_as_single
 from firstk.data.files import Batch, VectorTable, open_vectors
 from firstk.data.files.beside import ColumnParts, open_column
@@ -254,7 +255,7 @@ def _as_one(columns: Sequence[np.ndarray]) -> np.ndarray | None:
 
 def _labels_of(spec: str, table: VectorTable) -> ColumnParts:
     """Open the labels that FILE[:COLUMN] names; a name with a colon that exists is a file."""
-    alone = ":" not in spec or Path(spec).expanduser().exists()
+    alone = ":" not in spec or is_there(spec)
     file, column = (spec, None) if alone else (spec.rpartition(":")[0], spec.rpartition(":")[2])
     found = open_column(file, column)
     if len(found) != table.rows:

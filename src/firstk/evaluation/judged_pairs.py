@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.checks import check_weights
+from firstk._base.input_file import is_there
 from firstk._base.rows import distinct_rows, half_as_single
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import load_columns
@@ -211,7 +212,7 @@ def read_columns(path: File | None, spec: str) -> tuple[File, Mapping[str, np.nd
 
 
 def _source_of_pairs(path: File | None, pairs: str) -> tuple[File | None, tuple[str, ...]]:
-    if Path(pairs).expanduser().exists():
+    if is_there(pairs):
         return pairs, ()
     file, _, names = pairs.rpartition(":")
     found = tuple(name.strip() for name in names.split(",") if name.strip())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from firstk._base.remote import place_of
 from firstk._base.rows import half_as_single
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import MOST_HELD, MOST_REFERENCE, draw
@@ -102,7 +102,7 @@ def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
 
 def same_file(first: File, second: File) -> bool:
     """Tell whether two names are of one file or folder."""
-    paths = [Path(str(name)).expanduser() for name in (first, second)]
+    paths = [place_of(str(name)) for name in (first, second)]
     return str(first) == str(second) or (all(path.exists() for path in paths) and paths[0].samefile(paths[1]))
 
 

@@ -27,6 +27,8 @@ from firstk._base.rows import distinct_rows
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
 BLOCK_BYTES = 1 << 21
+# How many times as large it is where there is one prefix length.
+_ONE_LENGTH = 4
 # References are padded to a multiple of this: no remainders in BLAS kernels, and groups of equal size.
 LANES = 64
 # Prefixes up to this length are compared in float64.
@@ -316,7 +318,9 @@ def _sweep(kind: Any, n: int, m: int, exclude: np.ndarray | None) -> Iterator[Bl
     """Do the work of `sweep` in the precision of the codes."""
     ks, dtype = kind.ks, kind.R.dtype
     w = _padded(n)
-    size = max(1, min(m, BLOCK_BYTES // (w * dtype.itemsize)))
+    # A single product needs no block that stays in the cache, and gains from a larger one.
+    room = BLOCK_BYTES if len(ks) > 1 else _ONE_LENGTH * BLOCK_BYTES
+    size = max(1, min(m, room // (w * dtype.itemsize)))
     S_all, T_all = np.empty((2, size, w), dtype=dtype)
     starts = np.concatenate([[0], ks[:-1]])
     for first in range(0, m, size):

@@ -210,19 +210,38 @@ def _reaching(
 
 
 @inlined
-def _add_books(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray, to: int) -> None:
+def _add_books(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray) -> None:
     """Look up what the bytes of codebooks add to each row of a tile, in the order of rows.
 
     Indices are unsigned: of signed ones numba would ask each time whether they count from the end.
     """
-    for lane in range(WIDTH):
-        out[np.uint64(to + lane)] = 0
-    for level in range(levels):
-        first, table = np.uint64(at + level * WIDTH), np.uint64((q * levels + level) * 256)
-        for half in range(2):
-            for lane in range(LANES):
-                byte = np.uint64(tiles[first + np.uint64(2 * lane + half)])
-                out[np.uint64(to + half * LANES + lane)] += tables[table + byte]
+    for half in range(2):
+        for lane in range(LANES):
+            place, table = np.uint64(at + 2 * lane + half), np.uint64(q * levels * 256)
+            total = np.float32(0)
+            for _ in range(levels):
+                total += tables[table + np.uint64(tiles[place])]
+                place += np.uint64(WIDTH)
+                table += np.uint64(256)
+            out[np.uint64(half * LANES + lane)] = total
+
+
+@inlined
+def _add_books_of_two(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray) -> None:
+    """Do the same for queries q and q + 1, which share the loads of the rows."""
+    other = np.uint64(levels * 256)
+    for half in range(2):
+        for lane in range(LANES):
+            place, table = np.uint64(at + 2 * lane + half), np.uint64(q * levels * 256)
+            ours = theirs = np.float32(0)
+            for _ in range(levels):
+                entry = table + np.uint64(tiles[place])
+                ours += tables[entry]
+                theirs += tables[entry + other]
+                place += np.uint64(WIDTH)
+                table += np.uint64(256)
+            out[np.uint64(half * LANES + lane)] = ours
+            out[np.uint64(WIDTH + half * LANES + lane)] = theirs
 
 
 @jit
@@ -245,7 +264,7 @@ def _bound_one(
     for i, t in enumerate(range(some[0], some[1], some[2])):
         at = t * (levels + others) * WIDTH
         if books is not None:
-            _add_books(tiles, at, levels, books, q, added, 0)
+            _add_books(tiles, at, levels, books, q, added)
         sums = _sums(tiles, at + levels * WIDTH, others, tables, q * others * _TABLES, odd)
         reaching[0, i] = _reaching(sums, t * WIDTH, norms, slope, offset, books, added, 0)
 
@@ -275,8 +294,7 @@ def _bound_two(
     for i, t in enumerate(range(some[0], some[1], some[2])):
         at = t * (levels + others) * WIDTH
         if books is not None:
-            _add_books(tiles, at, levels, books, q, added, 0)
-            _add_books(tiles, at, levels, books, q + 1, added, WIDTH)
+            _add_books_of_two(tiles, at, levels, books, q, added)
         ours, theirs = _sums_of_two(tiles, at + levels * WIDTH, others, tables, q * own, q * own + own, odd)
         reaching[0, i] = _reaching(ours, t * WIDTH, norms, slopes[0], offsets[0], books, added, 0)
         reaching[1, i] = _reaching(theirs, t * WIDTH, norms, slopes[1], offsets[1], books, added, WIDTH)

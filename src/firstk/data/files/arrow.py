@@ -1,6 +1,7 @@
 """Arrow files: the IPC file format (also called feather) and the IPC stream.
 
-A file may be one record batch, so it is mapped; blocks of rows are copied out of the map.
+A file may be one record batch, so it is mapped; blocks of rows are copied out of the map. In object storage there are
+no maps, and a record batch is held in memory.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from firstk.data.files.choosing import check_names
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
-from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch
+from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, source_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,7 +36,7 @@ def _open(path: Path, columns: Sequence[str] | None = None) -> pyarrow.RecordBat
     if columns is not None:
         names = _open(path).schema.names
         options = pa.ipc.IpcReadOptions(included_fields=sorted(names.index(name) for name in set(columns)))
-    source = pa.memory_map(str(path))
+    source = pa.memory_map(str(path)) if isinstance(path, Path) else source_of(path)
     opened = pa.ipc.open_file if source.read(6) == b"ARROW1" else pa.ipc.open_stream
     source.seek(0)
     return opened(source, options=options)

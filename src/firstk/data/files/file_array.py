@@ -7,7 +7,6 @@ process, and pages of a map stay with the process for as long as the map does.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -62,9 +61,9 @@ class FileArray:
         start, stop, _ = rows.indices(len(self))
         shape = (max(0, stop - start), *self.shape[1:])
         with reading(self.path, "file of numbers", (OSError, EOFError)), self.path.open("rb", buffering=0) as file:
-            self.stamp.check(self.path, os.fstat(file.fileno()))
+            self.stamp.check_open(self.path, file)
             found = self._columns(file, start, shape) if self.by_column else self._rows(file, start, shape)
-            self.stamp.check(self.path, os.fstat(file.fileno()))
+            self.stamp.check_open(self.path, file)
         return found
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:

@@ -35,13 +35,28 @@ def open_text(path: Path, *, packed: bool) -> TextIO:
     """Open a text file for reading, line ends as they are."""
     # utf-8-sig: spreadsheets put a mark before the first name.
     if packed:
-        return cast(TextIO, gzip.open(path, "rt", newline="", encoding="utf-8-sig"))
+        return _Unpacked(path)
     return path.open(newline="", encoding="utf-8-sig")
 
 
 def create_text(path: Path, *, packed: bool) -> TextIO:
     """Open a text file for writing; the same rows give the same bytes."""
     return _Packed(path) if packed else path.open("w", newline="", encoding="utf-8", errors=_ERRORS)
+
+
+class _Unpacked(io.TextIOWrapper):
+    """A text file in gzip that is read."""
+
+    def __init__(self, path: Path):
+        self._file = path.open("rb")
+        super().__init__(cast("io.BufferedReader", gzip.GzipFile(fileobj=self._file)), newline="", encoding="utf-8-sig")
+
+    def close(self) -> None:
+        """Close the archive, and the file under it, which gzip leaves open."""
+        try:
+            super().close()
+        finally:
+            self._file.close()
 
 
 class _Packed(io.TextIOWrapper):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ def read_header(stream: IO[bytes]) -> Header:
 
 def _array(path: Path) -> FileArray:
     with reading(path, "npy", BROKEN), path.open("rb") as file:
-        stamp = Stamp.from_facts(path, os.fstat(file.fileno()))
+        stamp = Stamp.of_open(path, file)
         if file.read(2) == b"PK":
             raise ValueError("it is an archive: name it .npz")
         file.seek(0)

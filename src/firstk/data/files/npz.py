@@ -6,7 +6,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -56,7 +56,7 @@ class NpzReader:
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield at most `size` rows at a time, reading each array once from its beginning to its end."""
         with reading(self.path, "npz", _BROKEN), ExitStack() as opened:
-            archive = opened.enter_context(zipfile.ZipFile(self.path))
+            archive = opened.enter_context(_archive(self.path))
             beside = {
                 name: opened.enter_context(archive.open(f"{name}.npy"))
                 for name in columns
@@ -73,9 +73,15 @@ class NpzReader:
                 yield _take(vectors, self._vectors, n).astype(self.facts.dtype, copy=False), found
 
 
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        yield archive
+
+
 def _members(path: Path) -> dict[str, Header]:
     found = {}
-    with zipfile.ZipFile(path) as archive:
+    with _archive(path) as archive:
         for entry in archive.namelist():
             if entry.endswith(".npy"):
                 found[entry.removesuffix(".npy")] = _checked_header(archive, entry)
@@ -112,7 +118,7 @@ def load(path: Path) -> Loaded:
         names = tuple(_members(path))
 
     def one(name: str) -> np.ndarray:
-        with reading(path, "npz", _BROKEN), zipfile.ZipFile(path) as archive:
+        with reading(path, "npz", _BROKEN), _archive(path) as archive:
             return _read_whole(archive, name)
 
     return Loaded(names, one)
@@ -123,7 +129,7 @@ def _metadata(path: Path, held: Mapping[str, Header]) -> Mapping[str, str]:
     member = held.get("firstk")
     if member is None or member.shape != () or member.dtype.kind != "U":
         return {}
-    with reading(path, "npz", _BROKEN), zipfile.ZipFile(path) as archive:
+    with reading(path, "npz", _BROKEN), _archive(path) as archive:
         return {"firstk": str(_read_whole(archive, "firstk"))}
 
 

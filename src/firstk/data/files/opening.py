@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from firstk._base.atomic_file import beside
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
 from firstk._base.input_file import Stamp, check_there
+from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
@@ -34,6 +36,7 @@ from firstk.data.files.contract import (
     reading_unchanged,
     unreadable,
 )
+from firstk.data.files.shards import RECORD, UNFINISHED
 from firstk.data.files.tables import Columns, TableView, as_numpy
 from firstk.exceptions import InvalidInputError
 
@@ -292,7 +295,11 @@ def open_vectors(
     kinds = {format_of(one).name for one in paths}
     if len(kinds) > 1:
         raise unreadable(path, f"it holds files of several formats ({', '.join(sorted(kinds))})", "Name one: a pattern")
-    return VectorTable(str(path), [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
+    return VectorTable(
+        str(place_of(path)) if is_remote(path) else str(path),
+        [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths],
+        nan,
+    )
 
 
 def format_of(path: str | Path) -> Format:
@@ -303,19 +310,20 @@ def format_of(path: str | Path) -> Format:
     >>> format_of("vectors.feather").name
     'arrow'
     """
-    name = Path(path).name.lower()
+    name = place_of(path).name.lower()
     for form in FORMATS:
         if name.endswith(form.endings):
             return form
     known = ", ".join(ending for form in FORMATS for ending in form.endings)
-    raise InvalidInputError(f"The format of '{path}' is not known: its name must end in one of {known}.")
+    raise InvalidInputError(f"The format of '{place_of(path)}' is not known: its name must end in one of {known}.")
 
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
     check_there(path)
-    place = Path(path).expanduser()
+    place = place_of(path)
     if place.is_dir():
+        _check_complete(place)
         endings = tuple(ending for form in FORMATS for ending in form.endings)
         found = [one for one in place.iterdir() if one.is_file() and one.name.lower().endswith(endings)]
         found = [one for one in found if not one.name.startswith((".", "_"))]
@@ -324,11 +332,21 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     elif place.exists():
         found = [place]
     else:
-        found = [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
+        found = place.matches() if isinstance(place, RemotePath) else _matches(place)
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")
     return sorted(found, key=_natural)
+
+
+def _matches(place: Path) -> list[Path]:
+    return [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
+
+
+def _check_complete(place: Path | RemotePath) -> None:
+    """Raise InvalidInputError for a folder in object storage that is being written, which has no rename of folders."""
+    if isinstance(place, RemotePath) and (beside(place, UNFINISHED) / RECORD).is_file():
+        raise unreadable(place, "it is not complete yet", "Wait for the command that writes it, or run it again")
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

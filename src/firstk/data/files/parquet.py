@@ -15,7 +15,7 @@ import numpy as np
 from firstk._base.checks import require
 from firstk.data.files.choosing import check_names
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
-from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, selected
+from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, selected, source_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,9 +41,11 @@ class ParquetReader:
         self.path = path
         parquet = require("pyarrow.parquet", "tables", "Reading parquet")
         with reading(path, "parquet", _broken()):
-            columns = len(parquet.read_schema(path))
+            columns = len(parquet.read_schema(source_of(path)))
             fetch = max(_FETCH // 64, min(_FETCH, 16 * _FETCH // max(1, columns)))
-            self._file = parquet.ParquetFile(path, buffer_size=fetch, pre_buffer=False, page_checksum_verification=True)
+            self._file = parquet.ParquetFile(
+                source_of(path), buffer_size=fetch, pre_buffer=False, page_checksum_verification=True
+            )
             self._view = TableView(path, self._file.schema_arrow, wanted, self._peek)
         self.facts = self._view.facts
 
@@ -67,7 +69,7 @@ def load(path: Path) -> Loaded:
     """Return the columns of a file."""
     parquet = require("pyarrow.parquet", "tables", "Reading parquet")
     with reading(path, "parquet", _broken()):
-        file = parquet.ParquetFile(path, page_checksum_verification=True)
+        file = parquet.ParquetFile(source_of(path), page_checksum_verification=True)
         check_names(path, file.schema_arrow.names)
 
     def one(name: str) -> np.ndarray:

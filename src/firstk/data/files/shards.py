@@ -16,10 +16,11 @@ from typing import Any
 from firstk._base.atomic_file import atomic_file, beside, explained_os_errors
 from firstk._base.input_file import Stamp, check_regular
 from firstk._base.json_records import strict_json
+from firstk._base.remote import RemotePath
 from firstk.exceptions import InvalidInputError
 
 RECORD = "_firstk.json"
-_UNFINISHED = ".partial"
+UNFINISHED = ".partial"
 
 
 @dataclass
@@ -48,7 +49,10 @@ class ShardLog:
     def begin(cls, target: Path, job: Mapping[str, object], *, resume: bool) -> ShardLog:
         """Start a folder, or go on with one; raise InvalidInputError for one of another job, or one in the way."""
         log = cls(target, job)
-        for folder, complete in ((log.target, True), (log.temporary, False)):
+        places = [(log.target, True), (log.temporary, False)]
+        if isinstance(target, RemotePath) and (log.temporary / RECORD).is_file():
+            places.reverse()  # files are moved one by one, and the record last
+        for folder, complete in places:
             if not folder.exists() or (folder.is_dir() and not _names(folder, hidden=complete)):
                 continue
             if not resume or not folder.is_dir():
@@ -62,7 +66,7 @@ class ShardLog:
     @property
     def temporary(self) -> Path:
         """Return the name of the folder until it is complete."""
-        return beside(self.target, _UNFINISHED)
+        return beside(self.target, UNFINISHED)
 
     @property
     def folder(self) -> Path:
@@ -97,12 +101,14 @@ class ShardLog:
             return False
         written = entry.get("bytes")
         place = self.folder / name
-        return written is None or (place.is_file() and place.stat().st_size == written)
+        if isinstance(place, RemotePath) and not place.is_file():
+            place = self.target / name  # moved there before an interruption
+        return written is None or (place.is_file() and Stamp.of(place).size == written)
 
     def add(self, name: str, source: Stamp, rows: int) -> None:
         """Note a shard as finished; one without rows has no file."""
         place = self.folder / name
-        size = place.stat().st_size if rows else None
+        size = Stamp.of(place).size if rows else None
         self.done[name] = {"source": [source.size, source.modified], "bytes": size, "rows": rows}
         self.write()
 
@@ -116,6 +122,10 @@ class ShardLog:
         """Give the folder its name."""
         if not self.complete:
             with explained_os_errors(self.target):
+                if isinstance(self.target, RemotePath):
+                    self.temporary.rename_files(self.target, RECORD)
+                    self.complete = True
+                    return
                 if self.target.exists():
                     self.target.rmdir()  # it was empty
                 os.replace(self.temporary, self.target)
@@ -127,10 +137,14 @@ def shard_names(paths: Sequence[Path]) -> list[str]:
     names = [path.name for path in paths]
     if len(set(names)) == len(names):
         return names
+    if isinstance(paths[0], RemotePath):
+        keys = [path.key.split("/") for path in paths]
+        same = os.path.commonprefix([key[:-1] for key in keys])
+        return ["-".join(key[len(same) :]) for key in keys]
     root = os.path.commonpath([path.resolve().parent for path in paths])
     return ["-".join(path.resolve().relative_to(root).parts) for path in paths]
 
 
 def _names(folder: Path, *, hidden: bool) -> list[str]:
     """Return the names in a folder; without `hidden`, not those of temporary files."""
-    return [name for name in os.listdir(folder) if hidden or not name.startswith(".")]
+    return [name for name in (path.name for path in folder.iterdir()) if hidden or not name.startswith(".")]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from firstk._base.checks import check_no_nul, require
+from firstk._base.remote import is_remote
 from firstk.data.files.choosing import Choice, check_names, choose
 from firstk.data.files.contract import (
     Carried,
@@ -38,6 +39,11 @@ METADATA = b"firstk"
 def arrow(purpose: str) -> ModuleType:
     """Import pyarrow; raise MissingExtraError where it is not installed."""
     return require("pyarrow", "tables", purpose)
+
+
+def source_of(path: Any) -> Any:
+    """Return what pyarrow reads: the path of a file, or an open file in object storage."""
+    return arrow("Reading tables").PythonFile(path.open("rb", buffering=0), mode="r") if is_remote(path) else path
 
 
 class Columns(Carried):

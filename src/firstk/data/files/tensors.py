@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from firstk._base.input_file import Stamp
+from firstk._base.remote import RemotePath
 from firstk.data.files.choosing import beside_matrix, choose_matrix
 from firstk.data.files.contract import (
     Facts,
@@ -35,6 +36,8 @@ _WHOLE = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "
 _TYPES = _FLOATS | _WHOLE | {"BOOL": "?"}
 _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
 _BRAIN = "BF16"
+# As the library limits it.
+_LONGEST_HEADER = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,11 @@ def _header(path: Path) -> tuple[dict[str, _Tensor], dict[str, str], Stamp]:
     """Return tensors, metadata and stamp; the library checks the header first, and only then is it believed."""
     from safetensors import safe_open
 
-    with safe_open(path, framework="np"):
-        pass
     with path.open("rb") as file:
-        stamp = Stamp.from_facts(path, os.fstat(file.fileno()))
+        stamp = Stamp.of_open(path, file)
+        with _local(path, file, stamp.size) as place, safe_open(place, framework="np"):
+            pass
+        file.seek(0)
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
     metadata = header.pop("__metadata__", {})
@@ -128,6 +132,20 @@ def _header(path: Path) -> tuple[dict[str, _Tensor], dict[str, str], Stamp]:
         metadata,
         stamp,
     )
+
+
+@contextmanager
+def _local(path: Path, file: BinaryIO, size: int) -> Iterator[Path]:
+    """Yield the path; for a file in object storage that of a file with its header and size, and holes for tensors."""
+    if not isinstance(path, RemotePath):
+        yield path
+        return
+    head = file.read(8)
+    with tempfile.NamedTemporaryFile(suffix=".safetensors") as copy:
+        copy.write(head + file.read(min(size, int.from_bytes(head, "little"), _LONGEST_HEADER)))
+        copy.truncate(size)
+        copy.flush()
+        yield Path(copy.name)
 
 
 def load(path: Path) -> Loaded:

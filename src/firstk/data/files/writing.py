@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_no_nul, check_same_length
+from firstk._base.remote import RemotePath, place_of
 from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer, exactly
 from firstk.data.files.opening import format_of
@@ -24,7 +25,7 @@ def write_vectors(
     *,
     name: str = PLAIN_NAME,
     metadata: Mapping[str, str] | None = None,
-) -> Path:
+) -> Path | RemotePath:
     """Write a matrix and other columns to a file, in one atomic step.
 
     Parameters
@@ -52,13 +53,13 @@ def write_vectors(
     layout = Layout(name, vectors.shape[1], vectors.dtype, tuple(columns), dict(metadata or {}))
     with creating(path, layout) as writer:
         writer.write(vectors, {key: np.asarray(column) for key, column in columns.items()})
-    return Path(path)
+    return place_of(path)
 
 
 @contextmanager
 def creating(path: str | Path, layout: Layout) -> Iterator[Writer]:
     """Give a writer, and put the file in place when the block ends well; otherwise leave nothing."""
-    target, form = Path(path).expanduser(), format_of(path)
+    target, form = place_of(path), format_of(path)
     check_columns(form, target, layout)
     with atomic_file(target, f"A store of format {form.name}") as temporary:
         writer = form.create(temporary, layout)

@@ -13,6 +13,7 @@ from firstk.integrations.sentence_transformers.fit import (  # noqa: E402
     fit_sentence_transformer,
 )
 from firstk.integrations.sentence_transformers.losses import FullPrefixLoss, LoggedLoss  # noqa: E402
+from firstk.integrations.sentence_transformers.serving import save_for_serving  # noqa: E402
 
 __all__ = [
     "FittedSentenceTransformer",
@@ -20,4 +21,5 @@ __all__ = [
     "LoggedLoss",
     "append_encoder",
     "fit_sentence_transformer",
+    "save_for_serving",
 ]

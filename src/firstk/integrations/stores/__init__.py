@@ -26,9 +26,21 @@ STORES = {
     "usearch": "USearch",
 }
 # How an address begins, where it is not the name of the module.
-_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "sqlite": "sqlite_vec"}
+_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "sqlite": "sqlite_vec", "sqlite-vec": "sqlite_vec"}
 
-__all__ = ["STORES", "Engine", "Layout", "Neighbors", "PrefixStore", "StoredRows", "connect", "push", *STORES.values()]
+__all__ = [
+    "STORES",
+    "Engine",
+    "Layout",
+    "Neighbors",
+    "PrefixStore",
+    "StoredRows",
+    "connect",
+    "engine_class",
+    "is_address",
+    "push",
+    *STORES.values(),
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -36,6 +48,12 @@ def __getattr__(name: str) -> Any:
         if kind == name:
             return getattr(importlib.import_module(f"{__name__}.{module}"), kind)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_address(text: str) -> bool:
+    """Tell whether a text is the address of a store, as `connect` takes it, and not the name of a file."""
+    head = text.partition(":")[0].partition("+")[0]
+    return ":" in text and (head in STORES or head in _SCHEMES)
 
 
 def connect(address: str, **settings: Any) -> Engine:
@@ -49,19 +67,26 @@ def connect(address: str, **settings: Any) -> Engine:
     **settings
         Of the engine.
     """
-    scheme, colon, rest = address.partition(":") if isinstance(address, str) else (repr(address), "", "")
+    scheme, _, rest = address.partition(":") if isinstance(address, str) else (repr(address), "", "")
     place, _, name = rest.partition("#")
     head, _, protocol = scheme.partition("+")
+    kind = engine_class(address)
+    if kind.name == "pgvector":
+        place = f"{'postgresql' if head == 'pgvector' else scheme}:{place}"
+    elif protocol:
+        place = f"{protocol}:{place}"
+    return kind.connect(place, *([name] if name else []), **settings)
+
+
+def engine_class(address: str) -> Any:
+    """Return the class of the engine of an address; raise an error for what is none."""
+    scheme, colon, rest = address.partition(":") if isinstance(address, str) else (repr(address), "", "")
+    head = scheme.partition("+")[0]
     module = _SCHEMES.get(head, head)
-    if not colon or module not in STORES or not place:
+    if not colon or module not in STORES or not rest.partition("#")[0]:
         known = ", ".join(sorted({*STORES, *_SCHEMES}))
         raise InvalidInputError(
             f"An address of a store is SCHEME:PLACE#NAME, and SCHEME one of {known}. Got one that begins with "
             f"'{scheme[:20]}'."
         )
-    if module == "pgvector":
-        place = f"{scheme}:{place}"
-    elif protocol:
-        place = f"{protocol}:{place}"
-    kind = getattr(importlib.import_module(f"{__name__}.{module}"), STORES[module])
-    return kind.connect(place, *([name] if name else []), **settings)
+    return getattr(importlib.import_module(f"{__name__}.{module}"), STORES[module])

@@ -32,6 +32,7 @@ from firstk.integrations.stores.contract import (
     Rows,
     StoredRows,
     explained,
+    foreign,
 )
 
 _ROWS, _TABLE = "rows.sqlite", "documents"
@@ -122,6 +123,8 @@ class LocalIndex(ABC):
 
     def layout(self) -> Layout | None:
         """Return the layout, which is in the file of rows."""
+        if Path(self.folder).is_file():  # an index that another program saved
+            raise foreign(self.place)
         if "connection" not in self._state and not (Path(self.folder) / _ROWS).exists():
             return None
         return self._rows.layout(self.place)

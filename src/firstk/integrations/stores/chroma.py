@@ -133,7 +133,8 @@ class Chroma:
         ours = there is not None and (there.metadata or {}).get(_BELONGS) == self.collection
         return there if ours else None
 
-    def _opened(self, name: str) -> Collection:
+    def opened(self, name: str) -> Collection:
+        """Return a collection that is there."""
         return self._client.get_collection(name, embedding_function=None)
 
     def layout(self) -> Layout | None:
@@ -180,7 +181,7 @@ class Chroma:
         """Write the full codes, then the short ones with the payloads."""
         ids = [str(key) for key in rows.ids]
         payloads: list[Any] = [_metadata(one) for one in rows.payloads]
-        short = self._opened(self.collection)
+        short = self.opened(self.collection)
         there = set(short.get(ids=ids, include=[])["ids"])
         if there:  # an update of Chroma merges metadata: a name that is gone would stay
             short.delete(ids=sorted(there))
@@ -188,7 +189,7 @@ class Chroma:
         for start in range(0, len(ids), at_once):
             part = slice(start, start + at_once)
             if rows.full is not None:
-                self._opened(self._full_name).upsert(ids[part], rows.full[part])
+                self.opened(self._full_name).upsert(ids[part], rows.full[part])
             short.upsert(ids[part], rows.short[part], payloads[part])
 
     def finish(self) -> None:
@@ -203,16 +204,16 @@ class Chroma:
 
     def present(self, ids: Sequence[Id]) -> set[Id]:
         """Return ids that are there."""
-        found = self._opened(self.collection).get(ids=[str(key) for key in ids], include=[])["ids"]
+        found = self.opened(self.collection).get(ids=[str(key) for key in ids], include=[])["ids"]
         return set(_ids(found, self.layout()))
 
     def count(self) -> int:
         """Return the number of rows."""
-        return int(self._opened(self.collection).count())
+        return int(self.opened(self.collection).count())
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of Chroma."""
-        layout, short, full = self.layout(), self._opened(self.collection), self._full_codes()
+        layout, short, full = self.layout(), self.opened(self.collection), self._full_codes()
         for start in range(0, short.count(), size):
             part = short.get(limit=size, offset=start, include=["metadatas", "embeddings"])
             if full is None:
@@ -229,7 +230,7 @@ class Chroma:
             )
         layout, gathered = self.layout(), Gathered()
         assert layout is not None
-        short, full = self._opened(self.collection), self._full_codes()
+        short, full = self.opened(self.collection), self._full_codes()
         for start in range(0, len(request.short), _QUERIES):
             queries = request.short[start : start + _QUERIES]
             part = short.query(

@@ -238,9 +238,13 @@ def explained(place: str, errors: tuple[type[BaseException], ...], secrets: Sequ
         raise InvalidInputError(f"{place} failed: {said}") from None
 
 
-def foreign(place: str) -> InvalidInputError:
+class ForeignStoreError(InvalidInputError):
+    """A table that firstk did not make: it can be read by `foreign`, and is not written to."""
+
+
+def foreign(place: str) -> ForeignStoreError:
     """Build the error for a table that firstk did not make."""
-    return InvalidInputError(
+    return ForeignStoreError(
         f"{place} is there already, and firstk.integrations.stores did not make it: it has no record of its codes. "
         "Name another place."
     )

@@ -96,7 +96,7 @@ class DuckDB:
         self._opened.append(found)
         return found
 
-    def _run(self, sql: str, values: Any = None) -> list[Any]:
+    def rows_of(self, sql: str, values: Any = None) -> list[Any]:
         """Run a statement to its end: a result that is not fetched wholly blocks the connection."""
         return self.connection.execute(sql, values).fetchall()
 
@@ -111,7 +111,7 @@ class DuckDB:
 
     def layout(self) -> Layout | None:
         """Return the layout, which is the comment of the table."""
-        found = self._run("SELECT comment FROM duckdb_tables() WHERE table_name = ? AND NOT temporary", [self.table])
+        found = self.rows_of("SELECT comment FROM duckdb_tables() WHERE table_name = ? AND NOT temporary", [self.table])
         if not found:
             return None
         if not found[0][0] or "firstk-store" not in found[0][0]:
@@ -123,11 +123,11 @@ class DuckDB:
         kind, place = "BIGINT" if layout.ids == "int" else "VARCHAR", quoted(self.table)
         full = "" if layout.full is None else f'"full" FLOAT[{layout.full}] NOT NULL, '
         with self._transaction():
-            self._run(
+            self.rows_of(
                 f"CREATE TABLE {place} (id {kind} PRIMARY KEY, short FLOAT[{layout.short}] NOT NULL, {full}"
                 "payload JSON NOT NULL)"
             )
-            self._run(f"COMMENT ON TABLE {place} IS '" + layout.record().replace("'", "''") + "'")
+            self.rows_of(f"COMMENT ON TABLE {place} IS '" + layout.record().replace("'", "''") + "'")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -141,7 +141,7 @@ class DuckDB:
 
     def drop(self) -> None:
         """Delete the table."""
-        self._run(f"DROP TABLE IF EXISTS {quoted(self.table)}")
+        self.rows_of(f"DROP TABLE IF EXISTS {quoted(self.table)}")
 
     def upsert(self, rows: Rows) -> None:
         """Write rows in one transaction."""
@@ -156,7 +156,7 @@ class DuckDB:
         self.connection.register("firstk_rows", pa.table(columns))
         try:
             with self._transaction():
-                self._run(
+                self.rows_of(
                     f"INSERT INTO {quoted(self.table)} ({names}) SELECT {names} FROM firstk_rows "
                     f"ON CONFLICT (id) DO UPDATE SET {replaced}"
                 )
@@ -165,20 +165,20 @@ class DuckDB:
 
     def finish(self) -> None:
         """Write the log into the file."""
-        self._run("CHECKPOINT")
+        self.rows_of("CHECKPOINT")
 
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows."""
-        self._run(f"DELETE FROM {quoted(self.table)} WHERE id IN (SELECT unnest(?))", [list(ids)])
+        self.rows_of(f"DELETE FROM {quoted(self.table)} WHERE id IN (SELECT unnest(?))", [list(ids)])
 
     def present(self, ids: Sequence[Id]) -> set[Id]:
         """Return ids that are there."""
-        found = self._run(f"SELECT id FROM {quoted(self.table)} WHERE id IN (SELECT unnest(?))", [list(ids)])
+        found = self.rows_of(f"SELECT id FROM {quoted(self.table)} WHERE id IN (SELECT unnest(?))", [list(ids)])
         return {row[0] for row in found}
 
     def count(self) -> int:
         """Return the number of rows."""
-        return int(self._run(f"SELECT count(*) FROM {quoted(self.table)}")[0][0])
+        return int(self.rows_of(f"SELECT count(*) FROM {quoted(self.table)}")[0][0])
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
@@ -188,7 +188,7 @@ class DuckDB:
         while True:
             after = "WHERE id > ? " if last else ""
             query = f"SELECT id, {column}, payload FROM {quoted(self.table)} {after}ORDER BY id LIMIT {int(size)}"
-            found = self._run(query, last)
+            found = self.rows_of(query, last)
             if not found:
                 return
             ids, codes, payloads = zip(*found, strict=True)
@@ -222,7 +222,7 @@ class DuckDB:
             query = {"short": short.tolist()}
             if request.full is not None:
                 query["full"] = request.full[i].tolist()
-            found = self._run(sql, query | values)
+            found = self.rows_of(sql, query | values)
             gathered.add([row[0] for row in found], [row[1] for row in found], [json.loads(row[2]) for row in found])
         return gathered.found
 

@@ -247,7 +247,7 @@ class Pgvector:
             return None
         if not found[0] or "firstk-store" not in found[0]:
             raise foreign(self.place)
-        self._register()
+        register(self.connection)
         return Layout.read(found[0], self.place)
 
     def create(self, layout: Layout) -> None:
@@ -262,7 +262,7 @@ class Pgvector:
             )
             # A comment takes no parameters; the record is ours, and quotes are doubled.
             self.connection.execute(f"COMMENT ON TABLE {place} IS '" + layout.record().replace("'", "''") + "'")
-        self._register()
+        register(self.connection)
 
     def drop(self) -> None:
         """Delete the table."""
@@ -326,7 +326,7 @@ class Pgvector:
             if not found:
                 return
             ids, codes, payloads = zip(*found, strict=True)
-            yield StoredRows(list(ids), np.stack([_floats(code) for code in codes]), list(payloads))
+            yield StoredRows(list(ids), np.stack([floats(code) for code in codes]), list(payloads))
             last = (ids[-1],)
 
     def search(self, request: Request) -> Neighbors:
@@ -372,14 +372,16 @@ class Pgvector:
                 "and run ALTER EXTENSION vector UPDATE."
             )
 
-    def _register(self) -> None:
-        """Teach the connection the types of pgvector."""
-        from pgvector.psycopg import register_vector
 
-        register_vector(self.connection)
+def register(connection: psycopg.Connection[Any]) -> None:
+    """Teach a connection the types of pgvector."""
+    from pgvector.psycopg import register_vector
+
+    register_vector(connection)
 
 
-def _floats(code: Any) -> np.ndarray:
+def floats(code: Any) -> np.ndarray:
+    """Return a vector that psycopg read as float32."""
     return np.asarray(code.to_numpy() if hasattr(code, "to_numpy") else code, dtype=np.float32)
 
 

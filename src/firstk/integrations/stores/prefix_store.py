@@ -28,7 +28,7 @@ from firstk._base.progress import Verbose, progress_bar
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
-from firstk.integrations._points import IdRule, Ids, Payloads, Points
+from firstk.integrations._points import Ids, Payloads, Points
 from firstk.integrations.stores.contract import (
     Engine,
     Id,
@@ -100,14 +100,14 @@ def push(
     _check_engine(into, "into", owner)
     codes = Codes.of(encoder, metric, owner)
     documents = Documents.of(table, codes.encoder.p, owner, "table")
-    points = Points.of(documents, ids, payloads, owner, PLAIN_IDS)
-    layout = _layout_of(codes, short, full, _kind_of(points.ids, owner), owner)
+    points = Points.of(documents, ids, payloads, owner, plain_id)
+    layout = layout_of(codes, short, full, _kind_of(points.ids, owner), owner)
     with into.answering():
         there = into.layout()
         if there is None:
             store = PrefixStore.create(into, encoder, short, full, metric=metric, ids=layout.ids)
         else:
-            _check_same(into.place, there, layout)
+            check_same(into.place, there, layout)
             store = PrefixStore(into, codes, there)
     store.write(documents, points, existing=existing, batch=batch, verbose=verbose)
     return store
@@ -157,19 +157,8 @@ class PrefixStore:
         owner = "PrefixStore.create"
         _check_engine(engine, "engine", owner)
         codes = Codes.of(encoder, metric, owner)
-        layout = _layout_of(codes, short, full, check_choice(ids, ("int", "text"), "ids", owner), owner)
-        if layout.compared not in engine.metrics:
-            raise InvalidInputError(
-                f"{engine.place} cannot compare by {layout.compared}; it compares by {', '.join(engine.metrics)}. "
-                "Choose another metric, or another store."
-            )
-        engine.check(layout)
-        with engine.answering():
-            if engine.layout() is not None:  # which raises for what firstk did not make
-                if not replace:
-                    raise InvalidInputError(f"{engine.place} is there already. Use PrefixStore.open, or replace=True.")
-                engine.drop()
-            engine.create(layout)
+        layout = layout_of(codes, short, full, check_choice(ids, ("int", "text"), "ids", owner), owner)
+        create_empty(engine, layout, replace=replace)
         return cls(engine, codes, layout)
 
     @classmethod
@@ -197,7 +186,7 @@ class PrefixStore:
         """Encode vectors and write them; see :func:`push`. Returns the number of rows in the store now."""
         owner = "PrefixStore.push"
         documents = Documents.of(table, self.codes.encoder.p, owner, "table")
-        points = Points.of(documents, ids, payloads, owner, PLAIN_IDS)
+        points = Points.of(documents, ids, payloads, owner, plain_id)
         return self.write(documents, points, existing=existing, batch=batch, verbose=verbose)
 
     def write(self, documents: Documents, points: Points, *, existing: str, batch: int, verbose: Verbose) -> int:
@@ -223,7 +212,7 @@ class PrefixStore:
                 if wanted:
                     vectors = block.vectors if len(wanted) == len(keys) else block.vectors[wanted]
                     short, full = self._cut(vectors, "document", owner)
-                    held = [_plain_payload(payloads[i], keys[i]) for i in wanted]
+                    held = [plain_payload(payloads[i], keys[i]) for i in wanted]
                     rows = Rows([keys[i] for i in wanted], short, full, held)
                     self.engine.upsert(rows)
                 step(len(keys) + block.dropped)
@@ -279,7 +268,7 @@ class PrefixStore:
         owner = "PrefixStore.delete"
         if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
             raise bad_parameter("ids", owner, "a sequence of ids", ids)
-        keys = [_plain_id(key, owner) for key in ids]
+        keys = [plain_id(key, owner) for key in ids]
         self._check_ids(keys, owner)
         with self.engine.answering():
             if keys:
@@ -354,12 +343,29 @@ class PrefixStore:
             )
 
 
+def create_empty(engine: Engine, layout: Layout, *, replace: bool = False) -> None:
+    """Create an empty store of a layout that the engine can hold; with `replace`, delete the one that is there."""
+    if layout.compared not in engine.metrics:
+        raise InvalidInputError(
+            f"{engine.place} cannot compare by {layout.compared}; it compares by {', '.join(engine.metrics)}. "
+            "Choose another metric, or another store."
+        )
+    engine.check(layout)
+    with engine.answering():
+        if engine.layout() is not None:  # which raises for what firstk did not make
+            if not replace:
+                raise InvalidInputError(f"{engine.place} is there already. Use PrefixStore.open, or replace=True.")
+            engine.drop()
+        engine.create(layout)
+
+
 def _check_engine(engine: object, name: str, owner: str) -> None:
     if not hasattr(engine, "answering"):
         raise bad_parameter(name, owner, "an engine, such as Faiss(folder) or connect(address)", engine)
 
 
-def _layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) -> Layout:
+def layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) -> Layout:
+    """Return the layout of a store of an encoder's codes, of checked lengths."""
     short = check_prefix(short, codes.encoder.d, owner)
     if full is not None:
         full = check_prefix(full, codes.encoder.d, owner)
@@ -378,7 +384,7 @@ def _check_stamp(place: str, codes: Codes, layout: Layout) -> None:
     layout.stamp.check(codes.encoder.stamp(layout.width), _inside(place), "this encoder")
 
 
-def _check_same(place: str, there: Layout, wanted: Layout) -> None:
+def check_same(place: str, there: Layout, wanted: Layout) -> None:
     """Raise an error if a store holds something else than is to be pushed."""
     for name in ("short", "full", "metric", "ids"):
         if getattr(there, name) != getattr(wanted, name):
@@ -394,7 +400,8 @@ def _inside(place: str) -> str:
     return place[:1].lower() + place[1:]
 
 
-def _plain_id(key: object, owner: str) -> Id:
+def plain_id(key: object, owner: str) -> Id:
+    """Return an id that every store takes, or raise InvalidInputError."""
     if isinstance(key, (int, np.integer)) and is_int(key) and 0 <= int(key) < 2**63:
         return int(key)
     if isinstance(key, uuid.UUID):
@@ -406,7 +413,7 @@ def _plain_id(key: object, owner: str) -> Id:
     )
 
 
-def _plain_payload(payload: Mapping[str, Any], key: Id) -> Payload:
+def plain_payload(payload: Mapping[str, Any], key: Id) -> Payload:
     """Return a payload of JSON values, numbers of numpy as those of Python."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in payload.items()}
     try:
@@ -432,6 +439,3 @@ def _kind_of(ids: Sequence[Id], owner: str) -> str:
     if len(kinds) > 1:
         raise InvalidInputError(f"The ids of {owner} are ints or text, and not both. Convert them to one kind.")
     return kinds.pop() if kinds else "int"
-
-
-PLAIN_IDS = IdRule(_plain_id, renames=False)

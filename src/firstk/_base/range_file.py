@@ -1,0 +1,144 @@
+"""A file that is read by ranges, each fetched by a request that may fail and is tried again.
+
+Ranges grow while they follow one another, from a megabyte to 32, and the next one is fetched while the last is used, so
+that one pass over a file costs few requests and little waiting. What is kept of them is bounded.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+_SMALLEST, _LARGEST = 1 << 20, 1 << 25
+# Bytes of ranges that are kept, for readers that go back and forth between columns.
+_KEPT = 1 << 27
+# Attempts of a request, and the wait after the first, which doubles.
+ATTEMPTS = 6
+WAIT = 0.1
+
+
+class RangeFile(io.RawIOBase):
+    """A file of known size behind a function that fetches bytes.
+
+    Parameters
+    ----------
+    size : int
+    fetch : callable (start, stop) -> bytes
+        Raises OSError where it fails.
+    """
+
+    def __init__(self, size: int, fetch: Callable[[int, int], bytes]):
+        super().__init__()
+        self._size, self._fetch, self._at = size, fetch, 0
+        self._lock = threading.Lock()
+        self._ranges: list[tuple[int, bytes]] = []  # the one used last is the last
+        self._next: tuple[int, int, Future[bytes]] | None = None
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the place of the next byte."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def size(self) -> int:
+        """Return the number of bytes."""
+        return self._size
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as the file goes."""
+        view, filled = memoryview(buffer).cast("B"), 0
+        with self._lock:
+            while filled < len(view) and self._at < self._size:
+                start, held = self._range_at(self._at)
+                piece = memoryview(held)[self._at - start : self._at - start + len(view) - filled]
+                view[filled : filled + len(piece)] = piece
+                filled, self._at = filled + len(piece), self._at + len(piece)
+        return filled
+
+    def _range_at(self, place: int) -> tuple[int, bytes]:
+        for i in range(len(self._ranges) - 1, -1, -1):
+            start, held = self._ranges[i]
+            if start <= place < start + len(held):
+                self._ranges.append(self._ranges.pop(i))
+                return self._ranges[-1]
+        before = next((len(held) for start, held in self._ranges if start + len(held) == place), 0)
+        size = min(_LARGEST, 2 * before) if before else _SMALLEST
+        held = self._awaited(place) if before else None
+        if held is None:
+            held = self._whole(place, min(self._size, place + size))
+        self._ranges.append((place, held))
+        while len(self._ranges) > 1 and sum(len(one) for _, one in self._ranges) > _KEPT:
+            self._ranges.pop(0)
+        if before:
+            self._look_ahead(place + len(held), min(_LARGEST, 2 * len(held)))
+        return self._ranges[-1]
+
+    def _look_ahead(self, start: int, size: int) -> None:
+        if start < self._size and self._next is None:
+            stop = min(self._size, start + size)
+            self._next = start, stop, _pool().submit(self._whole, start, stop)
+
+    def _awaited(self, place: int) -> bytes | None:
+        """Return the range that was fetched ahead, if it is the one."""
+        if self._next is None:
+            return None
+        start, _, coming = self._next
+        self._next = None
+        if start == place:
+            return coming.result()
+        coming.cancel()
+        return None
+
+    def _whole(self, start: int, stop: int) -> bytes:
+        held = self._fetch(start, stop)
+        if len(held) != stop - start:
+            raise OSError(f"bytes {start} to {stop} were asked for, and {len(held)} came")
+        return held
+
+    def close(self) -> None:
+        """Forget all ranges."""
+        with self._lock:
+            self._ranges = []
+            if self._next is not None:
+                self._next[2].cancel()
+                self._next = None
+        super().close()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2, thread_name_prefix="firstk-ranges")
+
+
+def with_retries(work: Callable[[], Result], passing: tuple[type[BaseException], ...]) -> Result:
+    """Do something that may fail for a moment: again after a wait, which doubles; `passing` are such failures."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return work()
+        except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError):
+            raise
+        except passing:
+            if attempt == ATTEMPTS - 1:
+                raise
+            time.sleep(WAIT * 2**attempt * (0.5 + random.random()))
+    raise AssertionError

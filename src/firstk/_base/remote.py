@@ -1,0 +1,458 @@
+"""Files in object storage and on the web, with those methods of `pathlib.Path` that readers and writers use.
+
+Everything that reads or writes files asks `place_of` for its place, and works alike with a `Path` and a `RemotePath`.
+Buckets of S3, Google and Azure are reached by pyarrow, all others by fsspec; credentials are found by these in the
+environment. Needs the extra "cloud".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import hashlib
+import io
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from firstk._base.checks import require
+from firstk._base.range_file import RangeFile, with_retries
+from firstk.exceptions import FirstkError, InvalidInputError
+
+EXTRA = "cloud"
+_PURPOSE = "Reading and writing {scheme}:// addresses"
+# One slash or two: pathlib, through which some arguments pass, takes one away.
+_URL = re.compile(r"(s3a?|gs|gcs|az|abfss?|hf|https?|memory):/{1,2}(?=[^/])", re.IGNORECASE)
+_ARROW = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
+# Variables whose values are never shown.
+_SECRETS = (
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_ACCESS_KEY_ID",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "HF_TOKEN",
+)
+
+
+def is_remote(path: object) -> bool:
+    """Tell whether a path is an address of object storage or of the web."""
+    return isinstance(path, RemotePath) or (
+        isinstance(path, (str, os.PathLike))
+        and _URL.match(os.fspath(path) if not isinstance(path, str) else path) is not None
+    )
+
+
+def place_of(path: str | os.PathLike[str] | RemotePath) -> Any:
+    """Return a `RemotePath` for an address, and a `Path` for anything else."""
+    if isinstance(path, RemotePath):
+        return path
+    text = os.fspath(path)
+    found = _URL.match(text) if isinstance(text, str) else None
+    return Path(text).expanduser() if found is None else RemotePath(found[1].lower(), text[found.end() :])
+
+
+class Info(NamedTuple):
+    """What a store says of a name.
+
+    Attributes
+    ----------
+    kind : str
+        "file", "folder" or "nothing".
+    size : int
+    version : str
+        Changes with the content: an ETag, or a time.
+    """
+
+    kind: str
+    size: int = 0
+    version: str = ""
+
+
+class Storage(Protocol):
+    """One kind of storage. Names are without the scheme. OSError, or one of `failures`, is raised where it fails."""
+
+    failures: tuple[type[BaseException], ...]
+
+    def info(self, key: str) -> Info:
+        """Return what is known of a name."""
+
+    def fetch(self, key: str, start: int, stop: int) -> bytes:
+        """Return bytes of a file."""
+
+    def names(self, key: str, *, deep: bool) -> list[str]:
+        """Return the names of files in a folder; with `deep`, also in folders in it."""
+
+    def upload(self, local: Path, key: str) -> None:
+        """Copy a file of this machine; the name appears when all of it is there."""
+
+    def move(self, key: str, to: str) -> None:
+        """Give a file another name."""
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+
+
+@dataclass(frozen=True)
+class RemotePath:
+    """A name in object storage or on the web.
+
+    Attributes
+    ----------
+    scheme : str
+    key : str
+        What follows ``scheme://``.
+    """
+
+    scheme: str
+    key: str
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        """Return the address without a password and without a query, which may be a signature."""
+        return shown(f"{self.scheme}://{self.key}")
+
+    @property
+    def _path(self) -> PurePosixPath:
+        return PurePosixPath(urlsplit(f"x://{self.key}").path if self.scheme.startswith("http") else self.key)
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self._path.name
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name."""
+        return self._path.suffix
+
+    @property
+    def parent(self) -> RemotePath:
+        """The folder."""
+        return RemotePath(self.scheme, posixpath.dirname(self.key.rstrip("/")))
+
+    def with_name(self, name: str) -> RemotePath:
+        """Return another name in the same folder."""
+        return self.parent / name
+
+    def __truediv__(self, name: str) -> RemotePath:
+        return RemotePath(self.scheme, f"{self.key.rstrip('/')}/{name}")
+
+    def expanduser(self) -> RemotePath:
+        """Return the path itself."""
+        return self
+
+    def resolve(self) -> RemotePath:
+        """Return the path itself."""
+        return self
+
+    def samefile(self, other: object) -> bool:
+        """Tell whether two paths are the same."""
+        return self == other
+
+    # -- what is there -------------------------------------------------------------------------------------------------
+
+    @property
+    def storage(self) -> Storage:
+        """The storage behind the scheme."""
+        return _storage(self.scheme)
+
+    @contextlib.contextmanager
+    def _explained(self, doing: str) -> Iterator[None]:
+        """Turn failures of storage into OSError without secrets."""
+        try:
+            yield
+        except FirstkError:
+            raise
+        except FileNotFoundError:
+            raise FileNotFoundError(2, "There is no such file", str(self)) from None
+        except (OSError, *self.storage.failures) as error:
+            said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+            raise OSError(5, f"{doing} failed: {scrubbed(said, self)}") from None
+
+    def info(self) -> Info:
+        """Return what is there."""
+        with self._explained("Asking for it"):
+            return with_retries(lambda: self.storage.info(self.key), (OSError, *self.storage.failures))
+
+    def exists(self) -> bool:
+        """Tell whether there is a file or a folder."""
+        return self.info().kind != "nothing"
+
+    def is_file(self) -> bool:
+        """Tell whether there is a file."""
+        return self.info().kind == "file"
+
+    def is_dir(self) -> bool:
+        """Tell whether there is a folder: some name begins with this one and a slash."""
+        return self.info().kind == "folder"
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        """Yield the files of a folder."""
+        yield from self._files(deep=False)
+
+    def _files(self, *, deep: bool) -> list[RemotePath]:
+        with self._explained("Listing it"):
+            keys = with_retries(
+                lambda: self.storage.names(self.key.rstrip("/"), deep=deep), (OSError, *self.storage.failures)
+            )
+        return [RemotePath(self.scheme, key) for key in keys]
+
+    def matches(self) -> list[RemotePath]:
+        """Return the files that this pattern matches; ``**`` is any number of folders, as for `glob`."""
+        parts = self.key.split("/")
+        fixed = next((i for i, part in enumerate(parts) if set(part) & set("*?[")), len(parts))
+        if fixed == len(parts) or self.scheme.startswith("http"):
+            return [self] if self.is_file() else []
+        deep = len(parts) - fixed > 1
+        found = RemotePath(self.scheme, "/".join(parts[:fixed]))._files(deep=deep)
+        return [one for one in found if _fits(one.key.split("/")[fixed:], parts[fixed:])]
+
+    # -- reading and writing -------------------------------------------------------------------------------------------
+
+    def open(
+        self, mode: str = "r", buffering: int = -1, encoding: str | None = None, newline: str | None = None
+    ) -> Any:
+        """Open for reading, by ranges."""
+        if "w" in mode or "a" in mode or "+" in mode:
+            raise io.UnsupportedOperation("object storage is written by atomic_file")
+        size = self._found().size
+
+        def fetch(start: int, stop: int) -> bytes:
+            with self._explained("Reading it"):
+                return with_retries(
+                    lambda: _exactly(self.storage.fetch(self.key, start, stop), stop - start),
+                    (OSError, *self.storage.failures),
+                )
+
+        raw = RangeFile(size, fetch)
+        if "b" in mode:
+            return raw if buffering == 0 else io.BufferedReader(raw, 1 << 18)
+        return io.TextIOWrapper(io.BufferedReader(raw, 1 << 18), encoding=encoding or "utf-8", newline=newline)
+
+    def _found(self) -> Info:
+        found = self.info()
+        if found.kind != "file":
+            raise FileNotFoundError(2, "There is no such file", str(self))
+        return found
+
+    def read_bytes(self) -> bytes:
+        """Return all bytes."""
+        with self.open("rb") as file:
+            return bytes(file.read())
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """Return the text."""
+        return self.read_bytes().decode(encoding)
+
+    def facts(self) -> tuple[int, int]:
+        """Return the size, and a number that changes with the content."""
+        found = self._found()
+        return found.size, int(hashlib.blake2b(found.version.encode(), digest_size=7).hexdigest(), 16)
+
+    def upload(self, local: Path) -> None:
+        """Copy a file of this machine here; the name appears, or its content changes, when all of it is there."""
+        with self._explained("Writing it"):
+            with_retries(lambda: self.storage.upload(local, self.key), (OSError, *self.storage.failures))
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Delete a file."""
+        with contextlib.suppress(*((FileNotFoundError,) if missing_ok else ())), self._explained("Deleting it"):
+            self.storage.delete(self.key)
+
+    def rename_files(self, to: RemotePath, last: str) -> None:
+        """Move the files of a folder to another, the one called `last` at the end."""
+        for one in sorted(self._files(deep=False), key=lambda path: (path.name == last, path.name)):
+            target = to / one.name
+            with self._explained("Moving it"):
+                with_retries(_mover(self.storage, one.key, target.key), (OSError, *self.storage.failures))
+
+    def remove_files(self) -> None:
+        """Delete the files of a folder."""
+        for one in self._files(deep=False):
+            one.unlink(missing_ok=True)
+
+
+def _mover(storage: Storage, key: str, to: str) -> Any:
+    return lambda: storage.move(key, to)
+
+
+def _exactly(held: bytes, count: int) -> bytes:
+    if len(held) != count:
+        raise OSError(f"{count} bytes were asked for, and {len(held)} came")
+    return held
+
+
+def _fits(parts: list[str], pattern: list[str]) -> bool:
+    if not pattern or not parts:
+        return not pattern and not parts
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or _fits(parts[1:], pattern)
+    return fnmatch.fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
+def shown(address: str) -> str:
+    """Return an address without user, password and query.
+
+    Examples
+    --------
+    >>> shown("https://me:secret@host/rows.npy?X-Amz-Signature=abc")
+    'https://host/rows.npy'
+    """
+    plain = re.sub(r"(://)[^/@]*@(?=[^/])", r"\1", address) if "://" in address else address
+    return plain.partition("?")[0] if plain.lower().startswith("http") else plain
+
+
+def scrubbed(text: str, place: RemotePath) -> str:
+    """Return what a library says without credentials of the address or of the environment."""
+    text = text.replace(f"{place.scheme}://{place.key}", str(place))
+    text = re.sub(r"(https?://)[^/@\s'\"]*@", r"\1", text)
+    text = re.sub(r"\?[^\s'\"]*", "", text)
+    for name in _SECRETS:
+        if secret := os.environ.get(name):
+            text = text.replace(secret, "***")
+    return text
+
+
+# -- kinds of storage --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _storage(scheme: str) -> Storage:
+    purpose = _PURPOSE.format(scheme=scheme)
+    if scheme in _ARROW:
+        return _ArrowStorage(require("pyarrow.fs", EXTRA, purpose), scheme)
+    if scheme == "hf":
+        require("huggingface_hub", EXTRA, purpose)
+    if scheme.startswith("http"):
+        require("aiohttp", EXTRA, purpose)
+    return _FsspecStorage(require("fsspec", EXTRA, purpose), scheme)
+
+
+class _ArrowStorage:
+    """A bucket behind pyarrow."""
+
+    failures: tuple[type[BaseException], ...] = ()
+
+    def __init__(self, fs: Any, scheme: str):
+        self._module, environ = fs, os.environ
+        if scheme in ("s3", "s3a"):
+            endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
+            retries = fs.AwsStandardS3RetryStrategy(max_attempts=5)
+            region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+            # By a bucket alone pyarrow finds its region by a request, which other servers do not answer.
+            self._fs = fs.S3FileSystem(
+                endpoint_override=endpoint, region=region or ("us-east-1" if endpoint else None), retry_strategy=retries
+            )
+        elif scheme in ("gs", "gcs"):
+            self._fs = fs.GcsFileSystem()
+        else:
+            account = environ.get("AZURE_STORAGE_ACCOUNT") or environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+            if not account:
+                raise InvalidInputError(
+                    f"An address {scheme}://CONTAINER/NAME needs the account: set AZURE_STORAGE_ACCOUNT."
+                )
+            self._fs = fs.AzureFileSystem(account_name=account, account_key=environ.get("AZURE_STORAGE_KEY"))
+        self._local = fs.LocalFileSystem()
+
+    def info(self, key: str) -> Info:
+        """Return what is known of a name."""
+        found = self._fs.get_file_info(key.rstrip("/"))
+        if found.type == self._module.FileType.NotFound:
+            return Info("nothing")
+        if found.type == self._module.FileType.Directory:
+            return Info("folder")
+        with self._fs.open_input_file(key) as file:
+            held = file.metadata() or {}
+        tag = held.get("ETag") or held.get(b"ETag") or str(found.mtime_ns)
+        return Info("file", int(found.size), tag.decode() if isinstance(tag, bytes) else str(tag))
+
+    def fetch(self, key: str, start: int, stop: int) -> bytes:
+        """Return bytes of a file."""
+        with self._fs.open_input_file(key) as file:
+            return bytes(file.read_at(stop - start, start))
+
+    def names(self, key: str, *, deep: bool) -> list[str]:
+        """Return the files of a folder."""
+        chosen = self._module.FileSelector(key, recursive=deep, allow_not_found=True)
+        return [one.path for one in self._fs.get_file_info(chosen) if one.type == self._module.FileType.File]
+
+    def upload(self, local: Path, key: str) -> None:
+        """Copy a file: several parts, which become an object at the end."""
+        # Not by a stream of Python: closing one after Ctrl-C completes the upload with what has been written.
+        self._module.copy_files(
+            str(local), key, source_filesystem=self._local, destination_filesystem=self._fs, chunk_size=1 << 23
+        )
+
+    def move(self, key: str, to: str) -> None:
+        """Copy within the store, and delete."""
+        self._fs.move(key, to)
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+        self._fs.delete_file(key)
+
+
+class _FsspecStorage:
+    """Any storage that fsspec knows."""
+
+    def __init__(self, fsspec: Any, scheme: str):
+        self._fs, self._prefix = fsspec.filesystem(scheme), f"{scheme}://"
+        self._web = scheme.startswith("http")
+        self.failures: tuple[type[BaseException], ...] = (OSError, TimeoutError)
+        if self._web:
+            import aiohttp
+
+            self.failures = (aiohttp.ClientError, OSError, TimeoutError)
+
+    def _name(self, key: str) -> str:
+        return self._prefix + key
+
+    def info(self, key: str) -> Info:
+        """Return what is known of a name."""
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.info(self._name(key))
+        except FileNotFoundError:
+            return Info("nothing")
+        if found.get("type") == "directory":
+            return Info("folder")
+        if found.get("size") is None:
+            raise InvalidInputError(
+                f"'{shown(self._name(key))}' does not say how long it is, so it cannot be read by ranges. Download it."
+            )
+        tags = ("ETag", "etag", "blob_id", "oid", "Last-Modified", "last_modified", "mtime", "created")
+        tag = next((found[name] for name in tags if found.get(name)), "")
+        return Info("file", int(found["size"]), str(tag))
+
+    def fetch(self, key: str, start: int, stop: int) -> bytes:
+        """Return bytes of a file."""
+        return bytes(self._fs.cat_file(self._name(key), start=start, end=stop))
+
+    def names(self, key: str, *, deep: bool) -> list[str]:
+        """Return the files of a folder."""
+        found = self._fs.find(self._name(key), maxdepth=None if deep else 1)
+        return [one.removeprefix(self._prefix).lstrip("/") for one in found]
+
+    def upload(self, local: Path, key: str) -> None:
+        """Copy a file."""
+        if self._web:
+            raise InvalidInputError(
+                f"'{shown(self._name(key))}' is on the web, which is only read. Choose another place."
+            )
+        self._fs.put_file(str(local), self._name(key))
+
+    def move(self, key: str, to: str) -> None:
+        """Give a file another name."""
+        self._fs.mv(self._name(key), self._name(to))
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+        self._fs.rm_file(self._name(key))

@@ -1,0 +1,40 @@
+"""Vectors in a table of LanceDB: a column of lists of floats, all of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from firstk.integrations.stores.contract import StoredRows
+from firstk.integrations.stores.foreign._rows import ForeignRows, chosen, possible_ids, stored
+
+if TYPE_CHECKING:
+    from firstk.integrations.stores.lancedb import LanceDB
+
+
+def open_rows(engine: LanceDB, vectors: str | None, ids: str | None) -> ForeignRows:
+    """Open a table; ids are in its column 'id', or in one that is named; all other columns are the payload."""
+    import pyarrow as pa
+
+    table = engine.connection.open_table(engine.table)
+    schema, names = table.schema, list(table.schema.names)
+    possible = [
+        one.name
+        for one in schema
+        if (pa.types.is_fixed_size_list(one.type) or pa.types.is_list(one.type))
+        and pa.types.is_floating(one.type.value_type)
+    ]
+    vector = chosen(engine.place, "vectors", "vectors=... (--vectors)", vectors, possible, names)
+    key = chosen(engine.place, "ids", "ids=... (--id)", ids, possible_ids([], names), names)
+    others = [name for name in names if name not in (vector, key)]
+    width = len(table.search().limit(1).to_arrow()[vector][0]) if table.count_rows() else 0
+
+    def read(size: int) -> Iterator[StoredRows]:
+        for batch in table.search().limit(max(1, table.count_rows())).to_batches(size):
+            for start in range(0, batch.num_rows, size):
+                part = batch.slice(start, size)
+                codes = part[vector].flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+                payloads = part.select(others).to_pylist() if others else [{}] * len(part)
+                yield stored(part[key].to_pylist(), codes, payloads)
+
+    return ForeignRows(int(table.count_rows()), int(width), vector, read)

@@ -1,0 +1,57 @@
+"""Moves that are killed (SIGKILL) and resumed leave every row there once.
+
+Once to a store and once to a file here; ``python -m benchmarks.moves`` and the test marked 'full' do it for all.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+from benchmarks.moves import K, killed_moves, prepare, wrong_rows
+
+from firstk import PrefixEncoder
+from firstk.integrations.moving import Recode, move
+from firstk.integrations.stores import connect, push
+
+
+def test_rows_are_in_a_store_once_after_a_kill(address, tmp_path):
+    pytest.importorskip("sqlite_vec")
+    prepare(tmp_path, 400)
+    place = address("sqlite_vec")
+    killed_moves(str(tmp_path / "rows.parquet"), place, tmp_path, 1)
+    assert wrong_rows(place, tmp_path) == []
+
+
+def test_rows_are_in_a_file_once_after_kills(address, tmp_path):
+    pytest.importorskip("sqlite_vec")
+    prepare(tmp_path, 700)
+    place, out = address("sqlite_vec"), str(tmp_path / "out.parquet")
+    move(tmp_path / "rows.parquet", place, Recode(PrefixEncoder.load(tmp_path / "model"), K))
+    killed_moves(place, out, tmp_path, 2)
+    assert wrong_rows(out, tmp_path) == []
+    assert not list(tmp_path.glob("out.parquet.*"))
+
+
+@pytest.mark.full
+def test_rows_are_in_every_store_once_after_twenty_kills(store, address, tmp_path):
+    prepare(tmp_path, 1500)
+    place = address(store)
+    killed_moves(str(tmp_path / "rows.parquet"), place, tmp_path, 20)
+    assert wrong_rows(place, tmp_path) == []
+
+
+def test_what_is_wrong_is_noticed(address, tmp_path):
+    """The check itself can fail: a row that is missing, and one with the code of another."""
+    pytest.importorskip("sqlite_vec")
+    from benchmarks.stores import payload
+
+    prepare(tmp_path, 200)
+    place, encoder = address("sqlite_vec"), PrefixEncoder.load(tmp_path / "model")
+    X = np.random.default_rng(0).normal(size=(1, 24)).astype(np.float32)
+    move(tmp_path / "rows.parquet", place, Recode(encoder, K))
+    with closing(connect(place)) as engine:
+        push(encoder, X, engine, K, ids=[7], payloads=[payload(7)], verbose=False)
+        engine.delete([11])
+    assert wrong_rows(place, tmp_path) == ["row 7 differs", "row 11 is missing"]

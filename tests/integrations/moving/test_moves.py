@@ -1,0 +1,209 @@
+"""Rows arrive with ids, payloads and codes, from every store and file to every other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from firstk.data.files import open_vectors, write_vectors
+from firstk.exceptions import InvalidInputError
+from firstk.integrations.moving import Recode, move, plan
+from firstk.integrations.stores import PrefixStore, connect, push
+
+
+def unit(Z):
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+def test_vectors_become_codes_in_every_store_and_come_back(store, address, coder, X, payloads, rows_file, tmp_path):
+    place, out = address(store), tmp_path / "back.parquet"
+    moved = move(rows_file, place, Recode(coder, k=8, full=12), batch=40)
+    assert (moved.rows, moved.written, moved.k, moved.verified) == (150, 150, 12, True)
+    with PrefixStore.open(connect(place), coder) as there:
+        found = there.search(X[:5], 1, shortlist=50)
+        assert [one[0] for one in found.ids] == [f"doc {i}" for i in range(5)]
+        assert found.payloads[3][0] == {"year": 3, "score": pytest.approx(3 / 7)}
+        back = move(there.engine, out, batch=64)
+    assert back.rows == 150
+    table = open_vectors(out).read()
+    order = np.argsort([int(key.split()[1]) for key in table.columns["id"]])
+    wanted = unit(coder.encode(X, 12))
+    assert np.allclose(table.vectors[order], wanted, atol=1e-6)
+    assert table.columns["year"][order].tolist() == list(range(150))
+    assert table.columns["score"][order].tolist() == pytest.approx([i / 7 for i in range(150)], abs=0)
+
+
+def test_codes_are_cut_on_the_way_by_the_encoder_that_made_them(address, coder, X):
+    first, second = address("sqlite_vec"), address("duckdb")
+    with connect_closing(first) as engine:
+        push(coder, X, engine, 12, verbose=False)
+    with pytest.raises(InvalidInputError, match=r"12 coordinates.*only that encoder knows.*--model"):
+        move(first, second, Recode(k=4))
+    moved = move(first, second, Recode(coder, k=4))
+    assert moved.k == 4
+    with PrefixStore.open(connect(second), coder) as there:
+        codes = np.concatenate([part.codes for part in there.rows()])
+    assert np.allclose(codes, unit(coder.encode(X, 4)), atol=1e-6)
+
+
+def test_codes_of_another_encoder_are_not_cut(address, coder, X):
+    from firstk import PrefixEncoder
+
+    place = address("sqlite_vec")
+    with connect_closing(place) as engine:
+        push(coder, X, engine, 12, verbose=False)
+    other = PrefixEncoder(16, objective="reconstruction").fit(X)
+    with pytest.raises(InvalidInputError, match="cannot be compared"):
+        move(place, address("duckdb"), Recode(other, k=4))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "jsonl", "csv", "tsv.gz", "npz"])
+def test_payloads_become_columns_of_every_format_that_has_them(ending, address, coder, X, payloads, tmp_path):
+    pytest.importorskip("pyarrow")
+    place, out = address("sqlite_vec"), tmp_path / f"out.{ending}"
+    held = [dict(one, tags=["a", i]) for i, one in enumerate(payloads)]
+    if ending == "npz":  # which has no way to lack an entry
+        held = [{"year": i, "kind": "x" * (i % 3 + 1)} for i in range(len(X))]
+    with connect_closing(place) as engine:
+        push(coder, X, engine, 8, payloads=held, verbose=False)
+    assert move(place, out, batch=64).verified
+    table = open_vectors(out, None if ending in ("parquet", "arrow", "npz", "jsonl") else "code", beside=("id",)).read()
+    assert table.columns["id"].tolist() == list(range(150))
+    assert [str(one) for one in table.columns["kind"]] == [one["kind"] for one in held]
+    if ending == "parquet":
+        years = table.columns["year"].tolist()
+        assert years[0] is None
+        assert years[1] == 1991
+        assert json.loads(table.columns["tags"][7]) == ["a", 7]
+        assert table.columns["open"].dtype == bool
+
+
+@pytest.mark.parametrize("precision", ["float16", "int8", "int4", "binary"])
+def test_codes_are_rounded_on_the_way_to_a_file(precision, address, coder, X, tmp_path):
+    pytest.importorskip("pyarrow")
+    place = address("sqlite_vec")
+    with connect_closing(place) as engine:
+        push(coder, X, engine, 8, verbose=False)
+    for target in (tmp_path / "a.parquet", tmp_path / "folder"):
+        moved = move(place, target, Recode(precision=precision), batch=64)
+        assert moved.verified
+        table = open_vectors(target)
+        assert (table.rows, table.width) == (150, 8)
+
+
+def test_embedded_bits_of_vectors_in_a_store(address, coder, X, rows_file, tmp_path):
+    place = address("sqlite_vec")
+    assert move(rows_file, place).k == 24  # as they are
+    moved = move(place, tmp_path / "bits.parquet", Recode(coder, bytes_per_vector=4))
+    assert (moved.bytes_per_vector, moved.verified) == (4, True)
+    direct = move(rows_file, tmp_path / "direct.parquet", Recode(coder, bytes_per_vector=4))
+    assert direct.verified
+    a, b = (open_vectors(tmp_path / name).as_stored().read(()).vectors for name in ("bits.parquet", "direct.parquet"))
+    assert np.array_equal(a, b)
+
+
+def test_rows_of_a_file_without_ids_are_numbered_and_nan_is_dropped(address, coder, X, tmp_path):
+    held = X.copy()
+    held[3, 2] = np.nan
+    path = write_vectors(tmp_path / "rows.npy", held)
+    with pytest.raises(InvalidInputError, match="NaN"):
+        move(path, address("sqlite_vec"), Recode(coder, k=4))
+    moved = move(path, place := address("sqlite_vec"), Recode(coder, k=4), nan="drop")
+    assert (moved.rows, moved.dropped) == (149, 1)
+    with connect_closing(place) as engine:
+        ids = [key for part in engine.read(1000) for key in part.ids]
+    assert ids == [0, 1, 2, *range(4, 150)]
+
+
+def test_ids_that_come_twice_raise_before_anything_is_written(address, coder, X, tmp_path):
+    path = write_vectors(tmp_path / "rows.npz", X, {"id": np.r_[np.arange(149), 7]})
+    place = address("sqlite_vec")
+    with pytest.raises(InvalidInputError, match="1 ids that were there before"):
+        move(path, place, Recode(coder, k=4))
+    with connect_closing(place) as engine:
+        assert engine.layout() is None
+
+
+def test_a_target_that_is_there_is_kept_unless_resumed_or_replaced(address, coder, rows_file, tmp_path):
+    place = address("sqlite_vec")
+    move(rows_file, place, Recode(coder, k=4))
+    with pytest.raises(InvalidInputError, match=r"150 rows.*--resume.*--force"):
+        move(rows_file, place, Recode(coder, k=4))
+    assert move(rows_file, place, Recode(coder, k=4), resume=True).there_before == 150
+    with pytest.raises(InvalidInputError, match="short=4"):
+        move(rows_file, place, Recode(coder, k=5), resume=True)
+    assert move(rows_file, place, Recode(coder, k=5), force=True).written == 150
+    out = tmp_path / "out.parquet"
+    move(place, out)
+    with pytest.raises(InvalidInputError, match="there already"):
+        move(place, out)
+    assert move(place, out, force=True).rows == 150
+
+
+def test_what_was_changed_in_the_target_is_noticed_on_resuming(address, coder, X, rows_file):
+    place = address("duckdb")
+    move(rows_file, place, Recode(coder, k=4))
+    with PrefixStore.open(connect(place), coder) as there:
+        there.push(X[5:6], ["doc 7"], [{"year": 7, "score": 2.0}], verbose=False)
+    with pytest.raises(InvalidInputError, match=r"does not hold what was moved.*payloads"):
+        move(rows_file, place, Recode(coder, k=4), resume=True)
+    with PrefixStore.open(connect(place), coder) as there:
+        there.push(X[5:6], ["doc 7"], [{"year": 7, "score": 7 / 7}], verbose=False)
+    with pytest.raises(InvalidInputError, match=r"does not hold what was moved.*codes"):
+        move(rows_file, place, Recode(coder, k=4), resume=True)
+    with PrefixStore.open(connect(place), coder) as there:
+        there.push(X[5:6], ["more"], [{}], verbose=False)
+    with pytest.raises(InvalidInputError, match="150 rows came in, and 151 are there"):
+        move(rows_file, place, Recode(coder, k=4), resume=True)
+
+
+def test_a_plan_writes_nothing(store, address, coder, rows_file, tmp_path):
+    place = address(store)
+    planned = plan(rows_file, place, Recode(coder, k=4, full=8))
+    assert (planned.rows, planned.width, planned.k) == (150, 24, 8)
+    assert (planned.source_bytes, planned.target_bytes) == (150 * 96, 150 * 32)
+    assert planned.reading > 0
+    assert (planned.writing is None) == (store == "pgvector")
+    with connect_closing(place) as engine:
+        assert engine.layout() is None
+
+
+@pytest.mark.parametrize(
+    ("recode", "said"),
+    [
+        ({"k": 99}, r"\[1, 16\]"),
+        ({"k": 8, "full": 4}, "above 8"),
+        ({"bytes_per_vector": 4}, "kept in files"),
+        ({"precision": "int8"}, "DuckDB has one precision"),
+        ({"metric": "hamming"}, "metric"),
+    ],
+)
+def test_wishes_that_a_store_cannot_meet_raise(recode, said, address, coder, rows_file):
+    with pytest.raises(InvalidInputError, match=said):
+        move(rows_file, address("duckdb"), Recode(coder, **recode))
+
+
+def test_other_wrong_input_raises(address, coder, rows_file, tmp_path, X):
+    narrow = write_vectors(tmp_path / "narrow.npy", X[:, :5])
+    for source, target, said in [
+        (str(narrow), address("duckdb"), "5 numbers, and the encoder takes 24"),
+        (address("duckdb"), address("sqlite_vec"), "is not there"),
+        (rows_file, str(tmp_path / "out.npy"), "vectors only"),
+        (rows_file, rows_file, "the file that is read|there already"),
+    ]:
+        with pytest.raises(InvalidInputError, match=said):
+            move(source, target, Recode(coder, k=4))
+
+
+def test_a_move_is_described_by_plain_values(address, coder, rows_file):
+    moved = move(rows_file, address("sqlite_vec"), Recode(coder, k=4))
+    assert json.loads(json.dumps(dataclasses.asdict(moved)))["rows"] == 150
+
+
+def connect_closing(place):
+    import contextlib
+
+    return contextlib.closing(connect(place))
