@@ -37,8 +37,9 @@ $(VENV)/.test: $(VENV)/.base
 	@$(PIP) -e '.[report,tables,text,search,stores,cloud,onnx,dask,test]'
 	@touch $@
 
+# A few thousand rows: a second thread of BLAS waits more than it helps.
 demo: $(VENV)/.base
-	@$(BIN)/firstk demo
+	@OMP_NUM_THREADS=1 $(BIN)/firstk demo
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
