@@ -276,12 +276,12 @@ def _coarser_lengths(ks: Sequence[int], encoder: FittedEncoder) -> list[int]:
 
 
 def _coarser_bytes(sizes: Sequence[int], encoder: FittedEncoder) -> list[int]:
-    """Return bytes of bits of baselines: octaves below half a byte a column, and all that were asked for beside.
+    """Return bytes of bits of baselines: from 8 on, octaves up to half a byte a column, and all that were asked for.
 
     Beyond, the columns as they are take four bits each.
     """
     usual, most = default_bytes(encoder), encoder.p // 2
-    return [size for size in sizes if size not in usual or (size & (size - 1) == 0 and size <= most)]
+    return [size for size in sizes if size not in usual or size < 8 or (size & (size - 1) == 0 and size <= most)]
 
 
 def _apart(ks: Sequence[int], precision: Precision) -> list[int]:
