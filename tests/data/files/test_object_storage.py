@@ -251,6 +251,25 @@ def test_a_killed_write_leaves_nothing(server, bucket):
     assert not remote.place_of(f"{bucket}/large.npy").exists()
 
 
+def test_models_and_pages_are_on_this_machine(X, tmp_path):
+    PrefixEncoder(3).fit(X).save(tmp_path / "model")
+    write_vectors("memory://models/rows.npy", X)
+    for arguments in (
+        ["fit", "memory://models/rows.npy", "-o", "memory://models/model"],
+        ["transform", "memory://models/model", "memory://models/rows.npy", "-o", "out.npz"],
+        ["export", "model", "--to", "numpy", "-o", "memory://models/code.py"],
+        ["report", "model", "-o", "memory://models/report.html"],
+    ):
+        run = firstk(*arguments, cwd=tmp_path)
+        assert run.returncode == 1
+        assert "is an address, and this must be on this machine" in run.stderr
+    with pytest.raises(InvalidInputError, match="on this machine"):
+        PrefixEncoder(3).fit(X).save("s3://bucket/model")
+    with pytest.raises(InvalidInputError, match="on this machine"):
+        PrefixEncoder.load("s3://bucket/model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
 @pytest.mark.parametrize(("scheme", "package"), [("s3", "pyarrow.fs"), ("hf", "huggingface_hub"), ("memory", "fsspec")])
 def test_a_missing_package_is_named_with_its_extra(scheme, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
