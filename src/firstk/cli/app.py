@@ -86,7 +86,7 @@ _THERE: dict[str, Callable[[Any], None]] = {
 
 
 # Parameters of paths that may be addresses of object storage; those that are no `Path` may be, too.
-_ADDRESSES = {("transform", "out"), ("sample", "out")}
+_ADDRESSES = {("transform", "out"), ("sample", "out"), ("info", "model_or_codes")}
 
 
 class _PlainFlags:

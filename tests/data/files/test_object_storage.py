@@ -185,6 +185,8 @@ def test_commands_take_addresses(bucket, X, tmp_path):
     assert f"written to {bucket}/short.npz" in run.stdout
     run = firstk("transform", "model", f"{bucket}/rows.parquet", "-k", "2", "-o", f"{bucket}/short.npz", cwd=tmp_path)
     assert "there already" in run.stderr
+    run = firstk("info", f"{bucket}/short.npz", cwd=tmp_path)
+    assert f"{bucket}/short.npz holds 300 document codes" in run.stdout, run.stderr
     write_vectors(f"{bucket}/labels.npy", (np.arange(300) % 3)[:, None])
     run = firstk("curve", "model", f"{bucket}/rows.parquet", "--label", "label", "--json", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
