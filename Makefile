@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE SCIPY_ARRAY_API=1
 
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo test test-full test-kernels lint bench clean
+.PHONY: help demo test test-full test-kernels lint bench docs dist clean
 
 help:
 	@echo "make demo          learn ordered codes on embedded data and write a page to open"
@@ -17,12 +17,19 @@ help:
 	@echo "make test-full     make test, and the tests that take long (marked 'full')"
 	@echo "make test-kernels  the numeric tests under the arithmetic of other processors, in turn"
 	@echo "make lint          ruff, mypy and import-linter alone"
+	@echo "make docs          the documentation site in docs/_build/html, examples included; warnings are errors"
+	@echo "make dist          wheel and sdist in dist/, checked as an index would check them"
 	@echo "make bench         speed against named peers, as ratios"
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing firstk into $(VENV) (first run only) ..."
-	@$(PIP) -e '.[report]'
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	@echo "installing what the documentation needs (first run only) ..."
+	@$(PIP) -e '.[docs]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
@@ -30,8 +37,9 @@ $(VENV)/.test: $(VENV)/.base
 	@$(PIP) -e '.[report,tables,text,search,stores,cloud,onnx,dask,test]'
 	@touch $@
 
+# A few thousand rows: a second thread of BLAS waits more than it helps.
 demo: $(VENV)/.base
-	@$(BIN)/firstk demo
+	@OMP_NUM_THREADS=1 $(BIN)/firstk demo
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -53,5 +61,16 @@ test-kernels: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
+# Examples and pages run one at a time: two BLAS processes at once crawl.
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+dist: $(VENV)/.docs
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) firstk-demo dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) firstk-demo dist build docs/_build docs/gallery docs/api .pytest_cache .mypy_cache .ruff_cache

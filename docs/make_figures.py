@@ -19,8 +19,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 from PIL import Image
 
-from firstk.cli.demo import embedded_data, fit_and_evaluate
-from firstk.evaluation.report import plot_curves
+from firstk import PrefixEncoder, SparsePrefix
+from firstk.data import load_banking
+from firstk.metrics import nearest_neighbor_accuracy
 
 IMAGES = Path(__file__).parent / "images"
 BYTES_RECORD = Path(__file__).parents[1] / "results" / "bytes.json"
@@ -33,18 +34,47 @@ BYTES_PEERS = {
     "firstk int8": ("firstk int8", "."),
     "firstk binary": ("firstk one bit", "x"),
 }
-README = Path(__file__).parents[1] / "README.md"
-WIDTH, HEIGHT = 808, 1450  # of each half of the picture of the report
+WIDTH, HEIGHT = 808, 1450  # of each half of the picture of the demo's page
 SCALE = 0.66
 
 
-def draw_curves(path: Path) -> None:
-    """Draw the demo's first question: accuracy against k, beside the four baselines."""
-    section = fit_and_evaluate(embedded_data())[1][0]
+def draw_banking(path: Path) -> None:
+    """Draw accuracy against k on the embedded questions: truncation, PCA, a trained list of lengths, and ours.
+
+    The list is trained as usual, from a random start; torch is needed for it. All are fitted on the training part and
+    evaluated on the test part.
+    """
+    bank = load_banking()
+    X, y, X_test, y_test = bank.X_train, bank.y_train, bank.X_test, bank.y_test
+    matryoshka = SparsePrefix((8, 16, 32, 64))
+    encoders = {
+        "firstk (error_bound, no training)": PrefixEncoder(64, objective="error_bound").fit(X, y),
+        "trained on a list: 8, 16, 32, 64": PrefixEncoder(
+            64, objective="classification", ordering=matryoshka, init="random", random_state=0
+        ).fit(X, y),
+        "PCA": PrefixEncoder(64, objective="reconstruction").fit(X),
+    }
+    curves = {
+        name: enc.curve(X_test, y_test, reference=(X, y), metric="1nn_accuracy") for name, enc in encoders.items()
+    }
+    every = list(range(1, 65))
+    lines = {name: [curve.at(k) for k in every] for name, curve in curves.items()}
+    lines["truncation"] = nearest_neighbor_accuracy(X, y, X_test, y_test, ks=every).tolist()
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    plot_curves(section.curves, section.baselines, ax=axes)
-    axes.set_title("Handwritten digits: 1-NN accuracy of the first k coordinates", loc="left", fontsize=11)
+    styles = {"PCA": "-.", "truncation": ":", "trained on a list: 8, 16, 32, 64": "--"}
+    for name, scores in lines.items():
+        axes.plot(every, scores, styles.get(name, "-"), linewidth=1.6 if name in styles else 2.4, label=name)
+    raw = next(iter(curves.values())).input_score
+    axes.axhline(raw, color="grey", linewidth=0.8)
+    axes.annotate(f"all 384 numbers: {raw:.3f}", (1.05, raw), xytext=(0, 3), textcoords="offset points", fontsize=9)
+    axes.set(xscale="log", xlabel="numbers kept, of 384", ylabel="nearest question has the same intent", xlim=(1, 64))
+    axes.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
+    axes.set_title("Questions to a bank, 77 intents, 1,001 test questions", loc="left", fontsize=11)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right", fontsize=9)
     figure.savefig(path, dpi=130)
+    for name, scores in lines.items():
+        print(f"{name:36}", " ".join(f"{scores[k - 1]:.3f}" for k in (4, 8, 16, 32)))
 
 
 def draw_bytes(path: Path) -> None:
@@ -69,27 +99,16 @@ def draw_bytes(path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def walk() -> list[str]:
-    """Return the commands of the README's walk."""
-    text = README.read_text("utf-8").split("<!-- walk -->", 1)[1]
-    return [
-        line for line in text.split("```bash\n", 1)[1].split("```", 1)[0].splitlines() if line.startswith("firstk ")
-    ]
-
-
-def draw_report(path: Path) -> None:
-    """Run the README's walk, open its report in headless Chromium, and show its head beside its other pictures."""
+def draw_demo(path: Path) -> None:
+    """Run the demo, open its page in headless Chromium, and show its head beside the sentences."""
     with tempfile.TemporaryDirectory() as home:
-        for command in walk():
-            words = command.split(" #")[0].split()[1:]
-            subprocess.run([sys.executable, "-m", "firstk", *words], cwd=home, check=True, stdout=subprocess.DEVNULL)
-        page, tops = photographed(Path(home) / "report.html")
-    axes, images = tops["What is each coordinate worth?"], tops["What do k coordinates see?"]
-    second = tops["Are the vectors rebuilt?"]
+        command = [sys.executable, "-m", "firstk", "demo", "--quiet"]
+        subprocess.run(command, cwd=home, check=True, stdout=subprocess.DEVNULL)
+        page, tops = photographed(Path(home) / "firstk-demo" / "report.html")
+    sentences = tops["Which questions are found?"]
     both = Image.new("RGB", (2 * WIDTH, HEIGHT), page.getpixel((0, 0)))
-    both.paste(page.crop((0, 0, WIDTH, min(HEIGHT, second - 20))), (0, 0))
-    both.paste(page.crop((0, axes - 40, WIDTH, axes + 630)), (WIDTH, 0))
-    both.paste(page.crop((0, images - 20, WIDTH, images + HEIGHT - 690)), (WIDTH, 670))
+    both.paste(page.crop((0, 0, WIDTH, min(HEIGHT, sentences - 20))), (0, 0))
+    both.paste(page.crop((0, sentences - 40, WIDTH, sentences - 40 + HEIGHT)), (WIDTH, 0))
     small = both.resize((round(SCALE * both.size[0]), round(SCALE * both.size[1])), Image.Resampling.LANCZOS)
     small.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
@@ -122,7 +141,7 @@ def _picture(browser: Any, file: Path) -> tuple[Image.Image, dict[str, int]]:
     return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"), tops
 
 
-FIGURES = {"digits": draw_curves, "report": draw_report, "bytes": draw_bytes}
+FIGURES = {"banking": draw_banking, "demo": draw_demo, "bytes": draw_bytes}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or FIGURES:

@@ -6,23 +6,23 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
 from alignment.pairs import cosines, moments_of, pairs
 from firstk import PrefixAlignment
-from firstk.alignment.auto import AlignmentChoice, choose, held_out_folds
+from firstk.alignment.auto import AlignmentChoice, choose, held_out_folds, own_log_probabilities
 from firstk.alignment.methods import Procrustes, Ridge
 from firstk.moments.paired import PairedStatistics
 
 
-def rates(old, new, encode_old, encode_new):
-    """Return mean reciprocal rank of the own row, and how often the nearest other row is the new model's, slowly."""
-    found, truth = cosines(encode_new(new, "test"), encode_old(old, "test")), cosines(new, new)
-    own, nearest = [], []
-    for i in range(len(old)):
-        own.append(1 / (1 + sum(found[i, j] > found[i, i] for j in range(len(old)))))
-        others = [j for j in range(len(old)) if j != i]
-        nearest.append(max(others, key=lambda j: found[i, j]) == max(others, key=lambda j: truth[i, j]))
-    return own, nearest
+def rank_and_probability(old, new, encode_old, encode_new):
+    """Return the reciprocal rank of each own row, and its log-probability by temperature, row by row."""
+    found = cosines(encode_new(new, "test"), encode_old(old, "test"))
+    own, likely = [], []
+    for i, row in enumerate(found):
+        own.append(1 / (1 + sum(other > row[i] for other in row)))
+        likely.append([log_softmax(row / t)[i] for t in np.geomspace(0.01, 0.5, 9)])
+    return own, likely
 
 
 def test_scores_are_those_of_refits_without_the_held_out_rows():
@@ -32,20 +32,26 @@ def test_scores_are_those_of_refits_without_the_held_out_rows():
     _, choice = choose(methods, statistics.moments, statistics.sample)
     a, b = statistics.sample["left"], statistics.sample["right"]
     for method in methods:
-        own, nearest = [], []
+        own, likely = [], []
         for fold in held_out_folds(statistics.sample):
             rest = np.setdiff1d(np.arange(120), fold)
             solution = method.solve(moments_of(a[rest], b[rest]))
-            for part, more in zip(
-                (own, nearest), rates(a[fold], b[fold], solution.encode_old, solution.encode_new), strict=True
-            ):
-                part.extend(more)
+            more = rank_and_probability(a[fold], b[fold], solution.encode_old, solution.encode_new)
+            own.extend(more[0])
+            likely.extend(more[1])
         (trial,) = [trial for trial in choice.tried if trial.method == method.name]
         assert trial.own == pytest.approx(np.mean(own), abs=1e-9)
-        assert trial.nearest == pytest.approx(np.mean(nearest), abs=1e-9)
-        floor = 3 / 120
-        expected = sum(np.log((rate + floor) / (1 - rate + floor)) for rate in (np.mean(own), np.mean(nearest)))
-        assert trial.score == pytest.approx(expected, abs=1e-9)
+        best = np.mean(likely, axis=0).argmax()
+        values = np.array(likely)[:, best]
+        assert trial.score == pytest.approx(values.mean(), abs=1e-5)  # exponentials are summed in float32
+        assert trial.error == pytest.approx(values.std() / np.sqrt(120), abs=1e-5)
+
+
+def test_no_temperature_overflows():
+    cosines = np.array([[1.0, -1.0], [1.0, -1.0]])
+    found = own_log_probabilities(cosines)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[:, 0], [0.0, -200.0], atol=1e-5)
 
 
 def test_the_record_says_what_was_tried_and_survives_json():
@@ -54,7 +60,7 @@ def test_the_record_says_what_was_tried_and_survives_json():
     assert (choice.method, choice.settings["shrinkage"]) == (alignment.method_.name, alignment.method_.shrinkage)
     scores = [trial.score for trial in choice.tried]
     assert scores == sorted(scores, reverse=True)
-    assert {trial.method for trial in choice.tried} == {"ridge", "procrustes_ridge", "cca"}
+    assert {trial.method for trial in choice.tried} == {"ridge", "procrustes_ridge", "whitened_ridge"}
     assert choice.tried[0].behind == choice.tried[0].behind_error == 0
     assert all(trial.behind >= 0 and trial.error > 0 for trial in choice.tried)
     assert choice.held_out == 200

@@ -89,8 +89,14 @@ def test_every_closed_form_works_without_extras(bare, tmp_path):
 
 def test_demo_works_without_extras(bare, tmp_path):
     printed = run(*bare, "-m", "firstk", "demo", "--quiet", cwd=tmp_path)
-    assert "Smallest k" in printed
+    assert "Smallest that surely keeps 99 %" in printed
+    assert "With torch" in printed
     assert (tmp_path / "firstk-demo" / "report.html").is_file()
+
+
+def test_sample_comes_with_its_texts(bare, tmp_path):
+    run(*bare, "-m", "firstk", "sample", "banking", "-o", "banking.csv", cwd=tmp_path)
+    assert "Is there a way to know when my card will arrive?" in (tmp_path / "banking.csv").read_text("utf-8")
 
 
 def test_a_missing_extra_is_named(bare, tmp_path):

@@ -11,7 +11,7 @@ import command_line
 from firstk import PrefixAlignment
 from firstk.data.files import open_vectors, write_vectors
 from firstk.evaluation.upgrade import UpgradeReport
-from fixtures.made_upgrade import made_upgrade
+from fixtures.made_upgrade import made_texts, made_upgrade
 
 DATA = made_upgrade(n=400, m=150, pairs=240)
 IDS, QUERY_IDS = np.array([f"d{i}" for i in range(400)]), np.array([f"q{i}" for i in range(150)])
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 
 def test_the_first_line_says_what_to_do_and_the_next_how(folder):
     lines = (folder / "printed.txt").read_text().splitlines()
-    assert lines[0].startswith("Translate the store (")
+    assert lines[0].startswith("Translate the store into a shared code (procrustes, k = 17): it gains")
     assert lines[1] == "  firstk transform up old.parquet -o translated.parquet"
     assert lines[2] == "  firstk transform up q_new.parquet --side query -o queries.parquet"
     text = "\n".join(lines)
@@ -103,6 +103,50 @@ def test_codes_can_be_cut_and_rounded(folder):
     assert "--into new is for alignments" in failed.stderr
 
 
+def test_named_methods_are_what_is_compared_and_saved(folder):
+    firstk(folder, "align", "old.parquet", "new.parquet", *JUDGED, "--methods", "ridge", "--quiet", "-o", "by_ridge")
+    assert PrefixAlignment.load(folder / "by_ridge").method_.name == "ridge"
+    report = UpgradeReport.from_json((folder / "by_ridge" / "upgrade.json").read_text())
+    assert {one.option.method for one in report.pools[0].options} == {"", "ridge"}
+
+
+@pytest.fixture(scope="module")
+def labelled(folder):
+    """The same files, with labels: which quarter of a turn the first two coordinates of the text are in."""
+    texts, _ = made_texts(400, 150)
+    for name, X, rows in (("l_old", DATA.old, np.arange(400)), ("l_new", DATA.new, DATA.paired)):
+        kind = np.array(["a", "b", "c", "d"])[2 * (texts[rows, 0] > 0) + (texts[rows, 1] > 0)]
+        write_vectors(folder / f"{name}.parquet", X.astype(np.float32), {"id": IDS[rows], "kind": kind})
+    return folder
+
+
+def test_labels_take_the_place_of_a_file_of_judgements(labelled):
+    done = firstk(
+        labelled, "align", "l_old.parquet", "l_new.parquet", "--label", "kind", *FAST, "-o", "by_label",
+        "--order", "by_label.csv",
+    )  # fmt: skip
+    assert "48 of them are the queries, and no alignment is fitted on these" in done.stdout
+    assert "1nn_accuracy, 48 queries among all 352 rows of the store:" in done.stdout
+    assert len((labelled / "by_label.csv").read_text().splitlines()) == 1 + 352
+    report = UpgradeReport.from_json((labelled / "by_label" / "upgrade.json").read_text())
+    assert (report.judged, report.metric, report.pairs) == (True, "1nn_accuracy", 192)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--label", "colour"), "colour"),
+        (("--label", "kind", "--metric", "ndcg@10"), "--label is scored by 1nn_accuracy"),
+        (("--label", "kind", *JUDGED), "give --label or --relevance, not both"),
+        (("--label", "kind", "--queries-old", "q_old.parquet", "--queries-new", "q_new.parquet"), "kind"),
+    ],
+)
+def test_labels_that_are_not_there_are_told(labelled, arguments, words):
+    failed = firstk(labelled, "align", "l_old.parquet", "l_new.parquet", *arguments, "-o", "nowhere", code=1)
+    assert words in failed.stderr
+    assert not (labelled / "nowhere").exists()
+
+
 def test_json_has_the_verdict_and_every_number(folder):
     done = firstk(
         folder, "align", "old.parquet", "new.parquet", *JUDGED, *FAST, "-o", "other", "--json", "--budget-rows", "100",
@@ -135,6 +179,7 @@ def test_what_is_there_is_not_replaced(folder):
         (("old.parquet", "new.parquet", "--queries-old", "q_old.parquet"), "--queries-old needs --queries-new"),
         (("old.parquet", "new.parquet", "--metric", "accuracy"), "--metric"),
         (("old.parquet", "new.parquet", "--methods", "magic"), "--methods"),
+        (("old.parquet", "new.parquet", "--methods", ","), "--methods"),
         (("old.parquet", "new.parquet", "--order", "order.txt"), "written as .csv"),
         (("old.parquet", "new.parquet", "--report", "page.txt"), "A page ends in .html"),
         (("old.parquet", "few.npy"), "share no column of ids"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from command_line import firstk
 from firstk import PrefixCurve, PrefixEncoder, Similarity
 from firstk.cli import app
 from firstk.encoder.recommendation import bytes_text
@@ -141,3 +142,24 @@ def test_help_shows_an_example():
     done = info("--help")
     assert done.exit_code == 0
     assert "Example: firstk info model/" in done.stdout
+
+
+def test_debug_names_versions_processor_and_blas_and_no_file():
+    import os
+
+    import numpy as np
+
+    done = firstk("info", "--debug")
+    assert done.returncode == 0
+    assert f"numpy: {np.__version__}" in done.stdout
+    assert "blas: " in done.stdout
+    assert f"cores: {os.cpu_count()}" in done.stdout
+    assert os.path.expanduser("~") not in done.stdout
+    facts = json.loads(firstk("info", "--debug", "--json").stdout)
+    assert facts["numpy"] == np.__version__
+
+
+def test_without_a_model_it_says_what_to_name():
+    done = firstk("info")
+    assert done.returncode == 1
+    assert "firstk info MODEL" in done.stderr

@@ -62,9 +62,6 @@ CONTRACTS = {
     ),
     "onnx": Contract("onnx", "onnx", "integration.export(encoder, 'encoder.onnx')"),
     "parts": Contract(None, None, "integration.measure(encoder, [X])"),
-    "qdrant": Contract(
-        "qdrant_client", "search", "integration.PrefixCollection.create(None, 'name', encoder, short=2)"
-    ),
     "standalone": Contract(None, None, "integration.to_numpy(encoder, 'code.py')"),
     "stores": Contract("sqlite_vec", "stores", "integration.push(encoder, X, integration.SqliteVec(':memory:'), 2)"),
     "sentence_transformers": Contract(
@@ -169,15 +166,6 @@ def of_parts(encoder, X, folder):
 
     new = clone(encoder)
     return parts.finish(new, [parts.measure(new, [X[:20]]), parts.measure(new, [X[20:]])]).transform(X, K)
-
-
-def of_qdrant(encoder, X, folder):
-    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    from firstk.integrations.qdrant import PrefixCollection
-
-    PrefixCollection.create(client, "codes", encoder, short=K, metric="inner_product").upload(X)
-    points = client.retrieve("codes", list(range(len(X))), with_vectors=True)
-    return np.array([point.vector["short"] for point in sorted(points, key=lambda point: point.id)])
 
 
 def of_standalone(encoder, X, folder):

@@ -344,14 +344,3 @@ def test_errors_name_the_number_and_the_way_out():
         embedded.quantise(Z)
     with pytest.raises(InvalidInputError, match="a byte has 8"):
         Embedded().fit(np.ones((20, 3)))
-
-
-def test_rows_of_the_fit_go_to_their_nearest_centroid_and_of_equals_to_the_first():
-    from firstk.data.bits.codebooks import _nearest
-
-    rng = np.random.default_rng(0)
-    rows, centroids = rng.integers(-50, 50, size=(600, 5)), rng.integers(-50, 50, size=(16, 5))
-    centroids[9] = centroids[4]
-    wanted = [min(range(16), key=lambda c, row=row: int(np.square(row - centroids[c]).sum())) for row in rows]
-    np.testing.assert_array_equal(_nearest(rows.astype(np.float64), centroids.astype(np.float64)), wanted)
-    assert 4 in wanted

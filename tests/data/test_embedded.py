@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 from sklearn import datasets
 
 import firstk.data
-from firstk.data import load_digits
+from firstk.data import load_banking, load_banking77, load_digits
 
 
 def test_digits_are_those_of_scikit_learn():
@@ -33,6 +34,38 @@ def test_two_calls_share_nothing():
     first = load_digits()
     first.X_train[:] = 9
     assert load_digits().X_train.max() == 1
+
+
+def test_questions_are_rows_of_the_full_set(data_folder):
+    """Row by row: the text, the intent and, up to eight bits a column, the vector of the source."""
+    import csv
+
+    bank, full = load_banking(), load_banking77(data_folder)
+    scale = np.abs(np.concatenate([bank.X_train, bank.X_test])).max(axis=0) / 127
+    for part in ("train", "test"):
+        with open(data_folder / "banking77" / f"{part}.csv", encoding="utf-8", newline="") as file:
+            source = list(csv.DictReader(file))
+        rows = [int(one.removeprefix(f"{part}-")) for one in getattr(bank, f"ids_{part}")]
+        X, y, texts = (getattr(bank, f"{name}_{part}") for name in ("X", "y", "texts"))
+        assert [" ".join(source[row]["text"].split()) for row in rows] == list(texts)
+        assert [source[row]["category"] for row in rows] == [bank.class_names[c] for c in y]
+        assert np.all(np.abs(X - getattr(full, f"X_{part}")[rows]) <= 0.501 * scale)
+
+
+def test_every_intent_has_questions_in_both_parts():
+    bank = load_banking()
+    assert len(bank.class_names) == 77
+    assert np.bincount(bank.y_train).min() == 35
+    assert np.array_equal(np.bincount(bank.y_test), np.full(77, 13))
+    assert bank.X.shape == (4000, 384)
+    assert np.allclose(np.linalg.norm(bank.X, axis=1), 1, atol=2e-3)
+
+
+def test_embedded_questions_weigh_less_than_three_megabytes_and_name_their_license():
+    home = Path(firstk.data.__file__).parent / "banking"
+    assert sum(file.stat().st_size for file in home.iterdir()) < 3e6
+    assert "CC BY 4.0" in (home / "README.md").read_text("utf-8")
+    assert "Banking77" in (Path(__file__).resolve().parents[2] / "NOTICE").read_text("utf-8")
 
 
 def test_importing_the_package_does_not_import_scikit_learn():

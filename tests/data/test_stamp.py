@@ -104,15 +104,15 @@ def test_an_index_of_bytes_compares_it(place):
 
 def test_a_collection_of_qdrant_keeps_and_compares_it(place):
     qdrant_client = pytest.importorskip("qdrant_client")
-    from firstk.integrations.qdrant import PrefixCollection
+    from firstk.integrations.stores import PrefixStore, Qdrant
 
     client, ours, theirs = (
         qdrant_client.QdrantClient(":memory:"),
         *(FittedEncoder.load(place / name) for name in ("ours", "theirs")),
     )
-    PrefixCollection.create(client, "docs", ours, 4, metadata={"owner": "me"})
+    PrefixStore.create(Qdrant(client, "docs", settings={"metadata": {"owner": "me"}}), ours, 4)
     assert client.get_collection("docs").config.metadata["owner"] == "me"
-    PrefixCollection.open(client, "docs", ours)
-    PrefixCollection.open(client, "docs", ours[:5])  # its first coordinates are the same
+    PrefixStore.open(Qdrant(client, "docs"), ours)
+    PrefixStore.open(Qdrant(client, "docs"), ours[:5])  # its first coordinates are the same
     with pytest.raises(InvalidInputError, match=r"collection 'docs'.*some/minilm.*some/mpnet"):
-        PrefixCollection.open(client, "docs", theirs)
+        PrefixStore.open(Qdrant(client, "docs"), theirs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from firstk import PrefixEncoder
 from firstk.data.files import open_vectors
 from firstk.encoder.storage.info import model_info
 
+INTERVAL = re.compile(r"(\d+) to (\d+) %")
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
@@ -54,36 +56,42 @@ def test_fit_is_what_diagnose_ends_with(walked):
     assert printed["diagnose"].splitlines()[-1].strip() == " ".join(given_to("fit"))
 
 
-def test_fit_says_what_the_readme_shows(walked):
+def parted(text: str) -> tuple[list[str], list[int]]:
+    """Return the words of a text, and the ends of the intervals in it."""
+    ends = [int(end) for both in INTERVAL.findall(text) for end in both]
+    return INTERVAL.sub("an interval", text).split(), ends
+
+
+def test_fit_begins_as_the_readme_shows(walked):
+    """Axes of error_bound are the same on every processor to a cosine of 0.999: shares may differ by a point or two."""
     _, printed = walked
-    assert printed["fit"].split() == block_after("<!-- walk: fit -->").split()
+    shown = block_after("<!-- walk: fit -->")
+    begun = "\n".join(printed["fit"].splitlines()[: len(shown.splitlines())])
+    (words, ends), (wanted, wanted_ends) = parted(begun), parted(shown)
+    assert words == wanted
+    assert ends == pytest.approx(wanted_ends, abs=2)
 
 
 def test_transform_is_given_what_fit_recommends(walked):
     home, printed = walked
     assert " ".join(given_to("transform")) in map(str.strip, printed["fit"].splitlines())
     advised = model_info(home / "model").recommendation.advised.point
-    written = json.loads(open_vectors(home / "short.npz").metadata["firstk"])
-    assert (written["bytes"], written["stored"]["precision"]) == (advised.bytes, advised.precision)
-
-
-def test_curve_begins_as_the_readme_shows(walked):
-    home, _ = walked
-    command, *shown = block_after("<!-- walk: curve -->").splitlines()
-    mark, program, *arguments = shlex.split(command)
-    assert (mark, program) == ("$", "firstk")
-    done = firstk(*arguments, cwd=home)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[: len(shown)] == shown
+    table = open_vectors(home / "short.parquet")
+    written = json.loads(table.metadata["firstk"])
+    assert (written["k"], written["stored"]["precision"]) == (advised.k, advised.precision)
+    assert table.as_stored().width == advised.bytes
 
 
 def test_the_walk_leaves_a_model_a_page_and_a_shorter_file(walked):
     home, _ = walked
-    assert sorted(file.name for file in home.iterdir()) == ["digits.npz", "model", "report.html", "short.npz"]
-    table = open_vectors(home / "short.npz")
-    assert (table.rows, table.as_stored().width) == (1797, 4)
-    assert "label" in table.columns
-    assert PrefixEncoder.load(home / "model").n_components_ == 56
-    page = (home / "report.html").read_text("utf-8")
-    assert "10,000,000 vectors" in page
-    assert page.count('class="rebuilt"') == 10
+    assert sorted(file.name for file in home.iterdir()) == ["banking.parquet", "model", "report.html", "short.parquet"]
+    table = open_vectors(home / "short.parquet")
+    assert (table.rows, table.as_stored().width) == (4000, 6)
+    assert {"id", "text", "intent"} <= set(table.columns)
+    assert (home / "short.parquet").stat().st_size < (home / "banking.parquet").stat().st_size / 10
+    assert PrefixEncoder.load(home / "model").n_components_ == 76
+    assert "10,000,000 vectors" in (home / "report.html").read_text("utf-8")
+
+
+def test_it_is_short():
+    assert len(README.read_text("utf-8").splitlines()) <= 120

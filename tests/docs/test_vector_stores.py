@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
 
 from firstk.integrations.stores import STORES
 
@@ -42,3 +47,25 @@ def test_metrics_are_those_of_the_engines():
         if row["class"] != "-":
             metrics = ("cosine", "inner_product", "l2") if row["metrics"] == "all" else row["metrics"].split(", ")
             assert tuple(metrics) == getattr(stores, row["class"]).metrics
+
+
+def test_the_clients_of_elasticsearch_know_every_setting():
+    """The text was not run on a server, but its names are parameters of the client's own methods and fields."""
+    dsl = pytest.importorskip("elasticsearch.dsl", reason="needs the package 'elasticsearch'")
+    from elasticsearch import Elasticsearch
+
+    block = re.search(r"<!-- needs: elasticsearch -->\n```python\n(.*?)```", PAGE, re.DOTALL)[1]
+    encoder = SimpleNamespace(encode_query=lambda rows, k=53: np.ones((len(rows), k)))
+    made = {"enc": encoder, "queries": np.ones((1, 64))}
+    exec(block, made)
+    body, mappings = made["body"], made["mappings"]["properties"]
+    assert set(body) <= set(inspect.signature(Elasticsearch.search).parameters)
+    assert dsl.Search().knn(**body["knn"]).to_dict()["knn"] == body["knn"]  # an unknown name is a TypeError
+    known = set(inspect.signature(dsl.DenseVector.__init__).parameters)
+    for name in ("short", "full"):
+        settings = {key: value for key, value in mappings[name].items() if key != "type"}
+        assert set(settings) <= known
+        assert dsl.DenseVector(**settings).to_dict() == mappings[name]
+    assert len(body["knn"]["query_vector"]) == mappings["short"]["dims"]
+    rescored = body["rescore"]["query"]["rescore_query"]["script_score"]
+    assert len(rescored["script"]["params"]["query"]) == mappings["full"]["dims"]

@@ -127,6 +127,32 @@ def test_products_that_are_off_by_their_rounding_change_no_byte(name, monkeypatc
             monkeypatch.undo()
 
 
+def test_rows_between_centroids_are_encoded_alike_by_products_that_are_off_by_their_rounding(monkeypatch):
+    encoder = FITS["codebooks"]()
+    quantizer = encoder.quantizer()
+    book = quantizer.codebooks.books[0][1].astype(np.float64)
+    rows = np.vstack([(book[:-1] + book[1:]) / 2 @ encoder.components_[: book.shape[1]] + encoder.mean_, MANY[:300]])
+    true = cells._Coordinates.approximate
+    for dtype in (np.float32, np.float64):
+        vectors = rows.astype(dtype)
+        codes = quantizer.encode(vectors)
+        # Decided one by one, in float64: the reference.
+        books = quantizer.codebooks
+        source = cells._Coordinates(encoder.encoder_, np.arange(books.width), vectors, np.float64)
+        Z = source.exact_rows(books.width)(np.arange(len(rows)))
+        np.testing.assert_array_equal(codes[:, : books.levels], books._one_by_one(Z)[0])
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+
+            def off(self, rng=rng, true=true):
+                Z, doubt = true(self)
+                return (Z + rng.uniform(-0.9, 0.9, Z.shape) * doubt * self.lengths[:, None]).astype(Z.dtype), 2 * doubt
+
+            monkeypatch.setattr(cells._Coordinates, "approximate", off)
+            np.testing.assert_array_equal(quantizer.encode(vectors), codes)
+            monkeypatch.undo()
+
+
 def test_the_bound_on_rounding_holds(reconstruction):
     """Products in float32 are no further from the truth than is allowed for, and not by far nearer."""
     used = np.arange(P)
@@ -247,7 +273,7 @@ def test_scores_by_definition(encoder, metric):
         books = np.zeros((trees.d, N))
         books[: cut.codebooks.width] = cut.codebooks.sums(codes[:, : cut.codebooks.levels]).T
         if cut.codebooks.levels < quantizer.codebooks.levels:  # cut among codebooks: the error that these leave
-            width = cut.codebooks.width
+            width = cut.codebooks.errors.shape[1]
             squares[:width] = means[:width] ** 2 + cut.codebooks.errors[-1][:, None]
         expected = 2 * queries @ Z.T - (books**2 + 2 * books * means + squares).sum(axis=0)
     np.testing.assert_allclose(scores, expected, rtol=2e-4, atol=2e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -75,6 +76,46 @@ def test_few_rows_are_unclear(encoder):
     report = encoder.check(rows(64, 6), k=4)
     assert report.verdict == "unclear"
     assert "64 rows cannot tell" in report.headline()
+
+
+@pytest.mark.parametrize(
+    ("n", "margin", "words"),
+    [
+        (500, 0.004, r"check more, up to 8,192 are scored\.$"),
+        (500, 0.03, r"more would not either, as what it kept at the fit is known to 3\.0 % only\. .*--against FILE"),
+        (9000, 0.004, r"too close to that, and no more than 8,192 are scored\. Decide by another tolerance than 0\.02"),
+    ],
+)
+def test_an_unclear_verdict_says_what_would_tell(n, margin, words):
+    kept = Kept("recall@10", 0.9, 0.88, 0.85, 0.91, 0.985, 0.965, 1.005, 64, margin)
+    report = CheckReport("unclear", 4, n, 900, (kept,), None, None, None, Drift(0, 1, 1, 1), 0.02, 0.95)
+    assert re.search(words, report.headline())
+
+
+def test_the_margin_of_the_profile_is_what_more_rows_cannot_lower(encoder):
+    """A profile of few rows keeps the interval wide, however many rows are checked."""
+    few, many = (encoder.check(rows(n, 20), against=rows(300, 21), k=4).worst for n in (500, 8000))
+    surer = encoder.check(rows(8000, 20), against=rows(8000, 21), k=4).worst
+    assert many.profile_margin == pytest.approx(few.profile_margin, rel=0.1)
+    assert (many.ratio_high - many.ratio_low) / 2 > many.profile_margin > 2 * surer.profile_margin
+
+
+def test_labels_do_not_change_which_rows_are_scored(encoder):
+    X, y = rows(12_000, 22), np.random.default_rng(0).integers(0, 3, 12_000)
+    assert encoder.check(X, y, k=8).worst == encoder.check(X, k=8).worst
+    twice, labels = np.concatenate([X[:200]] * 2), np.repeat([0, 1], 200)
+    order = np.random.default_rng(1).permutation(400)
+    found = [NewRows(encoder.encoder_).update(twice[at], labels[at]).sample["y"] for at in (np.arange(400), order)]
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("k", [1, 5, 8, D])
+def test_one_length_is_scored_as_all_of_them_are(encoder, k):
+    X = rows(700, 23)
+    one, every = (measure_profile(encoder.encoder_, X, k=asked).scores["recall@10"] for asked in (k, None))
+    assert len(one.k) <= 2 < len(every.k)
+    for size in one.sizes:
+        assert one.kept(k, size) == pytest.approx(every.kept(k, size), rel=1e-9)
 
 
 def test_partition_does_not_change_the_answer(encoder):
@@ -179,7 +220,7 @@ def test_input_is_left_alone(encoder):
 
 def test_the_verdict_is_of_the_interval():
     def verdict(low, high):
-        one = Kept("recall@10", 0.9, 0.8, 0.7, 0.9, (low + high) / 2, low, high, 64)
+        one = Kept("recall@10", 0.9, 0.8, 0.7, 0.9, (low + high) / 2, low, high, 64, 0.0)
         from firstk.estimator.checking import _verdict
 
         return _verdict((one,), 0.02)

@@ -44,12 +44,10 @@ def test_faiss_keeps_what_the_curve_promises(promised, k):
 
 def test_qdrant_keeps_what_the_curve_promises(promised):
     qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra 'search'")
-    from firstk.integrations.qdrant import PrefixCollection
+    from firstk.integrations.stores import Qdrant, push
 
     encoder, X, Q, truth, curve = promised
     client = qdrant_client.QdrantClient(":memory:")
-    collection = PrefixCollection.create(client, "digits", encoder, 8)
-    collection.upload(X)
-    found = collection.search(Q, 10).ids
+    found = push(encoder, X, Qdrant(client, "digits"), 8, verbose=False).search(Q, 10).ids
     client.close()
     assert recall(found, truth) == pytest.approx(curve.at(8), abs=2 / 600)

@@ -128,6 +128,36 @@ def test_options_reach_the_function():
         FullPrefixFisher(shrinkage=0.4).from_codes(Z, LABELS)
 
 
+def test_weights_start_where_so_many_classes_can_be_separated():
+    module = FullPrefixCrossEntropy()
+    assert [int(module.weights(16, classes).support[0]) for classes in (2, 10, 77, 1000)] == [1, 2, 4, 5]
+    assert int(FullPrefixCrossEntropy(start=3).weights(16, 77).support[0]) == 3
+    assert int(FullPrefixCrossEntropy("uniform").weights(16, 77).support[0]) == 1  # named: as it is
+    assert FullPrefixInfoNCE(start=5).weights(8).support.tolist() == [5, 6, 7, 8]
+    assert FullPrefixInfoNCE({2: 1}, start=5).weights(8).support.tolist() == [2]  # names its own prefixes
+    assert FullPrefixCoSENT(start=9).weights(4).support.tolist() == [4]  # the longest there is
+
+
+def test_parts_of_their_own_start_at_one_shared_head_and_are_trained():
+    alone, module = FullPrefixCrossEntropy(), FullPrefixCrossEntropy(n_classes=3)
+    torch.testing.assert_close(module(Z, HEAD, LABELS, BIAS), alone(Z, HEAD, LABELS, BIAS))
+    module(Z, HEAD, LABELS, BIAS).backward()
+    assert module.own_weight.grad.abs().sum() > 0
+    assert not module.own_weight.grad[4:].any()  # the longest prefix uses the shared head
+    with torch.no_grad():
+        module.own_weight.normal_()
+        module.own_offset.normal_()
+    losses = module.per_prefix(Z, HEAD, LABELS, BIAS)
+    for k in range(1, 6):
+        wanted = torch.nn.functional.cross_entropy(module.logits(Z, HEAD, k, BIAS), LABELS)
+        torch.testing.assert_close(losses[k - 1], wanted.detach())
+    omega = torch.tensor(module.weights(5, 3).omega).float()
+    torch.testing.assert_close(module(Z, HEAD, LABELS, BIAS), losses @ omega)
+    torch.testing.assert_close(module.logits(Z, HEAD, 5), Z @ HEAD.T)
+    assert FullPrefixCrossEntropy(n_classes=4096).own_weight.shape == (4, 4096, 4)
+    assert not list(FullPrefixCrossEntropy(n_classes=3, own_heads=0).parameters())
+
+
 def test_class_weight_moves_with_the_module():
     module = FullPrefixCrossEntropy(class_weight=torch.ones(3))
     assert module.double().class_weight.dtype == torch.float64
@@ -174,6 +204,13 @@ def test_free_heads_are_mrl():
     (lambda: FullPrefixFreeHeadCrossEntropy([0, 2], 3), InvalidInputError, "Got 0"),
     (lambda: FullPrefixFreeHeadCrossEntropy([9], 3)(Z, LABELS), InvalidInputError, r"prefix in \[1, 5\]"),
     (lambda: FullPrefixCrossEntropy(estimator="some"), InvalidInputError, "of FullPrefixCrossEntropy must"),
+    (lambda: FullPrefixCrossEntropy(start=0), InvalidInputError, "start.*at least 1"),
+    (lambda: FullPrefixCrossEntropy(own_heads=4), InvalidInputError, "pass n_classes=head.out_features"),
+    (lambda: FullPrefixCrossEntropy(n_classes=3, own_heads=-1), InvalidInputError, "own_heads.*not negative"),
+    (lambda: FullPrefixCrossEntropy(n_classes=0), InvalidInputError, "n_classes.*at least 1"),
+    (lambda: FullPrefixCrossEntropy(n_classes=4)(Z, HEAD, LABELS), InvalidInputError, "a head of 3 classes"),
+    (lambda: FullPrefixCrossEntropy(n_classes=3)(Z, HEAD, LABELS + 1), InvalidInputError, r"labels.*in \[0, 2\]"),
+    (lambda: FullPrefixCrossEntropy(n_classes=3).logits(Z, HEAD, 6), InvalidInputError, r"k.*in \[1, 5\]"),
     (lambda: FullPrefixInfoNCE(similarity="l1"), InvalidInputError, "'similarity' parameter of FullPrefixInfoNCE"),
     (lambda: FullPrefixCrossEntropy([1.0, 2.0])(Z, HEAD, LABELS), InvalidInputError, "each of the 5 prefixes"),
     (lambda: FullPrefixCrossEntropy([2, 4])(Z, HEAD, LABELS), InvalidInputError, r"prefix lengths: \{2: 1, 4: 1\}"),

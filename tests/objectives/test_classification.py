@@ -7,7 +7,7 @@ from firstk import Classification, Fisher, Gradient, PrefixEncoder, SparsePrefix
 from firstk._base.prefix_weights import resolve_omega
 from firstk.data import load_digits
 from firstk.encoder.storage.folder import read_model, write_model
-from firstk.exceptions import CorruptModelError, IllegalCombinationError
+from firstk.exceptions import CorruptModelError, IllegalCombinationError, InvalidInputError
 
 torch = pytest.importorskip("torch")
 
@@ -205,3 +205,46 @@ def test_saved_heads_come_back_and_damaged_ones_are_refused(digits, tmp_path):
     write_model(tmp_path / "broken", dict(config), {k: v for k, v in arrays.items() if k != "head.own_offset"})
     with pytest.raises(CorruptModelError):
         PrefixEncoder.load(tmp_path / "broken")
+
+
+def test_with_a_share_for_the_vectors_the_loss_is_that_of_its_formula():
+    """Against a loop over prefixes: (1 - r) CE_k + r H (1 - v_k), v_k by an inverse of each leading block."""
+    rng = np.random.default_rng(0)
+    A, S = (W @ W.T for W in rng.standard_normal((2, 5, 5)))
+    z, labels, r, entropy = rng.standard_normal((8, 3)), np.arange(8) % 4, 0.3, 1.2
+    encoder, head = torch.nn.Module(), rng.standard_normal((4, 3))
+    encoder.C = torch.nn.Parameter(torch.tensor(rng.standard_normal((3, 5))))
+    model = Model(encoder, torch.tensor(head), torch.zeros(4, dtype=torch.float64), {})
+    settings = {"label_smoothing": 0.0, "reconstruction": r, "N": torch.tensor(A), "St": torch.tensor(S)}
+    loss = TRAINING_LOSSES["cross_entropy"](settings | {"entropy": entropy})
+    omega = resolve_omega([3, 2, 1], 3)
+    found = loss.loss(model, torch.tensor(z), {"label": torch.tensor(labels)}, PrefixSum(omega))
+    wanted, B = 0.0, encoder.C.detach().numpy()
+    for k in (1, 2, 3):
+        ce = torch.nn.functional.cross_entropy(torch.tensor(z[:, :k] @ head[:, :k].T), torch.tensor(labels)).item()
+        explained = np.trace(np.linalg.inv(B[:k] @ A @ B[:k].T) @ B[:k] @ S @ B[:k].T)
+        wanted += omega.omega[k - 1] * ((1 - r) * ce + r * entropy * (1 - explained))
+    assert found.item() == pytest.approx(wanted, rel=1e-12)
+
+
+def test_the_share_for_the_vectors_is_between_labels_and_principal_components(digits):
+    def explained(enc):
+        codes = np.column_stack([np.ones(len(digits.X_train)), enc.transform(digits.X_train, 9)])
+        rest = digits.X_train - codes @ np.linalg.lstsq(codes, digits.X_train, rcond=None)[0]
+        return 1 - rest.var(axis=0).sum() / digits.X_train.var(axis=0).sum()
+
+    shares = [
+        explained(PrefixEncoder(9, objective=Classification(reconstruction=r), random_state=0).fit(
+            digits.X_train, digits.y_train)) for r in (0.0, 0.3, 1.0)
+    ]  # fmt: skip
+    assert shares[0] + 0.02 < shares[1] < shares[2]
+    assert shares[2] == pytest.approx(explained(PrefixEncoder(9).fit(digits.X_train)), abs=0.01)
+
+
+def test_the_share_for_the_vectors_takes_a_number_and_a_linear_encoder(digits):
+    with pytest.raises(InvalidInputError, match=r"reconstruction.*Got -0.1"):
+        PrefixEncoder(objective=Classification(reconstruction=-0.1)).fit(digits.X_train, digits.y_train)
+    with pytest.raises(IllegalCombinationError, match=r"reconstruction=0.2 and a nonlinear network"):
+        PrefixEncoder(4, objective=Classification(reconstruction=0.2), network="mlp").fit(
+            digits.X_train, digits.y_train
+        )

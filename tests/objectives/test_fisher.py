@@ -8,6 +8,7 @@ import scipy.linalg
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from firstk import Fisher, PrefixEncoder
+from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from slow_reference import class_scatters, classes_of, correlated, perturbations
 
 
@@ -112,3 +113,46 @@ def test_axes_beyond_the_classes_keep_their_digits_beside_a_nearly_constant_colu
     wanted = (free @ vectors[:, ::-1]).T[:6]
     cosines = np.abs((V[2:] * wanted).sum(axis=1)) / np.linalg.norm(V[2:], axis=1)
     np.testing.assert_allclose(cosines, 1, atol=1e-10)
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+@pytest.mark.parametrize(("shrinkage", "r"), [(None, 0.2), (0.3, 0.5), (None, 1.0)])
+def test_with_a_share_for_the_vectors_no_perturbation_is_better(data, shrinkage, r, k):
+    X, y = data
+    Sw, Sb = class_scatters(X, y)
+    a, size = shrinkage or 0.0, np.trace(Sw) / 7 * np.eye(7)
+    N = (1 - r) * ((1 - a) * Sw + a * size) + r * size
+    M = (1 - r) * Sb + r * np.trace(Sb) / np.trace(Sw + Sb) * (Sw + Sb)
+    enc = PrefixEncoder(6, objective=Fisher(shrinkage=shrinkage, reconstruction=r)).fit(X, y)
+    best = ratio_trace(enc.components_[:k], M, N)
+    others = ratio_trace(perturbations(enc.components_[:k], np.random.default_rng(1)), M, N)
+    assert others.max() <= best + 1e-10
+    assert others.min() < best - 1e-2
+    assert best == pytest.approx(enc.spectrum_[:k].sum(), rel=1e-10)
+    assert enc.encoder_.pinned == 6  # the vectors determine what the labels leave open
+
+
+def test_the_whole_share_for_the_vectors_is_principal_components(data):
+    X, y = data
+    enc = PrefixEncoder(objective=Fisher(reconstruction=1.0)).fit(X, y)
+    axes = enc.components_ / np.linalg.norm(enc.components_, axis=1, keepdims=True)
+    np.testing.assert_allclose(axes, PrefixEncoder().fit(X).components_, atol=1e-8)
+
+
+def test_settings_of_the_share_that_mean_nothing(data):
+    X, y = data
+    with pytest.raises(InvalidInputError, match=r"reconstruction.*Got 1.5"):
+        PrefixEncoder(objective=Fisher(reconstruction=1.5)).fit(X, y)
+    with pytest.raises(IllegalCombinationError, match="code_eps"):
+        PrefixEncoder(objective=Fisher(code_eps=0.1, reconstruction=0.5)).fit(X, y)
+
+
+def test_training_finds_the_same_axes_and_networks_are_refused(data):
+    torch = pytest.importorskip("torch")
+    X, y = data
+    objective = Fisher(reconstruction=0.5)
+    solved = PrefixEncoder(3, objective=objective).fit(X, y)
+    trained = PrefixEncoder(3, objective=objective, solver="gradient", init="random", random_state=0).fit(X, y)
+    np.testing.assert_allclose(trained.components_, solved.components_, atol=1e-3)
+    with pytest.raises(IllegalCombinationError, match=r"reconstruction=0.5 and a nonlinear network"):
+        PrefixEncoder(3, objective=objective, network=torch.nn.Linear(7, 3)).fit(X, y)

@@ -62,6 +62,10 @@ def hand_built():
         "reconstruction": (St, eye),
         "fisher": (St - Sw, Sw),
         "fisher, shrinkage 0.3": (St - Sw, 0.7 * Sw + 0.3 * np.trace(Sw) / p * eye),
+        "fisher, reconstruction 0.4": (
+            0.6 * (St - Sw) + 0.4 * np.trace(St - Sw) / np.trace(St) * St,
+            0.6 * (0.9 * Sw + 0.1 * np.trace(Sw) / p * eye) + 0.4 * np.trace(Sw) / p * eye,
+        ),
         "regression": (Sxy @ Sxy.T, St),
         "pairs, scored": ((scored + scored.T) / 2, 0.1 * both + 0.9 * np.trace(both) / p * eye),
         "pairs, positives": ((positive + positive.T) / 2, both),
@@ -86,6 +90,10 @@ GOLDEN = {
     "fisher, shrinkage 0.3": (
         [0.9961605892, 0.26576796799],
         [-0.40781377766, 0.22642777849, 0.57566316559, -0.15597994864],
+    ),
+    "fisher, reconstruction 0.4": (
+        [0.79805059414, 0.29218305764, 0.061347683309, 0.037411254439],
+        [0.45678027668, -0.24831869789, -0.41855761533, 0.096867403797],
     ),
     "regression": (
         [26.665968944, 2.637235977],
@@ -129,6 +137,7 @@ OBJECTIVES = {  # name -> objective, what it is fitted on
     "reconstruction": ("reconstruction", "rows"),
     "fisher": ("fisher", "labels"),
     "fisher, shrinkage 0.3": (Fisher(shrinkage=0.3), "labels"),
+    "fisher, reconstruction 0.4": (Fisher(shrinkage=0.1, reconstruction=0.4), "labels"),
     "regression": ("regression", "targets"),
     "pairs, scored": (Similarity(shrinkage=0.9, neighbor_weight=0.0), "scores"),
     "pairs, positives": (Similarity(shrinkage=None, neighbor_weight=0.0), "pairs"),

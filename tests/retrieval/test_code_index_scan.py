@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk._base.checks import numba_may_compile
-from firstk.data.bits.codebooks import Codebooks
+from firstk.data.bits.codebooks import joined_books
 from firstk.retrieval.code_scan import TILE, PackedRows, Tables, best, nearest
 from firstk.retrieval.packing import HALF, packing_of
 
@@ -29,9 +29,10 @@ class Cells:
             depths, self.k = np.append(depths, spare), self.k + 1
             order = np.append(order, np.full(spare, self.k - 1))
         self.bits, self.bit_order, self.bytes = depths, order, levels + len(order) // 8
-        width = min(self.k, 5) if levels else 0
-        books = rng.normal(size=(levels, 256, width)) * 0.7 ** np.arange(width)
-        self.codebooks = Codebooks(books.astype(np.float32), np.zeros((levels + 1, width)))
+        # Each codebook sees some coordinates, from anywhere on.
+        starts = rng.integers(0, self.k, levels)
+        books = [(rng.normal(size=(256, min(5, self.k - i))) * 0.7**i).astype(np.float32) for i in starts]
+        self.codebooks = joined_books(list(zip(starts.tolist(), books, strict=True)), self.k)
         self.values = [np.sort(rng.normal(size=2**b) * 0.7**i).astype(np.float32) for i, b in enumerate(depths)]
         self.variances = [rng.uniform(0, 0.1, len(values)).astype(np.float32) for values in self.values]
 
@@ -54,8 +55,8 @@ class Cells:
             np.stack([table(i).astype(np.float64)[cells[:, i]] for i in range(self.k)], axis=1)
             for table in (self.cell_values, self.cell_variances)
         )
-        for level, book in enumerate(self.codebooks.centroids):
-            Z[:, : book.shape[1]] += book[codes[:, level]]
+        for level, (window, book) in enumerate(self.codebooks.books):
+            Z[:, window] += book[codes[:, level]]
         if self.metric == "l2":
             return 2 * queries @ Z.T - (Z**2 + V).sum(axis=1)
         return queries @ Z.T / (np.linalg.norm(Z, axis=1) if self.metric == "cosine" else 1)

@@ -47,6 +47,16 @@ def leading_eigh(S: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return values[::-1], vectors[:, ::-1]
 
 
+def single_eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Do what `ordered_eigh` does in single precision, in half the time, for axes that are tried out."""
+    import scipy.linalg
+
+    size = float(np.abs(S).max(initial=0.0)) or 1.0  # nothing is too large or too small for single precision
+    # scipy's, because numpy's driver gains nothing from single precision.
+    values, vectors = scipy.linalg.eigh((S / size).astype(np.float32), driver="evd", check_finite=False)
+    return size * values[::-1].astype(np.float64), vectors[:, ::-1]
+
+
 def symmetrised(S: np.ndarray) -> np.ndarray:
     """Return the symmetric part of a square matrix."""
     return (S + S.T) / 2

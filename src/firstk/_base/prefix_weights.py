@@ -6,6 +6,7 @@ here imports torch, so that closed forms and training loops read the same weight
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -20,6 +21,10 @@ from firstk.exceptions import InvalidInputError
 OmegaLike: TypeAlias = "str | Mapping[int, float] | Sequence[float] | np.ndarray | PrefixWeights"
 
 NAMES = ("harmonic", "reverse_harmonic", "uniform")
+# Length up to which separate heads improve accuracy (docs/decisions.md, "Heads of their own"), and the maximum number
+# of logits per row that they may use.
+_OWN_HEADS = 16
+_OWN_LOGITS = 16384
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +93,31 @@ class PrefixWeights:
         return _normalized(rest)
 
 
+def own_heads_for(classes: int) -> int:
+    """Return up to which length prefixes have separate heads by default, for so many classes.
+
+    Examples
+    --------
+    >>> own_heads_for(77), own_heads_for(4096)
+    (16, 4)
+    """
+    return min(_OWN_HEADS, _OWN_LOGITS // classes)
+
+
+def start_for(classes: int) -> int:
+    """Return the shortest prefix worth its weight for so many classes: half of log2 C coordinates, rounded up.
+
+    Shorter codes confuse most classes whatever is learned, and their losses, which are the largest, take what longer
+    prefixes could use (figures in docs/decisions.md, "Own training loops").
+
+    Examples
+    --------
+    >>> [start_for(classes) for classes in (2, 10, 77, 150, 1000)]
+    [1, 2, 4, 4, 5]
+    """
+    return max(1, math.ceil(math.log2(max(classes, 1)) / 2))
+
+
 @lru_cache(maxsize=64)
 def beyond(weights: PrefixWeights, K: int) -> tuple[float, PrefixWeights]:
     """Return the weight of all prefixes past K together, which must have some, and how it is shared among them.
@@ -102,7 +132,7 @@ def beyond(weights: PrefixWeights, K: int) -> tuple[float, PrefixWeights]:
     return float(rest.sum()), _normalized(rest)
 
 
-def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> PrefixWeights:
+def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega", start: int = 1) -> PrefixWeights:
     """Turn every accepted form of omega into weights that sum to 1.
 
     Parameters
@@ -114,11 +144,16 @@ def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> Pre
         Width of the code.
     owner : str
         What an error calls the caller.
+    start : int
+        Shortest prefix that weights given by name count; shorter ones have weight zero. A code of fewer coordinates
+        keeps its longest prefix. Weights and mappings name their own prefixes, so they are taken as they are.
 
     Examples
     --------
     >>> resolve_omega("harmonic", 3).omega.round(3).tolist()
     [0.545, 0.273, 0.182]
+    >>> resolve_omega("harmonic", 4, start=3).omega.round(3).tolist()
+    [0.0, 0.0, 0.571, 0.429]
     >>> resolve_omega({2: 1, 4: 3}, 4).omega.tolist()
     [0.0, 0.25, 0.0, 0.75]
     """
@@ -132,17 +167,17 @@ def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega") -> Pre
         if omega not in NAMES:
             allowed = ", ".join(map(repr, NAMES)) + f", {d} weights, or a mapping {{k: weight}}"
             raise bad_parameter("omega", owner, "one of " + allowed, omega)
-        return _named(omega, int(d))
+        return _named(omega, int(d), min(int(start), int(d)))
     if isinstance(omega, Mapping):
         return _normalized(_from_mapping(omega, int(d), owner))
     return _normalized(_from_array(omega, int(d), owner))
 
 
 @lru_cache(maxsize=256)
-def _named(name: str, d: int) -> PrefixWeights:
+def _named(name: str, d: int, start: int = 1) -> PrefixWeights:
     k = np.arange(1, d + 1, dtype=np.float64)
     weights = {"uniform": np.ones(d), "harmonic": 1 / k, "reverse_harmonic": 1 / (d - k + 1)}[name]
-    return _normalized(weights)
+    return _normalized(np.where(k < start, 0.0, weights))
 
 
 def _from_mapping(omega: Mapping[int, float], d: int, owner: str) -> np.ndarray:

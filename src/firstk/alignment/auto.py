@@ -1,13 +1,16 @@
-"""What "auto" stands for: the method and its settings, chosen on held-out pairs.
+r"""What "auto" stands for: the method and its settings, chosen on held-out pairs.
 
 Pairs of a bounded sample are held out by folds; the moments of the rest are those of all pairs less those of the fold,
 so a choice for a million pairs costs as much as one for a few thousand.
 
-A candidate is scored by two questions to each held-out new vector that searches the old vectors of the fold, both
-encoded by the candidate: at which rank is its own row, and is the nearest other row the one that the new model puts
-nearest? The score is the sum of the log-odds of the mean reciprocal rank and of the share of nearest rows that agree.
-Own rows are found nearly always: on that scale 99.6 % against 99.3 % counts as much as it means for a store that is
-larger than a fold. Figures for this and other scores are in docs/decisions.md.
+A candidate is scored by how surely a held-out new vector finds its own text among the old vectors of the fold, both
+encoded by the candidate: the mean log-probability that a softmax over cosines :math:`c_{ij}` gives it,
+
+.. math:: \max_\tau \frac1n \sum_i \Big(\frac{c_{ii}}\tau - \log \sum_j e^{c_{ij} / \tau}\Big),
+
+at the temperature that suits the candidate best, as candidates spread cosines differently (the contrastive score of
+van den Oord et al. 2018). Own texts are nearly always found, so that their rank says little; by how much they are
+ahead of the others still tells candidates apart. Figures for this and other scores are in docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -31,10 +34,10 @@ N_FOLDS = 5
 # Pairs that a choice looks at: enough to rank settings, few enough to take seconds.
 MOST_ROWS = 4096
 FEWEST_ROWS = 50
-# Scores of settings of one method that differ by less are level: about a tenth of a usual standard error.
-TIE = 0.01
-# Rows by which a rate is moved off 0 and 1: the log-odds of a rate of 1 say no more than the number of rows can.
-_FLOOR = 3.0
+# Scores of settings of one method that differ by less are level.
+TIE = 1e-4
+# Temperatures that are tried.
+_TEMPERATURES = np.geomspace(0.01, 0.5, 9)
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,9 @@ class Trial:
     method : str
     settings : mapping
     score : float
-        Sum of the log-odds of the two rates that follow.
+        Mean log-probability of a row's own text.
     own : float
         Mean reciprocal rank of a row's own text.
-    nearest : float
-        How often the nearest other text is the one that the new model puts nearest.
     error : float
         Standard error of the score over held-out rows.
     behind : float
@@ -63,7 +64,6 @@ class Trial:
     settings: Mapping[str, Any]
     score: float
     own: float
-    nearest: float
     error: float
     behind: float
     behind_error: float
@@ -77,9 +77,8 @@ class AlignmentChoice:
     ----------
     method : str
     settings : mapping
-    own, nearest : float
-        The two rates of what was chosen, on held-out pairs: mean reciprocal rank of a row's own text, and how often the
-        nearest other text is the new model's.
+    own : float
+        Mean reciprocal rank of a row's own text on held-out pairs, by what was chosen.
     chance : float
         Mean reciprocal rank of a row's own text in a random order.
     held_out : int
@@ -92,7 +91,6 @@ class AlignmentChoice:
     method: str
     settings: Mapping[str, Any]
     own: float
-    nearest: float
     chance: float
     held_out: int
     why: str
@@ -103,6 +101,13 @@ class AlignmentChoice:
         """Whether no candidate ranks a row's own text higher than a random order does, to three standard errors."""
         error = np.sqrt(self.chance / self.held_out)  # a reciprocal rank is at most 1, so its square is no larger
         return bool(max(trial.own for trial in self.tried) <= self.chance + 3 * error)
+
+    def best_of(self, method: str) -> AlignmentMethod | None:
+        """Return a method with its best settings of those that were tried; None where it was not tried."""
+        from firstk.alignment.methods import restore
+
+        best = next((trial for trial in self.tried if trial.method == method), None)
+        return None if best is None else restore(best.method, best.settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice as JSON values."""
@@ -151,7 +156,7 @@ def choose(
                 trained = fold.training_rows(seed) if candidate.trains else None
                 scores[i].append(fold.scores(*candidate.comparing(fold.moments, trained)))
                 done()
-    table = np.array([np.concatenate(part) for part in scores])  # (candidates, held-out rows, two rates)
+    table = np.array([np.concatenate(part) for part in scores])  # (candidates, held-out rows, ranks and temperatures)
     return _decided(candidates, table, np.concatenate(weights), folds)
 
 
@@ -167,7 +172,7 @@ def held_out_folds(sample: RowSample) -> list[np.ndarray]:
 
 
 class _Fold:
-    """Moments without the held-out rows, and the new model's nearest neighbor of each of these."""
+    """Held-out rows, and the moments of all others."""
 
     def __init__(self, moments: CrossMoments, sample: RowSample, rows: np.ndarray):
         held = sample.take(rows)
@@ -177,8 +182,6 @@ class _Fold:
         self.weight = np.ones(len(rows)) if weight is None else weight
         part = CrossMoments().update(self.old, self.new, weight)
         self.moments = moments.without(part)
-        unit = unit_rows(self.new)
-        self.nearest = _nearest_other(unit @ unit.T)
 
     def training_rows(self, seed: int) -> AlignmentRows:
         """Return the rows of the sample that are not held out."""
@@ -186,32 +189,34 @@ class _Fold:
         return AlignmentRows(rest["left"], rest["right"], rest.get("weight"), seed)
 
     def scores(self, encode_old: AffineMap, encode_new: AffineMap) -> np.ndarray:
-        """Return, for each held-out row, the reciprocal rank of its own text and whether the nearest other agrees."""
+        """Return, for each held-out row, its own text's reciprocal rank and log-probability at each temperature."""
         old = unit_rows(encode_old(self.old, "choose"))
         new = unit_rows(encode_new(self.new, "choose"))
         cosines = new @ old.T
-        ahead = (cosines > np.diag(cosines)[:, None]).sum(axis=1)
-        return np.column_stack([1.0 / (1.0 + ahead), _nearest_other(cosines) == self.nearest])
+        own = np.diag(cosines)[:, None]
+        ranks = 1.0 / (1.0 + (cosines > own).sum(axis=1))
+        return np.column_stack([ranks, own_log_probabilities(cosines)])
 
 
-def _nearest_other(cosines: np.ndarray) -> np.ndarray:
-    """Return the nearest row of each, other than its own."""
-    others = cosines.copy()
-    np.fill_diagonal(others, -np.inf)
-    return others.argmax(axis=1)
+def own_log_probabilities(cosines: np.ndarray) -> np.ndarray:
+    """Return what a softmax gives the diagonal, in logarithms: shape (n, number of temperatures)."""
+    above = cosines - np.diag(cosines)[:, None]
+    top = above.max(axis=1, keepdims=True)
+    spread = (above - top).astype(np.float32)  # 0 at most, so that nothing overflows
+    made = [top[:, 0] / t + np.log(np.exp(spread / np.float32(t)).sum(axis=1)) for t in _TEMPERATURES]
+    return -np.column_stack(made)
 
 
 def _decided(
     candidates: Sequence[AlignmentMethod], table: np.ndarray, weight: np.ndarray, folds: Sequence[np.ndarray]
 ) -> tuple[AlignmentMethod, AlignmentChoice]:
-    """Choose from the rates of candidates (first axis) on held-out rows (second)."""
+    """Choose from what candidates (first axis) make of held-out rows (second)."""
     share = weight / weight.sum()
-    rates = np.clip(np.einsum("crj,r->cj", table, share), 0.0, 1.0)
-    floor = _FLOOR / table.shape[1]
-    scores = np.log((rates + floor) / (1 - rates + floor)).sum(axis=1)
-    # Of a function of means, the influence of a row is the slope times how far the row is from the mean.
-    slopes = 1 / (rates + floor) + 1 / (1 - rates + floor)
-    influence = np.einsum("crj,cj->cr", table - rates[:, None], slopes)
+    means = np.einsum("crj,r->cj", table, share)
+    own, at = means[:, 0], means[:, 1:].argmax(axis=1)
+    scores = means[:, 1:].max(axis=1)
+    by_row = np.take_along_axis(table[:, :, 1:], at[:, None, None], axis=2)[:, :, 0]
+    influence = by_row - scores[:, None]
     best = int(np.argmax(scores))
     behind = scores[best] - scores
     errors, behind_errors = (
@@ -221,7 +226,7 @@ def _decided(
         i for i, candidate in enumerate(candidates) if candidate.name == candidates[best].name and behind[i] <= TIE
     ]
     chosen = max(level, key=lambda i: (*candidates[i].tie_break, scores[i]))
-    columns = zip(scores, *rates.T, errors, behind, behind_errors, strict=True)
+    columns = zip(scores, own, errors, behind, behind_errors, strict=True)
     tried = [
         Trial(candidate.name, settings_of(candidate), *map(float, numbers))
         for candidate, numbers in zip(candidates, columns, strict=True)
@@ -234,7 +239,7 @@ def _decided(
     )
     chance = float(np.mean([np.reciprocal(np.arange(1.0, len(rows) + 1)).mean() for rows in folds]))
     record = AlignmentChoice(
-        winner.name, settings_of(winner), tried[chosen].own, tried[chosen].nearest, chance, table.shape[1], why,
+        winner.name, settings_of(winner), tried[chosen].own, chance, table.shape[1], why,
         tuple(sorted(tried, key=lambda trial: -trial.score)),
     )  # fmt: skip
     return winner, record

@@ -78,7 +78,7 @@ class PrefixAlignment(BaseEstimator):
     alignment_ : FittedAlignment
         What was fitted, numpy only.
     n_components_ : int
-    spectrum_ : ndarray of shape (n_components_,)
+    spectrum_ : ndarray of shape (d,)
         Agreement of each coordinate, descending.
     method_ : AlignmentMethod
         With everything "auto" settled.

@@ -30,6 +30,8 @@ from firstk.cli.report import check_page
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from firstk.evaluation.upgrade.evaluation import UpgradeResult
     from firstk.evaluation.upgrade.files import UpgradeFiles
     from firstk.evaluation.upgrade.records import Pool, ScoredOption, UpgradeReport
@@ -60,15 +62,29 @@ Id = Annotated[
 VectorsNew = Annotated[
     str | None, typer.Option("--vectors-new", help="Vector column of the new model's files; as --vectors.")
 ]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        help="In place of --relevance: a column of labels of OLD, and of --queries-old. A query is answered where the "
+        "nearest row has its label. Without queries, a fifth of the pairs are held out to be queries.",
+        metavar="COLUMN",
+    ),
+]
 MetricName = Annotated[
-    str, typer.Option("--metric", help="Of judged searches: ndcg@10, mrr@10, relevant_recall@100 or 1nn_accuracy.")
+    str | None,
+    typer.Option(
+        "--metric",
+        help="Of judged searches: ndcg@10 (if not given), mrr@10, relevant_recall@100 or 1nn_accuracy (with --label).",
+    ),
 ]
 Methods = Annotated[
     str | None,
     typer.Option(
         "--methods",
-        help="Methods to compare, with commas; procrustes and those that 'auto' chooses among, if not given. Those "
-        "that iterate (residual_mlp, low_rank_affine, lambda_orthogonal) take minutes.",
+        help="Methods to compare, with commas: the first is taken unless your judgements clearly prefer another. If "
+        "not given: auto, those that it chooses among, and procrustes. Those that iterate (residual_mlp, "
+        "low_rank_affine, lambda_orthogonal) take minutes.",
     ),
 ]
 CostPerMillion = Annotated[
@@ -98,13 +114,14 @@ def align(
     queries_old: QueriesOld = None,
     queries_new: QueriesNew = None,
     relevance: RelevanceOption = None,
+    label: Label = None,
     ids: Id = None,
     by_row: ByRowOption = False,
     filter: FilterOption = None,
     query_weight: QueryWeightOption = None,
     vectors: VectorsOption = None,
     vectors_new: VectorsNew = None,
-    metric: MetricName = "ndcg@10",
+    metric: MetricName = None,
     methods: Methods = None,
     cost_per_million: CostPerMillion = None,
     budget_rows: BudgetRows = None,
@@ -128,11 +145,12 @@ def align(
     among pairs that were held out, as nobody has the whole new store yet. Between both, the best part of the rows is
     embedded anew and the rest is translated.
 
-    Without --relevance nothing is known of relevance: the options are compared by how many of the new model's
-    neighbors they find.
+    With --label, rows of a query's own label answer it. Without --relevance or --label nothing is known of relevance:
+    the options are compared by how many of the new model's neighbors they find.
 
-    The alignment is saved. firstk transform OUT OLD -o translated.parquet writes the translated store, and
-    firstk transform OUT NEWQUERIES --side query -o queries.parquet queries for it.
+    One translation is recommended, of all methods and forms: into a code that both models share, of the store into the
+    new model's space, or of queries into the old one's. Its alignment is saved, and the commands that use it are
+    printed.
     """
     from firstk.evaluation.upgrade import Terms, evaluate_upgrade, verdict_of
     from firstk.evaluation.upgrade.files import UpgradeFiles, read_upgrade
@@ -158,6 +176,7 @@ def align(
         vectors_new,
         nan,
         metric,
+        label,
     )
     files.check()
     with step_progress(None, quiet=quiet or json, what="aligning") as begin, warnings_as_notes():
@@ -167,30 +186,32 @@ def align(
         found = evaluate_upgrade(data, methods=names, shares=shares, random_state=seed, progress=begin)
     verdict = verdict_of(found.report, terms)
     found.alignment.save(out, extra={FILE: found.report.to_json()})
-    commands = _commands(files, verdict, out, order)
-    written = _write(found, verdict, terms, files, commands, order, report)
+    commands = _commands(files, verdict, found, out)
+    written = _write(found, verdict, terms, files, commands, order, report, data.row_numbers)
     if json:
         typer.echo(_as_json(found.report, verdict, terms, commands, out, said))
     else:
         typer.echo("\n".join((*_lines(found.report, verdict, terms, commands, said), f"Saved in {out}.", *written)))
 
 
-def _checked(metric: str, methods: str | None, order: Path | None, out: Path) -> tuple[str, ...] | None:
+def _checked(metric: str | None, methods: str | None, order: Path | None, out: Path) -> tuple[str, ...] | None:
     """Check options before anything is read, and return the methods that were named."""
     from firstk._base.checks import check_choice
     from firstk.alignment.methods import PUBLIC
     from firstk.encoder.storage.folder import check_target
+    from firstk.evaluation.upgrade.evaluation import AUTO
     from firstk.evaluation.upgrade.searches import METRICS
 
-    check_choice(metric, METRICS, "--metric", OWNER)
+    if metric is not None:
+        check_choice(metric, METRICS, "--metric", OWNER)
     check_target(out)
     if order is not None and order.suffix.lower() != ".csv":
         raise InvalidInputError(f"The order of rows is written as .csv. Got '{order}'.")
     if methods is None:
         return None
     names = tuple(name.strip() for name in methods.split(",") if name.strip())
-    for name in names:
-        check_choice(name, PUBLIC, "--methods", OWNER)
+    for name in names or ("",):
+        check_choice(name, (AUTO, *PUBLIC), "--methods", OWNER)
     return names
 
 
@@ -211,13 +232,14 @@ def _write(
     commands: Sequence[str],
     order: Path | None,
     page: Path | None,
+    row_numbers: np.ndarray | None,
 ) -> Iterator[str]:
     """Write the order of rows and the page, where they were asked for; return what to say of them."""
     written = []
     if order is not None:
         from firstk.evaluation.upgrade.files import write_order
 
-        count = write_order(order, files, found.worth)
+        count = write_order(order, files, found.worth, row_numbers)
         written.append(f"{number_of(count, 'row')} in the order of their worth: {order}")
     if page is not None:
         from firstk.evaluation.report.html import write_document
@@ -231,25 +253,26 @@ def _write(
 # -- what is printed -------------------------------------------------------------------------------------------
 
 
-def _commands(files: UpgradeFiles, verdict: Verdict, out: Path, order: Path | None) -> list[str]:
+def _commands(files: UpgradeFiles, verdict: Verdict, found: UpgradeResult, out: Path) -> list[str]:
     """Return the commands that do what the verdict says."""
-    from firstk.evaluation.upgrade.records import MIX, TRANSLATE
+    from firstk.evaluation.upgrade.records import MIX, QUERIES, TRANSLATE
 
-    if verdict.action not in (TRANSLATE, MIX):
+    if verdict.action not in (TRANSLATE, MIX) or verdict.option is None:
         return []
+    option = verdict.option
     by = [] if files.vectors is None else ["--vectors", files.vectors]
+    by_new = by if files.vectors_new is None else ["--vectors", files.vectors_new]
     ending = Path(str(files.old)).suffix or ".parquet"
-    if verdict.action == MIX:
-        commands = [
-            ["firstk", "transform", str(out), str(files.old), *by, "--into", "new", "-o", f"translated{ending}"]
-        ]
+    store = ["firstk", "transform", str(out), str(files.old), *by]
+    queries = ["firstk", "transform", str(out), str(files.queries_new or "NEWQUERIES"), *by_new]
+    to_store, to_queries = ["-o", f"translated{ending}"], ["-o", f"queries{ending}"]
+    if option.kind == QUERIES:
+        commands = [[*queries, "--into", "old", *to_queries]]
+    elif option.kind == MIX or option.k is None:
+        commands = [[*store, "--into", "new", *to_store]]
     else:
-        queries = "NEWQUERIES" if files.queries_new is None else str(files.queries_new)
-        by_new = [] if files.vectors_new is None else ["--vectors", files.vectors_new]
-        commands = [
-            ["firstk", "transform", str(out), str(files.old), *by, "-o", f"translated{ending}"],
-            ["firstk", "transform", str(out), queries, *(by_new or by), "--side", "query", "-o", f"queries{ending}"],
-        ]
+        cut = [] if option.k == found.alignment.n_components_ else ["-k", str(option.k)]
+        commands = [[*store, *cut, *to_store], [*queries, "--side", "query", *cut, *to_queries]]
     return [shlex.join(command) for command in commands]
 
 
@@ -268,6 +291,7 @@ def _lines(
         yield ""
         yield from _table(report, pool, terms)
     yield ""
+    yield "* the translation that is saved. Of other methods the form that scores highest is shown."
     if len(report.learning) > 1:
         shown = ", ".join(f"{point.pairs:,}: {point.score.value:.3f}" for point in report.learning)
         yield f"The translation by number of pairs: {shown}."
@@ -275,7 +299,7 @@ def _lines(
 
 
 def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> Iterator[str]:
-    """Tabulate the options of a pool; of methods that were not chosen, their full code alone."""
+    """Tabulate the options of a pool, what is recommended of the translations with a mark."""
     from firstk.evaluation.upgrade.records import STORE
 
     where = (
@@ -284,7 +308,8 @@ def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> Iterator[str]:
         else f"{pool.rows:,} pairs that were held out; alignments are fitted on the other {pool.pairs:,}"
     )
     shown = list(_shown(pool))
-    wide = max(len(one.option.name) for one in shown) + 2
+    wide = max(len(one.option.name) for one in shown) + 4
+    taken = pool.translation
     interval = f"{100 * report.confidence:g} % interval"
     yield f"{report.metric}, {number_of(pool.queries, 'query').replace('querys', 'queries')} among {where}:"
     yield f"{'':<{wide}}{'score':>7}  {interval:<16}{'gain':>7}  {interval:<18}{'rows embedded':>13}"
@@ -293,19 +318,21 @@ def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> Iterator[str]:
         gain = f"{'':>7}  {'':<18}"
         if one.gain is not None:
             gain = f"{one.gain.value:>+7.3f}  {f'{one.gain.low:+.3f} to {one.gain.high:+.3f}':<18}"
-        yield f"{one.option.name:<{wide}}{score}{gain}{terms.embedded(one.option, report.rows):>13,}"
+        mark = "* " if one is taken else "  "
+        yield f"{mark}{one.option.name:<{wide - 2}}{score}{gain}{terms.embedded(one.option, report.rows):>13,}"
 
 
 def _shown(pool: Pool) -> Iterator[ScoredOption]:
-    from firstk.evaluation.upgrade.records import TRANSLATE
-
-    chosen = pool.find(TRANSLATE)
-    full: set[str] = set()
+    """Yield the options of a pool; of methods other than the recommended one, the form that scores highest."""
+    taken = pool.translation.option.method
+    best: dict[str, ScoredOption] = {}
     for one in pool.options:
         method = one.option.method
-        if not method or chosen is None or method == chosen.option.method or method not in full:
+        if one.option.translates and (method not in best or one.score.value > best[method].score.value):
+            best[method] = one
+    for one in pool.options:
+        if not one.option.translates or one.option.method == taken or one is best[one.option.method]:
             yield one
-        full.add(method)
 
 
 def _as_json(

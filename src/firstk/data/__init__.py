@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "firstk.data.embedded": ["load_digits"],
+    "firstk.data.embedded": ["load_banking", "load_digits"],
     "firstk.data.folder": ["data_folder"],
     "firstk.data.real": [
         "load_banking77",
@@ -20,14 +20,14 @@ _HOMES = {
         "load_scifact",
         "load_stsb",
     ],
-    "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "RetrievalSet", "ScoredPairs"],
+    "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "LabelledTexts", "RetrievalSet", "ScoredPairs"],
     "firstk.data.splits": ["Split", "split"],
     "firstk.data.synthetic": ["SyntheticSet", "evenly_spaced", "two_blocks"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
-    from firstk.data.embedded import load_digits
+    from firstk.data.embedded import load_banking, load_digits
     from firstk.data.folder import data_folder
     from firstk.data.real import (
         load_banking77,
@@ -37,19 +37,21 @@ if TYPE_CHECKING:
         load_scifact,
         load_stsb,
     )
-    from firstk.data.sets import ImageSet, LabelledEmbeddings, RetrievalSet, ScoredPairs
+    from firstk.data.sets import ImageSet, LabelledEmbeddings, LabelledTexts, RetrievalSet, ScoredPairs
     from firstk.data.splits import Split, split
     from firstk.data.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
 __all__ = [
     "ImageSet",
     "LabelledEmbeddings",
+    "LabelledTexts",
     "RetrievalSet",
     "ScoredPairs",
     "Split",
     "SyntheticSet",
     "data_folder",
     "evenly_spaced",
+    "load_banking",
     "load_banking77",
     "load_cifar10",
     "load_digits",

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from firstk._base.checks import check_choice
-from firstk.data.embedded import load_digits
+from firstk.data.embedded import load_banking, load_digits
 from firstk.data.files import write_vectors
 from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.opening import format_of
 from firstk.data.files.writing import fitting_columns
-from firstk.data.sets import ImageSet
+from firstk.data.sets import ImageSet, LabelledTexts
 
-# Each set, and the name of its vectors.
-SAMPLES: dict[str, tuple[Callable[[], ImageSet], str]] = {"digits": (load_digits, "pixels")}
+
+class Sample(NamedTuple):
+    """An embedded set as a table: how it is read, the name of its vectors, and its other columns."""
+
+    load: Callable[[], Any]
+    vectors: str
+    columns: Callable[[Any], Mapping[str, np.ndarray]]
+
+
+def _columns_of_images(data: ImageSet) -> dict[str, np.ndarray]:
+    return {"label": data.y}
+
+
+def _columns_of_texts(data: LabelledTexts) -> dict[str, np.ndarray]:
+    return {
+        "id": np.array(data.ids_train + data.ids_test),
+        "text": np.array(data.texts_train + data.texts_test),
+        "intent": np.array(data.class_names)[data.y],
+    }
+
+
+SAMPLES: dict[str, Sample] = {
+    "banking": Sample(load_banking, "embedding", _columns_of_texts),
+    "digits": Sample(load_digits, "pixels", _columns_of_images),
+}
 
 
 def write_sample(name: str, path: Any, part: str | None = None) -> dict[str, Any]:
@@ -25,7 +48,7 @@ def write_sample(name: str, path: Any, part: str | None = None) -> dict[str, Any
 
     Parameters
     ----------
-    name : {"digits"}
+    name : {"banking", "digits"}
     path : path
         The extension selects the format.
     part : {"train", "test"}, optional
@@ -37,14 +60,14 @@ def write_sample(name: str, path: Any, part: str | None = None) -> dict[str, Any
     >>> write_sample("digits", tempfile.mkdtemp() + "/digits.npz")["rows"]
     1797
     """
-    load, vectors = SAMPLES[check_choice(name, SAMPLES, "name", "write_sample")]
+    sample = SAMPLES[check_choice(name, SAMPLES, "name", "write_sample")]
     if part is not None:
         check_choice(part, ("train", "test"), "part", "write_sample")
-    data, form = load(), format_of(path)
+    data, form = sample.load(), format_of(path)
     parts = np.repeat(["train", "test"], [len(data.y_train), len(data.y_test)])
     rows = parts == part if part else np.ones(len(parts), bool)
-    held = {"label": data.y[rows], "part": parts[rows]}
+    held = {key: column[rows] for key, column in {**sample.columns(data), "part": parts}.items()}
     names = fitting_columns(form, list(held), held)
-    X, written = data.X[rows], PLAIN_NAME if form.holds == "nothing" else vectors
+    X, written = data.X[rows], PLAIN_NAME if form.holds == "nothing" else sample.vectors
     write_vectors(Path(path), X, {key: held[key] for key in names}, name=written)
     return {"path": str(path), "rows": len(X), "width": X.shape[1], "vectors": written, "columns": list(names)}

@@ -70,6 +70,36 @@ class LabelledEmbeddings:
 
 
 @dataclass(frozen=True, eq=False)
+class LabelledTexts(LabelledEmbeddings):
+    """Embedded texts with one class each, and the texts themselves.
+
+    Attributes
+    ----------
+    name, X_train, y_train, X_test, y_test, class_names
+        As in `LabelledEmbeddings`.
+    texts_train, texts_test : tuple of str
+        The text of each row.
+    ids_train, ids_test : tuple of str
+        Part and row of each text in the source, such as "train-17".
+    """
+
+    texts_train: tuple[str, ...]
+    texts_test: tuple[str, ...]
+    ids_train: tuple[str, ...]
+    ids_test: tuple[str, ...]
+
+    @property
+    def X(self) -> np.ndarray:
+        """All vectors, training part first."""
+        return np.concatenate([self.X_train, self.X_test])
+
+    @property
+    def y(self) -> np.ndarray:
+        """All labels, in the order of `X`."""
+        return np.concatenate([self.y_train, self.y_test])
+
+
+@dataclass(frozen=True, eq=False)
 class ScoredPairs:
     """Pairs of embedded sentences with similarity scores, in three parts.
 

@@ -23,7 +23,7 @@ from firstk.encoder.storage.card import saved_curve, saved_recommendation
 from firstk.estimator.fit_profile import ENOUGH
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import check_confidence
-from firstk.metrics.profile import FEWEST_ROWS, RECALL, Scatter, measure_profile
+from firstk.metrics.profile import FEWEST_ROWS, MOST_OTHER_ROWS, RECALL, Scatter, measure_profile
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample, sample_capacity
@@ -50,6 +50,8 @@ class Kept:
         now / then and its interval, which has the errors of both in it.
     among : int
         Rows among which both were scored.
+    profile_margin : float
+        Half of what the interval of the ratio would be with any number of new rows: the error of `then`.
     """
 
     metric: str
@@ -61,6 +63,11 @@ class Kept:
     ratio_low: float
     ratio_high: float
     among: int
+    profile_margin: float
+
+    def tells_with_more_rows(self, tolerance: float) -> bool:
+        """Whether the interval, but for the error of the profile, lies on one side of what may be lost."""
+        return abs(self.ratio - (1 - tolerance)) >= self.profile_margin
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ class CheckReport:
     ----------
     verdict : {"fine", "unclear", "refit"}
         "refit": the whole interval of what is lost lies above `tolerance`. "fine": all of it lies below. "unclear":
-        neither, for which more rows are the way out.
+        neither; `way_out` says what would tell.
     k : int
     rows, rows_then : int
         Rows of today, and of the profile of the fit.
@@ -144,7 +151,26 @@ class CheckReport:
             return f"still keeps {what}."
         return (
             f"unclear: keeps {what}. {self.rows:,} rows cannot tell whether more than {_percent(self.tolerance)} % is "
-            "lost: check more."
+            f"lost: {self.way_out}."
+        )
+
+    @property
+    def way_out(self) -> str:
+        """What would tell, of an unclear verdict: more rows, a better profile of the fit, or another tolerance."""
+        unclear = [one for one in self.kept if one.ratio_low < 1 - self.tolerance]
+        limited = [one for one in unclear if not one.tells_with_more_rows(self.tolerance)]
+        if limited:
+            margin = max(one.profile_margin for one in limited)
+            return (
+                f"more would not either, as what it kept at the fit is known to {_percent(margin)} % only. Compare "
+                f"with more rows of that time, of which up to {MOST_OTHER_ROWS:,} are scored: --against FILE, "
+                "check(X, against=X_then)"
+            )
+        if self.rows < MOST_OTHER_ROWS:
+            return f"check more, up to {MOST_OTHER_ROWS:,} are scored"
+        return (
+            f"what is lost is too close to that, and no more than {MOST_OTHER_ROWS:,} are scored. Decide by another "
+            f"tolerance than {self.tolerance:g}"
         )
 
     def __str__(self) -> str:
@@ -195,11 +221,13 @@ class NewRows:
                 f"{self.owner} takes one label or target for each row. Got {np.size(y):,} for {X.shape[0]:,} rows."
             )
         self.moments.update(X)
-        self.sample.update(columns, row_priorities(columns))
+        self.sample.update(columns, _priorities(columns))
         return self
 
-    def profile(self, sizes: tuple[int, ...] | None = None) -> RowProfile:
+    def profile(self, sizes: tuple[int, ...] | None = None, k: int | None = None) -> RowProfile:
         """Return the profile of all rows so far, with scores among as many rows as there are of `sizes`; all if None.
+
+        With `k`, prefixes are scored at that length alone.
 
         Too few rows, and rows that do not vary, raise an error.
         """
@@ -211,8 +239,9 @@ class NewRows:
         scatter = Scatter(self.moments.rows, self.moments.mean, self.moments.St)
         y = self.sample.columns.get("y")
         found = measure_profile(
-            self.encoder, self.sample["X"], y, scatter=scatter, sizes=self._sizes(sizes), held_out=True
-        )
+            self.encoder, self.sample["X"], y, scatter=scatter, sizes=self._sizes(sizes), held_out=True,
+            most_rows=MOST_OTHER_ROWS, k=k,
+        )  # fmt: skip
         if found is None:
             raise InvalidInputError(f"All {self.moments.rows:,} rows are the same vector: there is nothing to check.")
         return found
@@ -228,6 +257,19 @@ class NewRows:
                 f"{len(self.sample)} rows to check. Check more rows."
             )
         return (max(fitting),)
+
+
+def _priorities(columns: dict[str, Any]) -> np.ndarray:
+    """Return hashes by which rows are sampled: those of the vectors, so that labels do not change which are scored.
+
+    Of the same vector with several labels, the last 16 bits tell which comes first, in any order of the rows.
+    """
+    by_vector = row_priorities({"X": columns["X"]})
+    if "y" not in columns:
+        return by_vector
+    last = np.uint64(0xFFFF)
+    mixed: np.ndarray = (by_vector & ~last) | (row_priorities(columns) & last)
+    return mixed
 
 
 def rows_and_labels(given: Any, name: str, owner: str) -> tuple[Any, Any]:
@@ -276,8 +318,8 @@ def check_rows(
             f"firstk saved it, or it was fitted on fewer than {ENOUGH} rows. Give rows of that time: "
             "check(X, against=X_then) (--against FILE), or fit and save it again."
         )
-    now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()))
     k = _length(encoder, then) if k is None else check_prefix(k, encoder.d, "check")
+    now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()), k)
     kept = tuple(
         found
         for name, table in now.scores.items()
@@ -337,7 +379,8 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
     z = _quantile(confidence)
     ratio = after[0] / before[0]
     # Error of a ratio of two independent numbers, to first order.
-    error = math.hypot(after[1] / before[0], ratio * before[1] / before[0])
+    of_profile = ratio * before[1] / before[0]
+    error = math.hypot(after[1] / before[0], of_profile)
     return Kept(
         metric,
         before[0],
@@ -348,6 +391,7 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
         ratio - z * error,
         ratio + z * error,
         size,
+        z * of_profile,
     )
 
 

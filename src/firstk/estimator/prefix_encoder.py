@@ -627,7 +627,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
-        """Predict the probability of each class from the first k coordinates, (n, C); columns are in order of classes_.
+        """Predict the probability of each class from the first k coordinates, (n, C); columns as in `classes_`.
 
         For "classification", softmax of the logits; for "fisher", the posterior of the Gaussian discriminant rule
         behind ``predict``, with the shares of the training rows as priors. Other objectives have none.

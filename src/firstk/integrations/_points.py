@@ -1,8 +1,7 @@
-"""Ids and payloads of the points of a vector store: given apart, or columns of the table that holds the vectors."""
+"""Ids and payloads of the rows of a vector store: given apart, or columns of the table that holds the vectors."""
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,32 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_same_length, is_int
+from firstk._base.checks import bad_parameter, check_same_length
 from firstk.data.files.contract import Batch
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._documents import ID_COLUMN, Documents
-
-# From which the UUID of a name is computed, the same everywhere.
-NAMESPACE = uuid.NAMESPACE_OID
 
 Ids = Sequence[int | str | uuid.UUID] | np.ndarray | str
 Payloads = Sequence[Mapping[str, Any]] | Sequence[str]
 
 
-@dataclass(frozen=True)
-class IdRule:
-    """Which ids a store takes.
-
-    Attributes
-    ----------
-    check : callable (id, owner) -> int or str
-        Return an id in the store's form, or raise InvalidInputError.
-    renames : bool
-        Whether names that it does not take become UUIDs. The column of ids then stays in the payload, as it was.
-    """
-
-    check: Callable[[object, str], int | str]
-    renames: bool
+# From an id and the name of a function, for error messages, to the id in the stores' form.
+IdRule = Callable[[object, str], int | str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +50,9 @@ class Points:
         ids: Ids | None,
         payloads: Payloads | None,
         owner: str,
-        rule: IdRule | None = None,
+        rule: IdRule,
     ) -> Points:
-        """Check ids and payloads, before anything is stored; without a rule, ids are those of Qdrant."""
-        rule = rule or QDRANT_IDS
+        """Check ids and payloads, before anything is stored."""
         n, columns = documents.rows, documents.columns
         given: list[dict[str, Any]] | None = None
         if payloads is not None and columns and all(isinstance(one, str) for one in payloads):
@@ -80,10 +63,8 @@ class Points:
         if ids is None and ID_COLUMN in documents.columns:
             name = ID_COLUMN
         if name is not None:
-            keys, renamed = _keys_of(documents.column(name), name, owner, rule)
-            if renamed and given is None and name not in columns:
-                columns = (name, *columns)  # the name would be lost
-            if not rule.renames and payloads is None:
+            keys = _keys_of(documents.column(name), name, owner, rule)
+            if payloads is None:
                 columns = tuple(one for one in columns if one != name)  # the store returns it as the id
             return cls(keys, False, columns, given)
         if ids is None:
@@ -124,19 +105,14 @@ def _checked_columns(documents: Documents, names: Payloads) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def _keys_of(column: np.ndarray, name: str, owner: str, rule: IdRule) -> tuple[list[int | str], bool]:
-    """Return the ids of a column, and whether they are UUIDs computed from names."""
+def _keys_of(column: np.ndarray, name: str, owner: str, rule: IdRule) -> list[int | str]:
+    """Return the ids of a column."""
     values = column.tolist()
-    try:
-        keys, renamed = [rule.check(value, owner) for value in values], False
-    except InvalidInputError:
-        if any(value is None or value != value for value in values):
-            raise InvalidInputError(f"Column '{name}' has rows without an id. Fill them in, or name another.") from None
-        if not rule.renames:
-            raise
-        keys, renamed = [str(uuid.uuid5(NAMESPACE, str(value))) for value in values], True
+    if any(value is None or value != value for value in values):
+        raise InvalidInputError(f"Column '{name}' has rows without an id. Fill them in, or name another.")
+    keys = [rule(value, owner) for value in values]
     _check_unique(keys, f"The ids in column '{name}'", [str(value) for value in values])
-    return keys, renamed
+    return keys
 
 
 def checked_ids(
@@ -145,7 +121,7 @@ def checked_ids(
     """Return unique ids in the form that the store accepts."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
         raise bad_parameter("ids", owner, "a sequence of ints or UUIDs, or the name of a column of a table", ids)
-    keys = [rule.check(key, owner) for key in ids]
+    keys = [rule(key, owner) for key in ids]
     if len(keys) != n:
         raise InvalidInputError(f"{owner} needs as many 'ids' as rows in 'vectors'. Got {len(keys)} and {n}.")
     _check_unique(keys, f"The 'ids' of {owner}", keys)
@@ -160,21 +136,6 @@ def _check_unique(keys: list[int | str], what: str, shown: Sequence[int | str]) 
             f"{what} must be unique: {len({keys[i] for i in twice})} occur more than once, the first "
             f"{shown[twice[0]]!r}. Only the last would be kept; drop the rows that were replaced."
         )
-
-
-def _qdrant_id(key: object, owner: str) -> int | str:
-    if isinstance(key, (int, np.integer)) and is_int(key) and 0 <= int(key) < 2**64:
-        return int(key)
-    if isinstance(key, (str, uuid.UUID)):
-        with contextlib.suppress(ValueError):
-            return str(uuid.UUID(str(key)))
-    raise InvalidInputError(
-        f"Qdrant takes ids that are ints in [0, 2^64) or UUIDs. {owner} got {key!r}. For other names use "
-        "uuid.uuid5(namespace, name), and keep the name in the payload."
-    )
-
-
-QDRANT_IDS = IdRule(_qdrant_id, renames=True)
 
 
 def _checked_payloads(payloads: Payloads, n: int, owner: str) -> list[dict[str, Any]]:

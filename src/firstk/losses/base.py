@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from firstk._base.checks import check_choice
+from firstk._base.checks import bad_parameter, check_choice, is_int
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk.losses.functional._inputs import ESTIMATORS, weights_of
 
@@ -26,21 +26,28 @@ class PrefixLoss(nn.Module):
         of one ordinary loss.
     generator : torch.Generator, optional
         Source of the draws; torch's own if None.
+    start : int, optional
+        Shortest prefix with weight, where omega is a name; without it every prefix has weight.
     """
 
-    def __init__(self, omega: OmegaLike, estimator: str, generator: torch.Generator | None):
+    def __init__(self, omega: OmegaLike, estimator: str, generator: torch.Generator | None, start: int | None = None):
         super().__init__()
+        owner = type(self).__name__
+        if start is not None and not (is_int(start) and start >= 1):
+            raise bad_parameter("start", owner, "an int of at least 1 (the shortest prefix with weight)", start)
         self.omega = omega
-        self.estimator = check_choice(estimator, ESTIMATORS, "estimator", type(self).__name__)
+        self.start = start
+        self.estimator = check_choice(estimator, ESTIMATORS, "estimator", owner)
         self.generator = generator
         self._resolved: dict[int, PrefixWeights] = {}
 
     def weights(self, d: int) -> PrefixWeights:
         """Return omega for codes of width d."""
         if d not in self._resolved:
-            self._resolved[d] = weights_of(self.omega, d, type(self).__name__)
+            self._resolved[d] = weights_of(self.omega, d, type(self).__name__, self.start or 1)
         return self._resolved[d]
 
     def extra_repr(self) -> str:
         """Return the weights and the estimator, for `repr`."""
-        return f"omega={self.omega!r}, estimator={self.estimator!r}"
+        start = "" if self.start is None else f", start={self.start}"
+        return f"omega={self.omega!r}, estimator={self.estimator!r}{start}"

@@ -1,6 +1,6 @@
-"""Full-prefix losses for labels: one shared head, or one head per listed prefix.
+"""Full-prefix losses for labels: one shared head, to which short prefixes may add a part, or one per listed prefix.
 
-The formulas are in `firstk.losses.functional.cross_entropy` and `free_heads`.
+The formulas are in `firstk.losses.functional.cross_entropy`, `own_heads` and `free_heads`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,35 @@ import torch
 from torch import Tensor, nn
 
 from firstk._base.checks import bad_parameter, is_int
-from firstk._base.prefix_weights import OmegaLike
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, own_heads_for, start_for
+from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
-from firstk.losses.functional import cross_entropy, free_heads
-from firstk.losses.functional._inputs import check_given, check_not_sampled, untraced
+from firstk.losses.functional import cross_entropy, free_heads, own_heads
+from firstk.losses.functional._inputs import check_codes, check_given, check_not_sampled, untraced, weights_of
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
-    """Cross-entropy of every prefix under one shared linear head (`functional.cross_entropy.cross_entropy`).
+    """Cross-entropy of every prefix under a linear head (`functional.cross_entropy.cross_entropy`).
+
+    One head, of your own, is shared by all prefixes. With `n_classes` short prefixes add a part of their own to it
+    (`functional.own_heads.cross_entropy_adapted_heads`): a column that is best together with 63 others is not best
+    alone. These parts are parameters of the loss, zero at first: give them to the optimizer with those of the network
+    and of the head.
 
     Parameters
     ----------
-    omega, estimator, generator
-        Weights of the prefixes; "exact" or "sampled"; source of the draws.
+    omega : as in `PrefixLoss`, or "auto"
+        "auto": "harmonic" from the length on at which that many classes can be separated, half of log2 C coordinates
+        (4 for 77 classes), unless `start` names it.
+    estimator, generator
+        "exact" or "sampled", which draws among the prefixes that share a head; source of the draws.
+    start : int, optional
+        Shortest prefix with weight, where omega is a name; without it every prefix has weight.
+    n_classes : int, optional
+        Number of classes, for parts of their own of short prefixes; without it, one head for all.
+    own_heads : int or "auto"
+        Length up to which prefixes have them, with `n_classes`. "auto": 16, or less if there are so many classes that
+        they would dominate the cost.
     class_weight, label_smoothing, ignore_index, reduction
         As in `torch.nn.CrossEntropyLoss`.
     backend : "auto", "compiled" or "torch"
@@ -34,19 +50,25 @@ class FullPrefixCrossEntropy(PrefixLoss):
     >>> import torch
     >>> head = torch.nn.Linear(8, 3)
     >>> z, labels = torch.randn(5, 8), torch.tensor([0, 1, 2, 0, 1])
-    >>> loss = FullPrefixCrossEntropy()
+    >>> loss = FullPrefixCrossEntropy(n_classes=3)
+    >>> optimizer = torch.optim.Adam([*head.parameters(), *loss.parameters()])
     >>> loss(z, head.weight, labels, head.bias).backward()
     >>> loss.per_prefix(z, head.weight, labels, head.bias).shape
     torch.Size([8])
+    >>> loss.logits(z, head.weight, 4, head.bias).shape
+    torch.Size([5, 3])
     """
 
     class_weight: Tensor | None
 
     def __init__(
         self,
-        omega: OmegaLike = "harmonic",
+        omega: OmegaLike = "auto",
         estimator: str = "exact",
         *,
+        start: int | None = None,
+        n_classes: int | None = None,
+        own_heads: int | str = "auto",
         class_weight: Tensor | None = None,
         label_smoothing: float = 0.0,
         ignore_index: int = -100,
@@ -54,35 +76,95 @@ class FullPrefixCrossEntropy(PrefixLoss):
         generator: torch.Generator | None = None,
         backend: str = "auto",
     ):
-        super().__init__(omega, estimator, generator)
+        super().__init__(omega, estimator, generator, start)
         self.register_buffer("class_weight", class_weight)
         self.label_smoothing = label_smoothing
         self.ignore_index = ignore_index
         self.reduction = reduction
         self.backend = backend
+        K = self._own_heads(n_classes, own_heads)
+        # Zero: training starts with one shared head, and its columns serve short prefixes from the first step on.
+        self.own_weight = nn.Parameter(torch.zeros(K, n_classes or 0, K)) if K else None
+        self.own_offset = nn.Parameter(torch.zeros(K, n_classes or 0)) if K else None
+
+    def _own_heads(self, n_classes: int | None, own_heads: int | str) -> int:
+        owner = type(self).__name__
+        if own_heads != "auto" and not (is_int(own_heads) and int(own_heads) >= 0):
+            raise bad_parameter("own_heads", owner, "an int that is not negative, or 'auto'", own_heads)
+        if n_classes is None:
+            if own_heads not in ("auto", 0):
+                raise InvalidInputError(
+                    f"{owner}(own_heads={own_heads}) needs the number of classes, as heads are made before the first "
+                    "batch: pass n_classes=head.out_features."
+                )
+            return 0
+        if not is_int(n_classes) or n_classes < 1:
+            raise bad_parameter("n_classes", owner, "an int of at least 1", n_classes)
+        return own_heads_for(n_classes) if own_heads == "auto" else int(own_heads)
+
+    def weights(self, d: int, classes: int = 1) -> PrefixWeights:
+        """Return omega for codes of width d; "auto" depends on the number of classes."""
+        if isinstance(self.omega, str) and self.omega == "auto":
+            return weights_of("harmonic", d, type(self).__name__, self.start or start_for(classes))
+        return super().weights(d)
 
     def _options(self) -> dict[str, Any]:
         names = ("class_weight", "label_smoothing", "ignore_index", "reduction", "backend")
         return {name: getattr(self, name) for name in names}
 
+    def _check_classes(self, weight: Tensor) -> None:
+        if self.own_weight is not None and len(weight) != self.own_weight.shape[1]:
+            raise InvalidInputError(
+                f"{type(self).__name__}(n_classes={self.own_weight.shape[1]}) got a head of {len(weight)} classes. "
+                f"Make the loss with n_classes={len(weight)}."
+            )
+
     @untraced
     def forward(self, z: Tensor, weight: Tensor, labels: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
         """Return the weighted loss of codes (n, d) under a head (C, d); `labels` must be given."""
         labels = check_given(labels, "labels", type(self).__name__, "loss(z, head.weight, labels, head.bias)")
-        return cross_entropy.cross_entropy(
-            z,
-            weight,
-            labels,
-            bias,
-            omega=self.weights(z.shape[-1]),
-            estimator=self.estimator,
-            generator=self.generator,
+        check_codes(z, "cross_entropy")
+        check_codes(weight, "cross_entropy", "weight", width=z.shape[1])
+        self._check_classes(weight)
+        options = {
+            "omega": self.weights(z.shape[1], len(weight)),
+            "estimator": self.estimator,
+            "generator": self.generator,
             **self._options(),
+        }
+        if self.own_weight is None or self.own_offset is None:
+            return cross_entropy.cross_entropy(z, weight, labels, bias, **options)
+        return own_heads.cross_entropy_adapted_heads(
+            z, weight, labels, bias, self.own_weight, self.own_offset, **options
         )
 
+    @torch.no_grad()
     def per_prefix(self, z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the d separate losses, without gradient."""
-        return cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **self._options())
+        losses = cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **self._options())
+        if self.own_weight is None or self.own_offset is None:
+            return losses
+        self._check_classes(weight)
+        K = self._kept(z.shape[1], len(weight))
+        heads = own_heads.adapted_heads(weight, bias, self.own_weight, self.own_offset, K)
+        losses[:K] = own_heads.own_head_losses(z.to(losses.dtype), *heads, labels, **self._options())
+        return losses
+
+    def logits(self, z: Tensor, weight: Tensor, k: int, bias: Tensor | None = None) -> Tensor:
+        """Return the logits (n, C) of the first k coordinates of codes: by the part of their own, where k has one."""
+        d = z.shape[1]
+        if not is_int(k) or not 1 <= k <= d:
+            raise bad_parameter("k", f"{type(self).__name__}.logits", f"an int in [1, {d}] (the width of the code)", k)
+        self._check_classes(weight)
+        if self.own_weight is None or self.own_offset is None or k > self._kept(d, len(weight)):
+            return nn.functional.linear(z[:, :k], weight[:, :k], bias)
+        offset = self.own_offset[k - 1] if bias is None else bias + self.own_offset[k - 1]
+        return nn.functional.linear(z[:, :k], weight[:, :k] + self.own_weight[k - 1, :, :k], offset)
+
+    def _kept(self, d: int, classes: int) -> int:
+        """Return how many prefixes of a code of width d have a part of their own: the longest with weight never has."""
+        assert self.own_weight is not None
+        return min(len(self.own_weight), int(self.weights(d, classes).support[-1]) - 1)
 
 
 class FullPrefixFreeHeadCrossEntropy(PrefixLoss):

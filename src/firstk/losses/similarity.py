@@ -22,8 +22,8 @@ class FullPrefixInfoNCE(PrefixLoss):
 
     Parameters
     ----------
-    omega, estimator, generator
-        Weights of the prefixes; "exact" or "sampled"; source of the draws.
+    omega, estimator, generator, start
+        Weights of the prefixes; "exact" or "sampled"; source of the draws; shortest prefix with weight.
     temperature : float or Tensor
         A parameter is trained with the rest.
     similarity : "cosine" or "dot"
@@ -38,13 +38,14 @@ class FullPrefixInfoNCE(PrefixLoss):
         omega: OmegaLike = "harmonic",
         estimator: str = "exact",
         *,
+        start: int | None = None,
         temperature: float | Tensor = 0.05,
         similarity: str = "cosine",
         symmetric: bool = False,
         generator: torch.Generator | None = None,
         backend: str = "auto",
     ):
-        super().__init__(omega, estimator, generator)
+        super().__init__(omega, estimator, generator, start)
         self.temperature = temperature
         self.similarity = check_choice(similarity, contrastive.SIMILARITIES, "similarity", type(self).__name__)
         self.symmetric = symmetric
@@ -93,9 +94,10 @@ class FullPrefixCosineSimilarity(PrefixLoss):
         omega: OmegaLike = "harmonic",
         estimator: str = "exact",
         *,
+        start: int | None = None,
         generator: torch.Generator | None = None,
     ):
-        super().__init__(omega, estimator, generator)
+        super().__init__(omega, estimator, generator, start)
 
     @untraced
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
@@ -113,15 +115,17 @@ class FullPrefixCoSENT(PrefixLoss):
 
     Parameters
     ----------
-    omega : as in `FullPrefixInfoNCE`
+    omega, start : as in `FullPrefixInfoNCE`
     estimator : "exact"
         "sampled" is an error: the loss compares pairs, so it is no sum over rows.
     scale : float
         Inverse temperature.
     """
 
-    def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact", *, scale: float = 20.0):
-        super().__init__(omega, estimator, None)
+    def __init__(
+        self, omega: OmegaLike = "harmonic", estimator: str = "exact", *, start: int | None = None, scale: float = 20.0
+    ):
+        super().__init__(omega, estimator, None, start)
         check_not_sampled(
             estimator, type(self).__name__, "the loss compares pairs with pairs, so it is no sum over rows"
         )

@@ -2,13 +2,14 @@
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors`, `ranking` and
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
-also scores single coordinates; `mined` finds partners where there are no judgements. `prefix_curve` takes an encoder
-and data to a curve by any metric in `METRICS`; `make_scorer` turns one into a scorer for scikit-learn's searches.
-Held-out splits, baselines and reports live in `evaluation`.
+also scores single coordinates; `late_interaction` compares documents of several vectors; `mined` finds partners where
+there are no judgements. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`; `make_scorer`
+turns one into a scorer for scikit-learn's searches. Held-out splits, baselines and reports live in `evaluation`.
 """
 
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
 from firstk.metrics.curve import METRICS, EvaluationData, prefix_curve
+from firstk.metrics.late_interaction import max_sim, max_sim_per_query
 from firstk.metrics.mined import MinedPartners, half_whitening, mined_judgements, mined_partners
 from firstk.metrics.neighbors import (
     nearest_neighbor_accuracy,
@@ -49,6 +50,8 @@ __all__ = [
     "linear_readout_r2",
     "make_scorer",
     "max_cosines",
+    "max_sim",
+    "max_sim_per_query",
     "mean_principal_angles",
     "mined_judgements",
     "mined_partners",

@@ -27,6 +27,8 @@ from firstk._base.rows import distinct_rows
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
 BLOCK_BYTES = 1 << 21
+# How many times as large it is where there is one prefix length.
+_ONE_LENGTH = 4
 # References are padded to a multiple of this: no remainders in BLAS kernels, and groups of equal size.
 LANES = 64
 # Prefixes up to this length are compared in float64.
@@ -316,7 +318,9 @@ def _sweep(kind: Any, n: int, m: int, exclude: np.ndarray | None) -> Iterator[Bl
     """Do the work of `sweep` in the precision of the codes."""
     ks, dtype = kind.ks, kind.R.dtype
     w = _padded(n)
-    size = max(1, min(m, BLOCK_BYTES // (w * dtype.itemsize)))
+    # A single product needs no block that stays in the cache, and gains from a larger one.
+    room = BLOCK_BYTES if len(ks) > 1 else _ONE_LENGTH * BLOCK_BYTES
+    size = max(1, min(m, room // (w * dtype.itemsize)))
     S_all, T_all = np.empty((2, size, w), dtype=dtype)
     starts = np.concatenate([[0], ks[:-1]])
     for first in range(0, m, size):
@@ -386,6 +390,8 @@ class _Cosine:
         self.ks, self.resolution = ks, resolution
         self.norms = {int(k): row for k, row in zip(ks, _prefix_norms(self.Q, ks), strict=True)}
         self.inverse_norms = _inverse(_prefix_norms(self.R, ks)).astype(Z.dtype)
+        # Dot products of signs are whole numbers, and their norms are all the same: nothing is rounded apart.
+        self.signs = _of_one_size(Z_ref) and _of_one_size(Z)
         self.ger, self.gemm = blas.get_blas_funcs(("ger", "gemm"), dtype=Z.dtype)
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
@@ -404,7 +410,7 @@ class _Cosine:
             np.multiply(S, self.inverse_norms[i], out=T)
 
     def exact_at(self, k: int) -> bool:
-        return k == 1
+        return k == 1 or self.signs
 
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
@@ -454,6 +460,11 @@ class _Euclidean:
         distance = np.sqrt(np.maximum(-best, 0.0))
         step = self.resolution * (self.norms[k][queries] + distance)
         return (2.0 * distance + step) * step + _EXACT_TIE * distance**2
+
+
+def _of_one_size(Z: np.ndarray) -> bool:
+    """Tell whether all entries are 1 or -1."""
+    return bool((np.abs(Z) == 1).all())
 
 
 def _sum_rounding(k: int, dtype: DTypeLike) -> float:

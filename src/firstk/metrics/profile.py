@@ -20,8 +20,9 @@ from firstk.metrics.curve import METRICS, EvaluationData, per_row_scores
 
 # The metric that every encoder has: whether short codes find the neighbors that the full vectors have.
 RECALL = "recall@10"
-# Rows that are scored at most; groups of them, among which scores are taken; draws of a bootstrap that gives an error.
-MOST_ROWS, MOST_GROUPS, DRAWS = 2048, 8, 200
+# Rows of a fit that are scored at most, for which refits are scored too, and other rows; groups of them, among which
+# scores are taken; draws of a bootstrap that gives an error.
+MOST_ROWS, MOST_OTHER_ROWS, MOST_GROUPS, DRAWS = 2048, 8192, 8, 200
 FEWEST_ROWS = SIZES[0]
 
 
@@ -50,6 +51,8 @@ def measure_profile(
     scatter: Scatter | None = None,
     sizes: tuple[int, ...] = SIZES,
     held_out: bool = False,
+    most_rows: int = MOST_ROWS,
+    k: int | None = None,
 ) -> RowProfile | None:
     """Measure rows under an encoder; None of fewer than 64 rows, and of rows that do not vary.
 
@@ -57,7 +60,7 @@ def measure_profile(
     ----------
     encoder : FittedEncoder
     X : array-like of shape (n, p)
-        A sample of rows in random order, of which the first 2,048 are scored.
+        A sample of rows in random order, of which the first `most_rows` are scored.
     y : ndarray of shape (n,) or (n, q), optional
         Labels or targets: the objective's own metric is then scored too.
     scatter : Scatter, optional
@@ -66,12 +69,15 @@ def measure_profile(
         Numbers of rows among which scores are taken; those larger than the sample are left out.
     held_out : bool
         Whether the fit has not seen the rows.
+    most_rows : int
+    k : int, optional
+        The only prefix length that is asked for; all lengths of `profile_lengths` are scored if not given.
     """
     given = sliceable(X)
     if given.shape[0] < FEWEST_ROWS:
         return None
     scatter = scatter or _scatter_of(as_dense(given).astype(np.float64))
-    rows = as_dense(given[:MOST_ROWS]).astype(np.float64)
+    rows = as_dense(given[:most_rows]).astype(np.float64)
     total = float(np.trace(scatter.S))
     if not total > 0:
         return None
@@ -80,7 +86,7 @@ def measure_profile(
     center, variance = _coordinate_moments(encoder, scatter, Z)
     spread = np.sqrt(np.maximum(Z.var(axis=0), np.finfo(float).tiny))
     standard = (Z - Z.mean(axis=0)) / spread  # powers of small numbers would be zero
-    labels = None if y is None else np.asarray(y)[:MOST_ROWS]
+    labels = None if y is None else np.asarray(y)[:most_rows]
     return RowProfile(
         rows=scatter.rows,
         held_out=held_out,
@@ -90,7 +96,7 @@ def measure_profile(
         variance=variance,
         kurtosis=np.square(np.square(standard)).mean(axis=0),
         share=variance_shares(encoder, scatter.S),
-        scores=_scores(encoder, rows.astype(np.float32), labels, sizes),
+        scores=_scores(encoder, rows.astype(np.float32), labels, sizes, _asked_lengths(encoder.d, k)),
     )
 
 
@@ -119,6 +125,14 @@ def profile_lengths(d: int) -> np.ndarray:
     return np.unique(both[both <= d])
 
 
+def _asked_lengths(d: int, k: int | None) -> np.ndarray:
+    """Return the lengths to score: those between which the score of k is interpolated, or all."""
+    lengths = profile_lengths(d)
+    if k is None:
+        return lengths
+    return np.unique([lengths[lengths <= k][-1], lengths[lengths >= k][0]])
+
+
 def _scatter_of(rows: np.ndarray) -> Scatter:
     mean = rows.mean(axis=0)
     centred = rows - mean
@@ -141,14 +155,15 @@ def own_metric(encoder: FittedEncoder, y: np.ndarray | None) -> str | None:
 
 
 def _scores(
-    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, sizes: tuple[int, ...]
+    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, sizes: tuple[int, ...], ks: np.ndarray
 ) -> dict[str, ScoreTable]:
     metrics = [RECALL, *filter(None, [own_metric(encoder, y)])]
-    return {name: _table(encoder, X, y, name, [size for size in sizes if size <= len(X)]) for name in metrics}
+    return {name: _table(encoder, X, y, name, [size for size in sizes if size <= len(X)], ks) for name in metrics}
 
 
-def _table(encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, metric: str, sizes: list[int]) -> ScoreTable:
-    ks = profile_lengths(encoder.d)
+def _table(
+    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, metric: str, sizes: list[int], ks: np.ndarray
+) -> ScoreTable:
     score, error, raw = (np.zeros((len(sizes), n)) for n in (len(ks), len(ks), 1))
     for row, size in enumerate(sizes):
         found = [_scored(encoder, data, metric, ks) for data in _groups(X, y, metric, size)]

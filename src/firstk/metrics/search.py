@@ -19,7 +19,7 @@ from firstk.metrics._sweep import nearest
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
+class Judged:
     """Checked judgements: one gain for each key, and each query that has any."""
 
     queries: np.ndarray  # (q,) rows of the judged queries, ascending
@@ -56,7 +56,7 @@ class Measure:
     """
 
     earned: Callable[[np.ndarray], np.ndarray]
-    possible: Callable[[_Judged, int], np.ndarray]
+    possible: Callable[[Judged, int], np.ndarray]
     ordered: bool = True
 
 
@@ -64,7 +64,7 @@ def _discounted(found: np.ndarray) -> np.ndarray:
     return found @ (1.0 / np.log2(np.arange(2, found.shape[1] + 2)))
 
 
-def _best_discounted(judged: _Judged, at: int) -> np.ndarray:
+def _best_discounted(judged: Judged, at: int) -> np.ndarray:
     """Largest possible DCG of each judged query: its relevances in descending order."""
     place, rank, gains = judged.by_query()
     parts = np.where(rank < at, gains / np.log2(rank + 2.0), 0.0)
@@ -76,7 +76,7 @@ def _reciprocal(found: np.ndarray) -> np.ndarray:
     return np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
 
 
-def _one_each(judged: _Judged, at: int) -> np.ndarray:
+def _one_each(judged: Judged, at: int) -> np.ndarray:
     return np.ones(len(judged.queries))
 
 
@@ -84,7 +84,7 @@ def _hits(found: np.ndarray) -> np.ndarray:
     return (found > 0).sum(axis=1).astype(np.float64)
 
 
-def _relevant(judged: _Judged, at: int) -> np.ndarray:
+def _relevant(judged: Judged, at: int) -> np.ndarray:
     place, _, gains = judged.by_query()
     return np.bincount(place, weights=gains > 0, minlength=len(judged.queries))
 
@@ -224,7 +224,7 @@ def search_per_query(
     for documents, rows in _parts(table, query_field, document_field, len(Z_docs), len(Z_queries)):
         place = np.full(len(Z_docs) + 1, -1)  # the last entry is that of no document
         place[documents] = np.arange(len(documents))
-        judged = _judged(np.column_stack([rows[:, 0], place[rows[:, 1]], rows[:, 2]]), len(documents))
+        judged = judged_of(np.column_stack([rows[:, 0], place[rows[:, 1]], rows[:, 2]]), len(documents))
         exclude = None if own is None else place[own[judged.queries]]
         found.append((judged.queries, _scored(Z_docs[documents], Z_queries, judged, kind, at, ks, exclude)))
     queries = np.concatenate([part for part, _ in found])
@@ -235,7 +235,7 @@ def search_per_query(
 def _scored(
     Z_docs: np.ndarray,
     Z_queries: np.ndarray,
-    judged: _Judged,
+    judged: Judged,
     kind: Measure,
     at: int,
     ks: np.ndarray,
@@ -304,11 +304,12 @@ def check_judgements(judgements: ArrayLike, n_docs: int, n_queries: int, owner: 
     return np.column_stack([query, doc, table[:, 2]]).astype(np.int64)
 
 
-def _judged(table: np.ndarray, n_docs: int) -> _Judged:
+def judged_of(table: np.ndarray, n_docs: int) -> Judged:
+    """Return checked judgements by query; see `check_judgements`."""
     keys = table[:, 0] * n_docs + table[:, 1]
     order = np.argsort(keys)
     # A negative relevance (spam, in some collections) earns nothing, as in trec_eval.
-    return _Judged(np.unique(table[:, 0]), keys[order], np.maximum(table[order, 2], 0).astype(np.float64), n_docs)
+    return Judged(np.unique(table[:, 0]), keys[order], np.maximum(table[order, 2], 0).astype(np.float64), n_docs)
 
 
 def _check_own(

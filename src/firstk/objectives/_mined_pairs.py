@@ -50,7 +50,7 @@ class _Mined:
     Attributes
     ----------
     rows : ndarray of shape (m, p)
-        Distinct rows, less their mean: no digits are lost to an offset.
+        Distinct rows, less their mean: no digits are lost to an offset. In the precision in which they were given.
     which : ndarray of int
         The distinct row that each vector of the sample is; beyond m, one that was not searched.
     nearest : ndarray of int of shape (m, n)
@@ -69,17 +69,18 @@ class _Mined:
         """Search the first distinct rows of a sample."""
         X = _vectors(statistics)
         first, which = distinct_rows(X)
+        given = X.dtype
         X = X[first[:SAMPLE_ROWS]].astype(np.float64)
         if len(X) < 3:
             raise InvalidInputError(f"Mining neighbors needs at least three distinct rows. Got {len(X)}.")
         short = _single(X)
         n = min(LISTED, len(X) - 1) if statistics.shares else 1
         X -= X.mean(axis=0)  # a copy of the sample's rows already
-        return cls(X, which, nearest_other(short, n), short)
+        return cls(X.astype(given, copy=False), which, nearest_other(short, n), short)
 
     def products(self) -> np.ndarray:
         """Return the sum of x x'^T over all rows and their nearest others."""
-        return self.rows.T @ self.rows[self.nearest[:, 0]]
+        return (self.rows.T @ self.rows[self.nearest[:, 0]]).astype(np.float64)
 
     def agreement(self, kept: np.ndarray | None = None, products: np.ndarray | None = None) -> np.ndarray:
         """Return the symmetric cross scatter of rows and their nearest others, among the rows `kept` alone.
@@ -102,7 +103,8 @@ class _Mined:
             left = np.vstack([X[kept[changed]], X[gone]])
             right = np.vstack([X[neighbor[changed]] - X[old[changed]], -X[self.nearest[gone, 0]]])
             total = products + left.T @ right
-        return symmetrised(total / len(kept) - np.outer(X[kept].mean(axis=0), X[neighbor].mean(axis=0)))
+        means = (X[part].mean(axis=0, dtype=np.float64) for part in (kept, neighbor))
+        return symmetrised(total / len(kept) - np.outer(*means))
 
     def _nearest_kept(self, kept: np.ndarray) -> np.ndarray:
         """Return the nearest other row of each that is kept, among those that are kept."""

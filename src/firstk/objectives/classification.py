@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
+from firstk._base.prefix_weights import own_heads_for
 from firstk.contracts import Conventions, Pencil, Supervision, TrainingLossName
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
@@ -18,10 +19,6 @@ from firstk.objectives._common import (
 )
 from firstk.objectives.fisher import Fisher
 
-# Length up to which separate heads improve accuracy (docs/decisions.md, "Heads of their own"), and the maximum number
-# of logits per row that they may use.
-_OWN_HEADS = 16
-_OWN_LOGITS = 16384
 SCALES = ("noise", "head", "learned")
 
 
@@ -50,12 +47,18 @@ class Classification(ShrinkageObjective):
         Prefixes up to this length have separate heads. One shared head lowers the accuracy of short codes: a column
         that is best together with 127 others is not best alone. 0: one shared head, as in Talukder et al. 2026.
         "auto": 16, or less if there are so many classes that separate heads would dominate the cost.
+    reconstruction : float in [0, 1]
+        Share of the objective for the vectors themselves, for codes that are used beyond the classes of the labels:
+        the loss of prefix k is (1 - r) CE_k + r H (1 - v_k), with H the entropy of the labels and v_k the share of St
+        that the prefix explains in the metric of `Fisher(reconstruction=r)`, from which training starts. Linear
+        encoders only.
     """
 
     shrinkage: float | str | None = "auto"
     label_smoothing: float = 0.0
     scale: str = "auto"
     own_heads: int | str = "auto"
+    reconstruction: float = 0.0
 
     name: ClassVar[str] = "classification"
     supervision: ClassVar[Supervision] = "labels"
@@ -75,13 +78,14 @@ class Classification(ShrinkageObjective):
 
     @property
     def loss_settings(self) -> dict[str, float]:
-        """Return the label smoothing."""
-        return {"label_smoothing": self.label_smoothing}
+        """Return the label smoothing, and the share of the vectors."""
+        return {"label_smoothing": self.label_smoothing, "reconstruction": self.reconstruction}
 
     def check(self) -> None:
         """Raise an error for settings that are out of range."""
         super().check()
         check_fraction(self.label_smoothing, "label_smoothing", "Classification")
+        check_fraction(self.reconstruction, "reconstruction", "Classification")
         if self.own_heads != "auto" and not (is_int(self.own_heads) and self.own_heads >= 0):
             raise bad_parameter("own_heads", "Classification", "an int that is not negative, or 'auto'", self.own_heads)
         check_choice(self.scale, ("auto", *SCALES), "scale", "Classification")
@@ -92,7 +96,7 @@ class Classification(ShrinkageObjective):
 
     def own_heads_of(self, most: int, classes: int) -> int:
         """Return the length up to which prefixes have separate heads, at most `most`."""
-        wanted = min(_OWN_HEADS, _OWN_LOGITS // classes) if self.own_heads == "auto" else int(self.own_heads)
+        wanted = own_heads_for(classes) if self.own_heads == "auto" else int(self.own_heads)
         return min(wanted, most)
 
     def check_data(self, statistics: Statistics) -> None:
@@ -102,7 +106,7 @@ class Classification(ShrinkageObjective):
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return Fisher's pencil."""
         self.check_data(statistics)
-        return Fisher(self.shrinkage).pencil(statistics)
+        return Fisher(self.shrinkage, reconstruction=self.reconstruction).pencil(statistics)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
         """Return Fisher's head, from which training starts."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from firstk._base.checks import check_non_negative
+from firstk._base.checks import check_fraction, check_non_negative
 from firstk.contracts import Conventions, Pencil, Supervision
 from firstk.encoder.fitted import Head
+from firstk.exceptions import IllegalCombinationError
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
     ShrinkageObjective,
     check_spread_classes,
+    number_or_zero,
     rows_of,
 )
 
@@ -34,10 +36,15 @@ class Fisher(ShrinkageObjective):
     code_eps : float
         eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproducing that paper only: scaling
         the encoder up removes its effect, so the objective has no optimum and is trained by gradient.
+    reconstruction : float in [0, 1]
+        Share of the objective for the vectors themselves, for codes that are used beyond the classes of the labels:
+        pencil ((1 - r) Sb + r tr(Sb)/tr(St) St, (1 - r) Sw + r tr(Sw)/p I). 0 is Fisher, 1 principal components. The
+        objective then determines as many directions as the data have. Linear encoders only.
     """
 
     shrinkage: float | str | None = None
     code_eps: float = 0.0
+    reconstruction: float = 0.0
 
     name: ClassVar[str] = "fisher"
     supervision: ClassVar[Supervision] = "labels"
@@ -45,9 +52,16 @@ class Fisher(ShrinkageObjective):
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "1nn_accuracy")
 
     def check(self) -> None:
-        """Raise an error for a shrinkage outside [0, 1], or a negative eps."""
+        """Raise an error for a shrinkage or reconstruction outside [0, 1], or a negative eps."""
         super().check()
         check_non_negative(self.code_eps, "code_eps", "Fisher")
+        check_fraction(self.reconstruction, "reconstruction", "Fisher")
+        if self.code_eps and self.reconstruction:
+            raise IllegalCombinationError(
+                f"Fisher(code_eps={self.code_eps}) with reconstruction={self.reconstruction}",
+                "code_eps is the objective of one paper, which has no other part",
+                "one of the two",
+            )
 
     @property
     def exact(self) -> bool:
@@ -61,24 +75,37 @@ class Fisher(ShrinkageObjective):
 
     @property
     def loss_settings(self) -> dict[str, float]:
-        """Return code_eps."""
-        return {"code_eps": self.code_eps}
+        """Return code_eps, and the share of the vectors."""
+        return {"code_eps": self.code_eps, "reconstruction": self.reconstruction}
 
     def check_data(self, statistics: Statistics) -> None:
         """Raise an error for fewer than two classes, or if no class has within-class variation."""
         check_spread_classes(rows_of(statistics), "Fisher")
 
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return (Sb, Sw), with Sb given by its factor of class means."""
+        """Return (Sb, Sw), with Sb given by its factor of class means; both mixed where the vectors have a share."""
         moments = rows_of(statistics)
         classes = check_spread_classes(moments, "Fisher")
         Sw = statistics.shared("Sw", lambda: moments.Sw)
         between = statistics.shared("between", lambda: moments.between_factor[: moments.p])
-        return self.shrunk_pencil(Pencil(factor=between, most=len(classes) - 1), Sw, statistics.n_features)
+        if not self.reconstruction:
+            return self.shrunk_pencil(Pencil(factor=between, most=len(classes) - 1), Sw, statistics.n_features)
+        r = float(self.reconstruction)
+        M = statistics.shared(("between and total", r), lambda: _with_total(between, Sw, r))
+        # Shrinking by a and then by r is shrinking once.
+        a = 1.0 - (1.0 - number_or_zero(self.shrinkage)) * (1.0 - r)
+        return replace(self, shrinkage=a).shrunk_pencil(Pencil(M=M), Sw, statistics.n_features)
 
     def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Return the Gaussian discriminant rule of each prefix: log share_c - |z - m_c|^2 / 2, linear in z."""
+        """Return the Gaussian discriminant rule of each prefix: ``log share_c - |z - m_c|^2 / 2``, linear in z."""
         moments = rows_of(statistics)
         means = (moments.class_means - moments.mean) @ components.T
         with np.errstate(divide="ignore"):
             return Head(means, np.log(moments.class_shares), means**2 / 2, moments.classes)
+
+
+def _with_total(between: np.ndarray, Sw: np.ndarray, r: float) -> np.ndarray:
+    """Return ``(1 - r) Sb + r tr(Sb)/tr(St) St``, with Sb given by its factor."""
+    Sb = between @ between.T
+    St, size = Sb + Sw, float(np.trace(Sb))
+    return (1 - r) * Sb + (r * size / float(np.trace(St))) * St

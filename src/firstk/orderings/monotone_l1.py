@@ -41,7 +41,7 @@ class MonotoneL1(Hooks):
         check_flag(self.unit_columns, "unit_columns", "MonotoneL1")
 
     def penalty(self, view: View) -> Any:
-        """Return alpha sum_k k mean_i |z_ik|."""
+        """Return ``alpha sum_k k mean_i |z_ik|``."""
         size = view.code.abs().mean(0)
         return self.alpha * (size * size.new_ones(len(size)).cumsum(0)).sum()
 

@@ -70,7 +70,7 @@ class NonuniformL2(Hooks):
         return np.linspace(spectrum[d - 1] / 18, spectrum[d - 1] / 2, d)
 
     def penalty(self, view: View) -> Any:
-        """Return sum_k lambda_k (|b_k|^2 + |a_k|^2)."""
+        """Return ``sum_k lambda_k (|b_k|^2 + |a_k|^2)``."""
         return weighted_squares(view, view.once("lambda", lambda: self._tensor(view)))
 
     def _tensor(self, view: View) -> Any:

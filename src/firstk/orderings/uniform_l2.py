@@ -35,5 +35,5 @@ class UniformL2(Hooks):
             raise bad_parameter("lam", "UniformL2", "a positive number", self.lam)
 
     def penalty(self, view: View) -> Any:
-        """Return lam (|B|^2 + |A|^2)."""
+        """Return ``lam (|B|^2 + |A|^2)``."""
         return self.lam * weighted_squares(view, 1.0)

@@ -210,19 +210,44 @@ def _reaching(
 
 
 @inlined
-def _add_books(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray, to: int) -> None:
+def _add_books(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray) -> None:
     """Look up what the bytes of codebooks add to each row of a tile, in the order of rows.
 
-    Indices are unsigned: of signed ones numba would ask each time whether they count from the end.
+    Four rows at a time: additions of one wait for each other. Indices are unsigned: of signed ones numba would ask each
+    time whether they count from the end.
     """
-    for lane in range(WIDTH):
-        out[np.uint64(to + lane)] = 0
-    for level in range(levels):
-        first, table = np.uint64(at + level * WIDTH), np.uint64((q * levels + level) * 256)
-        for half in range(2):
-            for lane in range(LANES):
-                byte = np.uint64(tiles[first + np.uint64(2 * lane + half)])
-                out[np.uint64(to + half * LANES + lane)] += tables[table + byte]
+    one, two, three, plane, entries = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(WIDTH), np.uint64(256)
+    half = np.uint64(LANES)
+    for lane in range(0, LANES, 2):
+        place, table, to = np.uint64(at + 2 * lane), np.uint64(q * levels * 256), np.uint64(lane)
+        a = b = c = d = np.float32(0)
+        for _ in range(levels):
+            a += tables[table + np.uint64(tiles[place])]
+            b += tables[table + np.uint64(tiles[place + one])]
+            c += tables[table + np.uint64(tiles[place + two])]
+            d += tables[table + np.uint64(tiles[place + three])]
+            place += plane
+            table += entries
+        out[to], out[to + half], out[to + one], out[to + half + one] = a, b, c, d
+
+
+@inlined
+def _add_books_of_two(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray) -> None:
+    """Do the same for queries q and q + 1, which share the loads of the rows: two rows at a time."""
+    one, plane, entries = np.uint64(1), np.uint64(WIDTH), np.uint64(256)
+    half, other = np.uint64(LANES), np.uint64(levels * 256)
+    for lane in range(LANES):
+        place, table, to = np.uint64(at + 2 * lane), np.uint64(q * levels * 256), np.uint64(lane)
+        a = b = c = d = np.float32(0)
+        for _ in range(levels):
+            first, second = table + np.uint64(tiles[place]), table + np.uint64(tiles[place + one])
+            a += tables[first]
+            b += tables[second]
+            c += tables[first + other]
+            d += tables[second + other]
+            place += plane
+            table += entries
+        out[to], out[to + half], out[to + plane], out[to + plane + half] = a, b, c, d
 
 
 @jit
@@ -245,7 +270,7 @@ def _bound_one(
     for i, t in enumerate(range(some[0], some[1], some[2])):
         at = t * (levels + others) * WIDTH
         if books is not None:
-            _add_books(tiles, at, levels, books, q, added, 0)
+            _add_books(tiles, at, levels, books, q, added)
         sums = _sums(tiles, at + levels * WIDTH, others, tables, q * others * _TABLES, odd)
         reaching[0, i] = _reaching(sums, t * WIDTH, norms, slope, offset, books, added, 0)
 
@@ -275,8 +300,7 @@ def _bound_two(
     for i, t in enumerate(range(some[0], some[1], some[2])):
         at = t * (levels + others) * WIDTH
         if books is not None:
-            _add_books(tiles, at, levels, books, q, added, 0)
-            _add_books(tiles, at, levels, books, q + 1, added, WIDTH)
+            _add_books_of_two(tiles, at, levels, books, q, added)
         ours, theirs = _sums_of_two(tiles, at + levels * WIDTH, others, tables, q * own, q * own + own, odd)
         reaching[0, i] = _reaching(ours, t * WIDTH, norms, slopes[0], offsets[0], books, added, 0)
         reaching[1, i] = _reaching(theirs, t * WIDTH, norms, slopes[1], offsets[1], books, added, WIDTH)

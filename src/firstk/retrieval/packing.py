@@ -105,8 +105,8 @@ class Packing:
         Length of a stored string.
     source : ndarray of int, shape (8 * planes,)
         Place in the string of each packed bit, highest bit of a byte first; 8 * bytes where a bit is not used.
-    books : ndarray of float64, shape (levels, 256, m)
-        Centroids of the first bytes, on the first m coordinates.
+    books : list of tuple
+        Of each of the first bytes the coordinates that its codebook sees, a slice, and its centroids there, float64.
     table : ndarray of int, shape (planes - levels,)
         Of a byte after those, with a coordinate of more than four bits: its place in `wholes`; else -1 minus the place
         of its lower half in `halves`, which its upper half follows.
@@ -121,7 +121,7 @@ class Packing:
 
     bytes: int
     source: np.ndarray
-    books: np.ndarray
+    books: list[tuple[slice, np.ndarray]]
     table: np.ndarray
     halves: Slots
     wholes: Slots
@@ -191,16 +191,16 @@ class Packing:
                 for slot in range(_SLOTS):
                     if slots.coordinate[t, slot] < len(self.fixed):
                         Z[slots.coordinate[t, slot]] += slots.value[t, slot][entry]
-        for level, book in enumerate(self.books):
-            Z[: book.shape[1]] += book.T[:, rows[:, level]]
+        for level, (window, book) in enumerate(self.books):
+            Z[window] += book.T[:, rows[:, level]]
         return Z[:-1]
 
     def book_tables(self, weights: np.ndarray) -> np.ndarray:
         """Return the products of weights with all centroids, (m, levels, 256), query by query and in one order."""
-        width = self.books.shape[2]
-        total = np.empty((len(weights), *self.books.shape[:2]))
+        total = np.empty((len(weights), self.levels, 256))
         for query, row in zip(total, weights, strict=True):
-            np.einsum("lec,c->le", self.books, row[:width], out=query)
+            for table, (window, book) in zip(query, self.books, strict=True):
+                np.einsum("ec,c->e", book, row[window], out=table)
         return total
 
     def joined(self, books: np.ndarray, halves: np.ndarray, wholes: np.ndarray) -> np.ndarray:
@@ -240,7 +240,7 @@ def packing_of(quantizer: Cells) -> Packing:
     return Packing(
         quantizer.bytes,
         _source(bytes_, quantizer.bit_order, quantizer.codebooks.levels),
-        quantizer.codebooks.centroids.astype(np.float64),
+        [(window, book.astype(np.float64)) for window, book in quantizer.codebooks.books],
         table,
         _slots(halves, HALF, cells),
         _slots(wholes, BYTE, cells),

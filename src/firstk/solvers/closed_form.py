@@ -15,7 +15,16 @@ import numpy as np
 from scipy.linalg import null_space
 
 from firstk._base.checks import check_choice
-from firstk._base.linalg import FEW, leading_eigh, ordered_eigh, rank_tolerance, signed, symmetrised, whitener
+from firstk._base.linalg import (
+    FEW,
+    leading_eigh,
+    ordered_eigh,
+    rank_tolerance,
+    signed,
+    single_eigh,
+    symmetrised,
+    whitener,
+)
 from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, Pencil, Solution, Width
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
@@ -289,8 +298,9 @@ def _in_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray, 
     """Do the work of `_diagonalised` for a shrunk N by the eigenvectors of its scatter, which all shrinkages share.
 
     With ``S = V diag(l) V^T``, ``R = V diag(scale l + ridge)^(-1/2)`` whitens N, and ``R^T M R`` is ``V^T M V`` with
-    rows and columns scaled: what is left for each shrinkage is one eigenproblem. None where N is no such matrix, or so
-    little shrunk that directions below the numerical rank might count.
+    rows and columns scaled: what is left for each shrinkage is one eigenproblem. Where moments are in single precision,
+    so is that: its axes are compared on held-out rows, and not kept. None where N is no such matrix, or so little
+    shrunk that directions below the numerical rank might count.
     """
     parts = pencil.shrunk
     if parts is None or pencil.N is None or not np.array_equal(parts.formed(), pencil.N):
@@ -303,17 +313,25 @@ def _in_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray, 
     size = 1.0 / np.sqrt(variances)
     given = pencil.M if pencil.factor is None else pencil.factor
     assert given is not None
-    turned, _ = shared(("turned", id(parts.S), id(given)), lambda: (_turned(pencil, V), given))
+    single = pencil.factor is None and bool(eps >= np.finfo(np.float32).eps)
+    turned, _ = shared(("turned", id(parts.S), id(given)), lambda: (_turned(pencil, V, single), given))
     if pencil.factor is not None:
         U, s, _ = np.linalg.svd(size[:, None] * turned, full_matrices=False)
         return V * size, U, s**2
-    gamma, U = ordered_eigh(size[:, None] * turned * size)
-    return V * size, U, gamma
+    gamma, U = (single_eigh if single else ordered_eigh)(size[:, None] * turned * size)
+    return (V * size).astype(U.dtype), U, gamma
 
 
-def _turned(pencil: Pencil, V: np.ndarray) -> np.ndarray:
-    """Return M, or its factor, in the coordinates of orthonormal columns."""
-    return V.T @ pencil.factor if pencil.factor is not None else symmetrised(V.T @ pencil.M @ V)
+def _turned(pencil: Pencil, V: np.ndarray, single: bool) -> np.ndarray:
+    """Return M, or its factor, in the coordinates of orthonormal columns; `single`: by products in single precision."""
+    if pencil.factor is not None:
+        return V.T @ pencil.factor
+    assert pencil.M is not None
+    if not single:
+        return symmetrised(V.T @ pencil.M @ V)
+    size = float(np.abs(pencil.M).max(initial=0.0)) or 1.0
+    V = V.astype(np.float32)
+    return size * symmetrised(V.T @ (pencil.M / size).astype(np.float32) @ V).astype(np.float64)
 
 
 def _tolerance(pencil: Pencil, size: int, eps: float) -> float:

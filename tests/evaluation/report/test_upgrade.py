@@ -12,7 +12,7 @@ from fixtures.made_upgrade import made_upgrade, rotation
 
 @pytest.fixture(scope="module")
 def report():
-    return evaluate_upgrade(made_upgrade(pairs=300), methods=(), estimator=rotation).report
+    return evaluate_upgrade(made_upgrade(pairs=300), methods=("auto",), estimator=rotation).report
 
 
 class Balance(HTMLParser):
@@ -72,7 +72,7 @@ def test_prices_are_on_the_axis(report):
 
 def test_a_page_without_judgements_says_that_it_is_fidelity():
     data = made_upgrade(n=300, queries_old=None, queries_new=None, relevance=None)
-    report = evaluate_upgrade(data, methods=(), estimator=rotation).report
+    report = evaluate_upgrade(data, methods=("auto",), estimator=rotation).report
     page = render_upgrade(report, verdict_of(report))
-    assert "<h1>Judge some queries first</h1>" in page
+    assert "<h1>Find out what is relevant first</h1>" in page
     assert "not relevance" in page

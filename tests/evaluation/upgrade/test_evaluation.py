@@ -82,7 +82,7 @@ def test_gains_are_paired(part):
 
 
 def test_complete_files_are_a_sample_of_a_store():
-    result = evaluate_upgrade(made_upgrade(n=300), methods=(), estimator=rotation)
+    result = evaluate_upgrade(made_upgrade(n=300), methods=("auto",), estimator=rotation)
     assert [pool.name for pool in result.report.pools] == [HELD_OUT]
     assert any("taken for a sample" in note for note in result.report.notes)
 
@@ -114,13 +114,13 @@ def test_the_learning_curve_ends_with_the_translation(part):
 
 def test_less_can_be_asked_for(part):
     data, result = part
-    short = evaluate_upgrade(data, methods=(), estimator=rotation, re_embedding=False, learning=False).report
+    short = evaluate_upgrade(data, methods=("auto",), estimator=rotation, re_embedding=False, learning=False).report
     assert short.pools == result.report.pools[:1]
     assert (short.learning, short.notes) == ((), ())
 
 
 def test_without_old_queries_staying_has_no_score():
-    result = evaluate_upgrade(made_upgrade(n=300, m=60, queries_old=None), methods=(), estimator=rotation)
+    result = evaluate_upgrade(made_upgrade(n=300, m=60, queries_old=None), methods=("auto",), estimator=rotation)
     pool = result.report.pools[0]
     assert pool.find(STAY) is None
     assert all(one.gain is None for one in pool.options)
@@ -146,25 +146,26 @@ def test_weights_and_filters_reach_the_searches():
 def test_the_record_survives_json(part):
     report = part[1].report
     assert UpgradeReport.from_json(report.to_json()) == report
-    with pytest.raises(InvalidInputError, match=r"firstk\.Upgrade/1"):
+    with pytest.raises(InvalidInputError, match=r"firstk\.Upgrade/2"):
         UpgradeReport.from_json("{}")
 
 
 def test_inputs_are_not_changed(part):
     data = made_upgrade(pairs=300)
     before = [part.copy() for part in (data.old, data.new, data.queries_old, data.queries_new, data.relevance)]
-    evaluate_upgrade(data, methods=(), estimator=rotation)
+    evaluate_upgrade(data, methods=("auto",), estimator=rotation)
     for then, now in zip(before, (data.old, data.new, data.queries_old, data.queries_new, data.relevance), strict=True):
         np.testing.assert_array_equal(then, now)
 
 
 def test_the_librarys_own_alignments_are_evaluated():
     data = made_upgrade(n=300, m=100, pairs=200)
-    result = evaluate_upgrade(data, methods=("procrustes",), shares=(0.5,))
+    result = evaluate_upgrade(data, methods=("auto", "procrustes"), shares=(0.5,))
     methods = {one.option.method for one in result.report.pools[0].options} - {""}
     assert {"procrustes", result.report.method} <= methods
     assert result.report.reason
-    assert set(usual_methods()) >= {"procrustes", "ridge", "procrustes_ridge", "cca"}
+    assert usual_methods()[0] == "auto"
+    assert set(usual_methods()) >= {"procrustes", "ridge", "procrustes_ridge", "whitened_ridge"}
     assert result.worth.shape == (300,)
 
 
@@ -200,4 +201,109 @@ def test_bad_input_is_refused(given, words):
 def test_judgements_of_no_row_are_refused():
     data = made_upgrade(n=300, m=60, relevance=np.array([[0, 1, 0]]))
     with pytest.raises(InvalidInputError, match="None of the 300 rows"):
-        evaluate_upgrade(data, methods=(), estimator=rotation)
+        evaluate_upgrade(data, methods=("auto",), estimator=rotation)
+
+
+class Scrambled(Rotation):
+    """A rotation whose shared code and way back are spoiled: the way into the new space is better."""
+
+    method_ = "scrambled"
+
+    def encode_old(self, X, k=None):
+        return np.random.default_rng(0).normal(size=(len(X), 16))[:, :k]
+
+    def old_to_new(self, X):
+        return Rotation.encode_old(self, X) @ self.V.T + self.means[1]
+
+    def new_to_old(self, Q):
+        return np.random.default_rng(1).normal(size=(len(Q), 16))
+
+
+def scrambled_or_rotation(method, random_state):
+    return Rotation() if method == "rotation" else Scrambled()
+
+
+def test_a_form_that_judged_queries_clearly_prefer_is_recommended_saved_and_compared_with():
+    data = made_upgrade(pairs=300)
+    result = evaluate_upgrade(data, methods=("auto",), estimator=scrambled_or_rotation)
+    report = result.report
+    assert (report.translation.kind, report.translation.k, report.method) == (TRANSLATE, None, "scrambled")
+    first, held = report.pools
+    assert first.translation.option == report.translation == first.best_translation.option
+    assert report.cross_fitted_gain is None  # both halves prefer the same
+    everything = held.find(RE_EMBED)
+    assert everything.over_translating.value == pytest.approx(
+        everything.score.value - held.translation.score.value, abs=1e-12
+    )
+    assert report.learning[-1].score == first.translation.score
+    assert "to what held-out pairs chose (scrambled, k = 16)" in report.reason
+
+
+def test_a_method_that_judged_queries_clearly_prefer_is_the_one_that_is_saved():
+    class Noise(Scrambled):
+        method_ = "noise"
+
+        def old_to_new(self, X):
+            return np.random.default_rng(0).normal(size=(len(X), 24))
+
+    def estimator(method, random_state):
+        return Rotation() if method == "rotation" else Noise()
+
+    result = evaluate_upgrade(made_upgrade(pairs=300), methods=("auto", "rotation"), estimator=estimator)
+    assert result.report.method == result.report.translation.method == "rotation"
+    assert type(result.alignment) is Rotation
+    assert {one.option.method for one in result.report.pools[1].options if one.option.translates} == {"rotation"}
+
+
+def test_without_judgements_the_first_method_is_taken():
+    data = made_upgrade(queries_old=None, queries_new=None, relevance=None)
+    report = evaluate_upgrade(data, methods=("auto", "rotation"), estimator=scrambled_or_rotation).report
+    assert report.translation == next(one.option for one in report.pools[0].options if one.option.translates)
+    assert report.cross_fitted_gain is None
+
+
+def test_at_least_one_method_is_scored(part):
+    with pytest.raises(InvalidInputError, match="at least one method"):
+        evaluate_upgrade(part[0], methods=(), estimator=rotation)
+
+
+def by_label():
+    """An upgrade whose rows have one of twelve labels: the direction in which a text is largest."""
+    from fixtures.made_upgrade import made_texts
+
+    texts, _ = made_texts(600, 0)
+    data = made_upgrade(queries_old=None, queries_new=None, relevance=None)
+    return data.old, data.new, np.argmax(texts, axis=1)
+
+
+def test_labels_take_the_place_of_judgements():
+    old, new, labels = by_label()
+    data = UpgradeData.from_labels(old, new[:400], labels, np.arange(400))
+    assert (data.metric, data.judged, len(data.queries_new), len(data.old), len(data.new)) == (
+        "1nn_accuracy", True, 80, 520, 320,
+    )  # fmt: skip
+    np.testing.assert_array_equal(data.old, old[data.row_numbers])
+    np.testing.assert_array_equal(
+        old[data.row_numbers][data.paired], old[:400][np.isin(np.arange(400), data.row_numbers)]
+    )
+    report = evaluate_upgrade(data, methods=("auto",), estimator=rotation).report
+    assert [pool.rows for pool in report.pools] == [520, 107]
+    alignment = Rotation().fit(data.old[data.paired], data.new)
+    D, Q = alignment.encode_old(data.old), alignment.encode_new(data.queries_new)
+    D, Q = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (D, Q))
+    right = [data.document_label[np.argmax(D @ q)] == label for q, label in zip(Q, data.query_label, strict=True)]
+    assert report.pools[0].find(TRANSLATE).score.value == pytest.approx(np.mean(right))
+    assert any(one.option.kind == MIX for one in report.pools[1].options)
+
+
+def test_labels_that_no_row_has_are_refused():
+    old, new, labels = by_label()
+    given = {"queries_old": old[:50], "queries_new": new[:50], "document_label": labels}
+    with pytest.raises(InvalidInputError, match="has the label of a query"):
+        evaluate_upgrade(UpgradeData(old, new, query_label=labels[:50] + 100, **given), estimator=rotation)
+    with pytest.raises(InvalidInputError, match="scored by '1nn_accuracy'"):
+        UpgradeData(old, new, query_label=labels[:50], metric="mrr@10", **given)
+    with pytest.raises(InvalidInputError, match="go together"):
+        UpgradeData(old, new, **given)
+    with pytest.raises(InvalidInputError, match="one for each of 600 rows"):
+        UpgradeData.from_labels(old, new, labels[:10])

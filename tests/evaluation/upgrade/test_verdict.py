@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from firstk.evaluation.upgrade import Estimate, Option, Pool, ScoredOption, Terms, UpgradeReport, verdict_of
-from firstk.evaluation.upgrade.records import HELD_OUT, MIX, RE_EMBED, STAY, STORE, TRANSLATE, PairsPoint
+from firstk.evaluation.upgrade.records import HELD_OUT, MIX, QUERIES, RE_EMBED, STAY, STORE, TRANSLATE, PairsPoint
 from firstk.exceptions import InvalidInputError
 
 
@@ -28,13 +28,21 @@ def record(gain, *, room=0.01, everything=0.1, mix=0.05, judged=True, step=0.0):
     )
     learning = (PairsPoint(150, estimate(0.4)), PairsPoint(300, estimate(0.4 + step), estimate(step)))
     metric = "ndcg@10" if judged else "neighbor_recall@10"
-    return UpgradeReport(metric, judged, 1000, 300, (16, 24), "cca", "", pools, learning, 0.95, (-0.01, 1.1))
+    chosen = translate.option
+    return UpgradeReport(
+        metric, judged, 1000, 300, (16, 24), "cca", "", chosen, None, pools, learning, 0.95, (-0.01, 1.1)
+    )
 
 
 @pytest.mark.parametrize(
     ("gain", "room", "action", "words"),
     [
-        (0.03, 0.01, TRANSLATE, r"Translate the store \(cca\): it gains 0\.030 \(0\.020 to 0\.040\) of ndcg@10"),
+        (
+            0.03,
+            0.01,
+            TRANSLATE,
+            r"Translate the store into a shared code \(cca, k = 64\): it gains 0\.030 \(0\.020 to 0\.040\) of ndcg@10",
+        ),
         (-0.03, 0.01, STAY, r"Stay with the old model: translating loses 0\.030 \(0\.020 to 0\.040\)"),
         (0.03, 0.05, STAY, r"Stay with the old model: 200 queries show no clear difference .*\+0\.030, -0\.020 to"),
         (-0.03, 0.05, STAY, "Stay with the old model: 200 queries show no clear difference"),
@@ -44,6 +52,43 @@ def test_staying_and_translating_are_compared_by_the_interval_of_their_differenc
     verdict = verdict_of(record(gain, room=room))
     assert verdict.action == action
     assert re.search(words, verdict.lines[0])
+
+
+def test_a_translation_that_queries_chose_is_compared_by_its_cross_fitted_gain():
+    report = replace(record(0.03), cross_fitted_gain=estimate(0.005))
+    verdict = verdict_of(report)
+    assert verdict.action == STAY
+    assert "+0.005, -0.005 to +0.015" in verdict.lines[0]
+    assert "one half of the queries chooses the translation" in verdict.lines[1]
+    assert "+0.030" in verdict.lines[1]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (Option(TRANSLATE, "ridge"), r"Translate the store into the new space \(ridge\): it gains"),
+        (Option(QUERIES, "ridge"), r"Translate new queries into the old space \(ridge\): it gains"),
+    ],
+)
+def test_the_verdict_names_the_form_and_prices_re_embedding_against_it(form, words):
+    report = record(0.03)
+    pools = []
+    for pool in report.pools:
+        options = [replace(one, option=form) if one.option.translates else one for one in pool.options]
+        pools.append(replace(pool, options=tuple(options)))
+    verdict = verdict_of(replace(report, translation=form, pools=tuple(pools)), Terms(cost_per_million=20))
+    assert re.match(words, verdict.lines[0])
+    assert verdict.option == form
+    assert f"gains 0.070 (0.060 to 0.080) over translating ({form.name[11:]})" in " ".join(verdict.lines)
+
+
+def test_a_higher_score_that_is_not_clearly_higher_is_explained():
+    report = record(0.03)
+    better = ScoredOption(Option(TRANSLATE, "ridge"), estimate(0.535), estimate(0.035), estimate(0.005))
+    first = replace(report.pools[0], options=(*report.pools[0].options, better))
+    text = " ".join(verdict_of(replace(report, pools=(first, report.pools[1]))).lines)
+    assert "Of the translations, ridge, into the new space scores highest, which is not clearly more (+0.005" in text
+    assert "cca, k = 64 was chosen on held-out pairs" in text
 
 
 def test_few_queries_decide_nothing():

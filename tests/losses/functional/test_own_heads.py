@@ -1,13 +1,15 @@
 """Separate heads for short prefixes and a shared one beyond, in one function: against a loop, values and gradients."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from firstk._base.checks import numba_may_compile
+from firstk._base.prefix_weights import resolve_omega
 from firstk.losses.functional import own_heads as module
 from firstk.losses.functional import stacked_heads as stacked
-from firstk.losses.functional.own_heads import cross_entropy_own_heads
+from firstk.losses.functional.own_heads import cross_entropy_adapted_heads, cross_entropy_own_heads
 
 
 @pytest.fixture(params=["compiled", "torch"])
@@ -90,3 +92,52 @@ def test_a_diverged_head_gives_nan():
     with torch.no_grad():
         tensors[0][2, 3] = torch.nan
     assert cross_entropy_own_heads(*tensors, labels, omega).isnan()
+
+
+def adapted_loop(z, shared, labels, bias, own_weight, own_offset, omega, **options):
+    """Each prefix by its own call of torch: the shared head, plus the part of its own up to K."""
+    total = 0.0
+    for k in np.flatnonzero(omega.omega) + 1:
+        head, offset = shared[:, :k], bias
+        if k <= min(len(own_weight), omega.support[-1] - 1):
+            head = head + own_weight[k - 1, :, :k]
+            offset = own_offset[k - 1] if bias is None else bias + own_offset[k - 1]
+        total = total + omega.omega[k - 1] * F.cross_entropy(F.linear(z[:, :k], head, offset), labels, **options)
+    return total
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"ignore_index": 2}, {"label_smoothing": 0.2}, {"reduction": "sum"},
+    {"weight": torch.tensor([0.5, 1.0, 2.0, 1.5], dtype=torch.float64), "ignore_index": 1, "label_smoothing": 0.1},
+])  # fmt: skip
+@pytest.mark.parametrize(("K", "omega"), [
+    (3, resolve_omega("harmonic", 6, start=2)), (9, resolve_omega("uniform", 6)), (4, resolve_omega({2: 1, 4: 2}, 6)),
+    (2, resolve_omega({5: 1, 6: 1}, 6)),
+])  # fmt: skip
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_parts_of_their_own_against_a_loop(options, K, omega, with_bias):
+    (z, weight, bias, own_weight, own_offset), labels, _ = problem(11, 6, 4, K, torch.float64)
+    given = dict(options)
+    ours = {"class_weight": given.pop("weight")} | given if "weight" in given else given
+    bias = bias if with_bias else None
+    tensors = [part for part in (z, weight, bias, own_weight, own_offset) if part is not None]
+    found = cross_entropy_adapted_heads(z, weight, labels, bias, own_weight, own_offset, omega=omega, **ours)
+    wanted = adapted_loop(z, weight, labels, bias, own_weight, own_offset, omega, **options)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=0)
+    gradients = (torch.autograd.grad(each, tensors, allow_unused=True) for each in (found, wanted))
+    for mine, theirs in zip(*gradients, strict=True):
+        mine, theirs = (torch.zeros(1) if part is None else part for part in (mine, theirs))
+        assert (mine - theirs).norm() <= 1e-12 * max(1.0, float(theirs.norm()))
+
+
+def test_sampled_prefixes_of_the_shared_head_have_the_right_mean():
+    (z, weight, bias, own_weight, own_offset), labels, _ = problem(40, 6, 4, 2, torch.float64)
+    omega = resolve_omega("uniform", 6)
+    arguments = (z.detach(), weight.detach(), labels, bias.detach(), own_weight.detach(), own_offset.detach())
+    generator = torch.Generator().manual_seed(0)
+    drawn = [
+        cross_entropy_adapted_heads(*arguments, omega=omega, estimator="sampled", generator=generator)
+        for _ in range(400)
+    ]
+    wanted = adapted_loop(*arguments, omega)
+    assert abs(float(torch.stack(drawn).mean() - wanted)) < 4 * float(torch.stack(drawn).std()) / 20

@@ -15,6 +15,7 @@ from firstk.alignment.methods.procrustes_ridge import ProcrustesRidge
 from firstk.alignment.methods.reduced_rank import ReducedRank
 from firstk.alignment.methods.residual_mlp import ResidualMLP
 from firstk.alignment.methods.ridge import Ridge
+from firstk.alignment.methods.whitened_ridge import WhitenedRidge
 from firstk.contracts import AlignmentMethod
 
 REGISTRY: Registry[AlignmentMethod] = Registry(
@@ -28,6 +29,7 @@ REGISTRY: Registry[AlignmentMethod] = Registry(
             ProcrustesRidge,
             ReducedRank,
             CCA,
+            WhitenedRidge,
             LambdaOrthogonal,
             LowRankAffine,
             ResidualMLP,
@@ -37,7 +39,7 @@ REGISTRY: Registry[AlignmentMethod] = Registry(
     owner="PrefixAlignment",
 )
 # What "auto" chooses among.
-AUTO: tuple[str, ...] = (Ridge.name, ProcrustesRidge.name, CCA.name)
+AUTO: tuple[str, ...] = (Ridge.name, ProcrustesRidge.name, WhitenedRidge.name)
 PUBLIC, resolve, restore = REGISTRY.public, REGISTRY.resolve, REGISTRY.restore
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "ReducedRank",
     "ResidualMLP",
     "Ridge",
+    "WhitenedRidge",
     "from_translations",
     "resolve",
     "restore",

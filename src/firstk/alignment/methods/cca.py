@@ -86,11 +86,21 @@ def _directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np
     return moments.once(("cca", shrinkage), lambda: canonical_directions(moments, shrinkage))
 
 
-def canonical_directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the directions of both sides as rows, shapes (d, p) and (d, q), and their correlations, descending."""
+def canonical_directions(
+    moments: CrossMoments, shrinkage: float, new_shrinkage: float | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the directions of both sides as rows, shapes (d, p) and (d, q), and their correlations, descending.
+
+    The covariance of the new side is shrunk as that of the old one, if nothing else is given.
+    """
     (old_values, P), (new_values, Q) = moments.old_eigen, moments.new_eigen
-    left, right = (np.sqrt(inverse(shrunk_values(values, shrinkage))) for values in (old_values, new_values))
-    K = (1.0 - shrinkage if shrinkage < 1 else 1.0) * left[:, None] * (P.T @ moments.cross @ Q) * right
+    shrinkages = shrinkage, shrinkage if new_shrinkage is None else new_shrinkage
+    left, right = (
+        np.sqrt(inverse(shrunk_values(values, amount)))
+        for values, amount in zip((old_values, new_values), shrinkages, strict=True)
+    )
+    cross = moments.once("cross in both axes", lambda: P.T @ moments.cross @ Q)
+    K = (1.0 - shrinkage if shrinkage < 1 else 1.0) * left[:, None] * cross * right
     U, rho, Vt = np.linalg.svd(K, full_matrices=False)
     kept = max(1, int((rho > 1e-10 * rho[0]).sum())) if rho.size else 0
     old, new = (P * left) @ U[:, :kept], (Q * right) @ Vt[:kept].T

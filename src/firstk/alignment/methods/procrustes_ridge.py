@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from firstk.alignment.methods._linear import TranslationMethod, rotation
-from firstk.alignment.methods.ridge import SHRINKAGES, ridge_map
+from firstk.alignment.methods.ridge import SHRINKAGES, in_old_axes, ridge_map
 from firstk.moments.cross import CrossMoments
 
 
@@ -36,7 +36,8 @@ class ProcrustesRidge(TranslationMethod):
 
     def translation(self, moments: CrossMoments) -> np.ndarray:
         """Return W."""
-        return ridge_map(moments, float(self.shrinkage), scaled_rotation(moments))
+        target = in_old_axes(moments, "scaled rotation", lambda: scaled_rotation(moments))
+        return ridge_map(moments, float(self.shrinkage), target)
 
 
 def scaled_rotation(moments: CrossMoments) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -41,10 +42,18 @@ class Ridge(TranslationMethod):
 
 
 def ridge_map(moments: CrossMoments, shrinkage: float, target: np.ndarray | None = None) -> np.ndarray:
-    """Return ``((1 - a) C + a c I)^-1 ((1 - a) E[a b^T] + a c target)``, shape (p, q); a target of None is zero."""
+    """Return ``((1 - a) C + a c I)^-1 ((1 - a) E[a b^T] + a c T)``, shape (p, q).
+
+    With ``C = V diag(v) V^T``, `target` is ``V^T T``; zero if not given.
+    """
     values, vectors = moments.old_eigen
-    pull = (1.0 - shrinkage) * moments.cross
+    pull = (1.0 - shrinkage) * in_old_axes(moments, "cross", lambda: moments.cross)
     if target is not None:
         pull = pull + shrinkage * values.mean() * target
-    W: np.ndarray = vectors @ (inverse(shrunk_values(values, shrinkage))[:, None] * (vectors.T @ pull))
+    W: np.ndarray = vectors @ (inverse(shrunk_values(values, shrinkage))[:, None] * pull)
     return W
+
+
+def in_old_axes(moments: CrossMoments, name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return a map of old vectors, shape (p, q), as one of their principal coordinates, found once for all settings."""
+    return moments.once((name, "in old axes"), lambda: moments.old_eigen[1].T @ compute())

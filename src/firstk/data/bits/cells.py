@@ -40,12 +40,8 @@ class Cells:
         """Fit both on codes of shape (n, d), whose rows may have weights; a sample of some thousands is enough."""
         Z = check_matrix(Z, "Cells.fit", "Z")
         weight = check_weights(weight, len(Z), "Cells.fit", "weight")
-        books = Codebooks.fit(Z, weight)
-        if books.levels:
-            left = np.array(Z, dtype=np.float64)
-            left[:, : books.width] = books.encode(left[:, : books.width])[1]
-            Z = left
-        return cls(Trees.fit(Z, weight), books)
+        books, left = Codebooks.fit(Z, weight)
+        return cls(Trees.fit(np.hstack([left, Z[:, left.shape[1] :]]), weight), books)
 
     @property
     def d(self) -> int:
@@ -56,7 +52,7 @@ class Cells:
     def variances(self) -> np.ndarray:
         """Variances of the coordinates before anything is taken off, on the rows of the fit."""
         variances = self.trees.distortion[:, 0].copy()
-        variances[: self.codebooks.width] = self.codebooks.errors[0]
+        variances[: self.codebooks.errors.shape[1]] = self.codebooks.errors[0]
         return variances
 
     def cut(self, k: int) -> Cells:
@@ -77,8 +73,8 @@ class Cells:
         )
         if set(trees) != {"centroids", "squares", "distortion"}:
             raise ValueError(f"arrays {sorted(trees)} of trees; trees have ['centroids', 'distortion', 'squares']")
-        if set(books) not in ({"centroids", "errors"}, set()):
-            raise ValueError(f"arrays {sorted(books)} of codebooks; codebooks have ['centroids', 'errors']")
+        if set(books) not in ({"centroids", "windows", "errors"}, set()):
+            raise ValueError(f"arrays {sorted(books)} of codebooks; codebooks have ['centroids', 'errors', 'windows']")
         made = cls(Trees(**trees), Codebooks(**books) if books else Codebooks.none())
         if wrong := wrong_trees(made.trees, d):
             raise ValueError(f"its trees are damaged: {wrong}")

@@ -17,7 +17,8 @@ from firstk._base.checks import bad_parameter, check_matrix, is_int
 from firstk.data.bits.allocation import bit_order, bits_of
 from firstk.data.bits.bit_string import packed, unpacked
 from firstk.data.bits.cells import Cells
-from firstk.data.bits.codebooks import ENTRIES, Codebooks, wrong_codebooks
+from firstk.data.bits.codebooks import Codebooks, joined_books, wrong_codebooks
+from firstk.data.bits.k_means import ENTRIES
 from firstk.data.bits.trees import DEPTH, Trees, wrong_trees
 from firstk.exceptions import InvalidInputError
 
@@ -114,7 +115,7 @@ class Embedded:
         return Z
 
     def record(self) -> dict[str, object]:
-        """Return the order of the bits and what they stand for: some kilobytes for 32 bytes, 66 a codebook of 64."""
+        """Return the order of the bits and what they stand for: some kilobytes, and 0.9 MB of codebooks."""
         trees, bits = self.trees, self.bits
         parts = {
             "centroids": [row[: 2 ** (b + 1) - 1] for row, b in zip(trees.centroids, bits, strict=True)],
@@ -125,7 +126,8 @@ class Embedded:
         offset = None if self.offset is None else _as_text(self.offset)
         told = {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
         # What readers of earlier versions would not understand is there only where it is needed.
-        return told | ({CODEBOOKS: [_as_text(book) for book in self.codebooks.centroids]} if self.levels else {})
+        books = [[window.start, _as_text(book)] for window, book in self.codebooks.books]
+        return told | ({CODEBOOKS: books} if self.levels else {})
 
     # -- bytes -----------------------------------------------------------------------------------------------
 
@@ -161,9 +163,7 @@ class Embedded:
     @cached_property
     def codebooks(self) -> Codebooks:
         """The codebooks of the first bytes, as many as there are bytes for."""
-        books = self._cells.codebooks
-        levels = min(books.levels, self.n_bytes)
-        return replace(books, centroids=books.centroids[:levels], errors=books.errors[: levels + 1])
+        return self._cells.codebooks.first(self.n_bytes)
 
     @property
     def levels(self) -> int:
@@ -215,7 +215,7 @@ class Embedded:
         """Mean squared error of a code, on the rows of the fit."""
         error = self.trees.distortion[np.arange(self.trees.d), self.bits]
         if self.levels < self._cells.codebooks.levels:
-            error[: self.codebooks.width] = self.codebooks.errors[-1]
+            error[: self.codebooks.errors.shape[1]] = self.codebooks.errors[-1]
         return float(error.sum())
 
     def cells_of(self, number: int, column: np.ndarray) -> np.ndarray:
@@ -281,7 +281,7 @@ def _read(values: Mapping[str, object]) -> Embedded:
     d, listed = values["d"], values["order"]
     if not is_int(d) or d < 1 or not isinstance(listed, list) or not all(is_int(i) for i in listed):
         raise ValueError("no order of bits")
-    order, books = np.asarray(listed, dtype=np.int64), _read_codebooks(values.get(CODEBOOKS))
+    order, books = np.asarray(listed, dtype=np.int64), _read_codebooks(values.get(CODEBOOKS), d)
     if not len(order) and not books.levels:
         raise ValueError("no bits")
     if len(order) % 8 or (len(order) and (order.min() < 0 or order.max() >= d)):
@@ -300,14 +300,18 @@ def _read(values: Mapping[str, object]) -> Embedded:
     return Embedded(size, Cells(trees, books), order, _read_offset(values["offset"], d))
 
 
-def _read_codebooks(texts: object) -> Codebooks:
+def _read_codebooks(listed: object, d: int) -> Codebooks:
     """Return codebooks of a record; what they leave over is known to the model alone, and is nothing here."""
-    if texts is None:
+    if listed is None:
         return Codebooks.none()
-    if not isinstance(texts, list) or not texts:
+    if not isinstance(listed, list) or not listed:
         raise ValueError("no codebooks")
-    centroids = np.stack([_numbers(text).reshape(ENTRIES, -1) for text in texts])
-    return Codebooks(centroids, np.zeros((len(centroids) + 1, centroids.shape[2])))
+    books = []
+    for start, text in listed:
+        if not is_int(start) or start < 0:
+            raise ValueError("the first coordinate of a codebook is a number")
+        books.append((int(start), _numbers(text).reshape(ENTRIES, -1)))
+    return joined_books(books, d)
 
 
 def _read_offset(text: object, d: int) -> np.ndarray | None:

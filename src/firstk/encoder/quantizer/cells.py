@@ -4,13 +4,16 @@ A product of matrices rounds differently in batches of different size and on dif
 where its rounding cannot matter. A coordinate :math:`z = v^T (x - m)` of p products, summed in any order with unit
 roundoff u, is off by more than :math:`8 \sqrt{p}\, u\, |v| |x - m|` with probability below :math:`10^{-13}` (Higham and
 Mary 2019). Entries that are as near as that to a threshold, some in ten thousand, are summed again in float64, each on
-its own and in a fixed order. The coordinates that codebooks see are computed in float64, because one wrong byte of a
-codebook changes all that follows: rows whose distances to two centroids are nearer than rounding are next to none.
+its own and in a fixed order.
+
+One wrong byte of a codebook would change all that follows. Rows that may be nearer to another centroid than the product
+in float32 says, up to a sixth of them, are encoded again in float64. There, rows between two centroids are next to
+none, and these are decided by sums in a fixed order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,7 @@ import numpy as np
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.progress import tracked
 from firstk._base.rows import as_dense, unit_rows
+from firstk.data.bits.codebooks import Codebooks
 from firstk.data.bits.embedded import Embedded
 
 if TYPE_CHECKING:
@@ -53,56 +57,49 @@ def _blocks(rows: np.ndarray | SparseMatrix, p: int) -> Iterator[tuple[slice, np
 
 def _strings(encoder: FittedEncoder, bits: Embedded, X: np.ndarray) -> np.ndarray:
     """Return the bytes of a block of vectors: those of codebooks, then the bits of trees on what they leave over."""
-    books = bits.codebooks
-    seen = np.arange(books.width if books.levels else 0)
-    lead = _Coordinates(encoder, seen, X, np.float64)
-    first, sums = _codebook_bytes(lead, bits)
-    inner, outer = (bits.split[bits.split < len(seen)], bits.split[bits.split >= len(seen)])
-    cells = np.empty((len(bits.split), len(X)), dtype=np.uint8)
-    cells[: len(inner)] = _cells(lead, inner, bits.sorted_thresholds[: len(inner)], sums)
-    rest = _Coordinates(encoder, outer, X, beside=lead)
-    cells[len(inner) :] = _cells(rest, np.arange(len(outer)), bits.sorted_thresholds[len(inner) :], None)
-    return bits.joined(first, cells)
+    source = _Coordinates(encoder, bits.used, X)
+    books, Z = bits.codebooks, source.approximated[0]
+    first = np.empty((len(X), 0), dtype=np.uint8)
+    if books.levels:
+        first, left = _codebook_bytes(source, books)
+        Z[: books.width] = left.T
+    return bits.joined(first, _cells(source, Z, bits, first))
 
 
-def _codebook_bytes(lead: _Coordinates, bits: Embedded) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the bytes of codebooks, (n, levels), and the sums of their centroids in float64, (m, n)."""
-    books = bits.codebooks
-    if not books.levels:
-        return np.empty((len(lead.X), 0), dtype=np.uint8), None
-    Z, doubt = lead.approximated
-    norm = float(np.linalg.norm(lead.lengths))
-    codes, _ = books.encode(np.ascontiguousarray(Z.T), doubt * norm, lead.exact_rows)
-    sums = np.zeros(Z.shape)
-    for level, book in enumerate(books.centroids.astype(np.float64)):
-        sums += book.T[:, codes[:, level]]
-    return codes, sums
-
-
-def _cells(
-    source: _Coordinates, wanted: np.ndarray, thresholds: list[np.ndarray], sums: np.ndarray | None
-) -> np.ndarray:
-    """Return the cell of some coordinates of a source, less the sums of centroids: uint8 of shape (u, n)."""
-    if not len(wanted):
-        return np.empty((0, len(source.X)), dtype=np.uint8)
+def _codebook_bytes(source: _Coordinates, books: Codebooks) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of codebooks, (n, levels), and what they leave of the coordinates that they see, (n, m)."""
     Z, doubt = source.approximated
-    cells = np.empty((len(wanted), Z.shape[1]), dtype=np.uint8)
-    near: list[tuple[int, np.ndarray]] = []
-    for number, i in enumerate(wanted):
-        column = Z[i] if sums is None else Z[i] - sums[i]
-        cells[number] = np.searchsorted(thresholds[number], column)
-        walls = np.concatenate([[-np.inf], thresholds[number], [np.inf]]).astype(Z.dtype)
-        margin = doubt * source.lengths[i]
-        close = (column - walls[cells[number]] <= margin) | (walls[1:][cells[number]] - column <= margin)
+    lead, sizes = np.ascontiguousarray(Z[: books.width].T), doubt * source.lengths[: books.width].max()
+    if lead.dtype == np.float64:
+        return books.encode(lead, sizes, source.exact_rows(books.width))
+    codes, left, unsure = books.decided(lead, sizes)
+    again = np.flatnonzero(unsure)
+    if len(again):
+        wide = _Coordinates(source.encoder, source.used[: books.width], source.X[again], np.float64)
+        codes[again], left[again] = _codebook_bytes(wide, books)
+    return codes, left
+
+
+def _cells(source: _Coordinates, Z: np.ndarray, bits: Embedded, first: np.ndarray) -> np.ndarray:
+    """Return the cell of each coordinate of `bits.split`, uint8 of shape (u, n), by what codebooks left over in Z."""
+    cells = np.empty((len(bits.split), Z.shape[1]), dtype=np.uint8)
+    doubt, books = source.approximated[1], bits.codebooks
+    places, near = np.searchsorted(source.used, bits.split), []
+    for number, i in enumerate(places):
+        thresholds = bits.sorted_thresholds[number]
+        cells[number] = np.searchsorted(thresholds, Z[i])
+        walls = np.concatenate([[-np.inf], thresholds, [np.inf]]).astype(Z.dtype)
+        # Every codebook rounds once more: a few roundoffs, where the doubt is some hundred of them.
+        margin = doubt * (2 if books.levels else 1) * source.lengths[i]
+        close = (Z[i] - walls[cells[number]] <= margin) | (walls[1:][cells[number]] - Z[i] <= margin)
         if close.any():
             near.append((number, np.flatnonzero(close)))
     for number, rows in near:
-        i = wanted[number]
+        thresholds = bits.sorted_thresholds[number].astype(np.float64)
         for start in range(0, len(rows), _AGAIN):
             some = rows[start : start + _AGAIN]
-            column = source.exact(some, i)
-            column = column if sums is None else column - sums[i, some]
-            cells[number, some] = np.searchsorted(thresholds[number].astype(np.float64), column)
+            column = source.exact(some, int(places[number])) - books.sums_of(first[some], int(bits.split[number]))
+            cells[number, some] = np.searchsorted(thresholds, column)
     return cells
 
 
@@ -117,15 +114,8 @@ class _Coordinates:
         What the doubt about a row is multiplied by for each coordinate: the norm of its axis.
     """
 
-    def __init__(
-        self,
-        encoder: FittedEncoder,
-        used: np.ndarray,
-        X: np.ndarray,
-        dtype: type | None = None,
-        beside: _Coordinates | None = None,
-    ):
-        self.encoder, self.used, self.X, self._beside = encoder, used, X, beside
+    def __init__(self, encoder: FittedEncoder, used: np.ndarray, X: np.ndarray, dtype: type | None = None):
+        self.encoder, self.used, self.X = encoder, used, X
         self.dtype = dtype or (np.float32 if X.dtype == np.float32 else np.float64)
         self.linear = encoder.network is None and not encoder.normalized
         self.axes = encoder.components[used]
@@ -139,20 +129,22 @@ class _Coordinates:
     def approximate(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coordinates, (u, n), and for each row how far they may be off on an axis of unit length."""
         if not self.linear:
-            Z = self._all
+            Z = self._whole(self.X)
             return np.ascontiguousarray(Z[:, self.used].T), self._error * np.maximum(np.linalg.norm(Z, axis=1), 1.0)
         mean, dtype = self.encoder.mean, self.dtype
         centred = self.X - mean.astype(dtype)
         Z = self.axes.astype(dtype) @ centred.T
         roundoff = float(np.finfo(dtype).eps) / 2
-        size = np.sqrt(np.einsum("ij,ij->i", centred, centred, dtype=np.float64))
+        size = np.sqrt(np.einsum("ij,ij->i", centred, centred)).astype(np.float64)
         # Rounding of the mean, of the difference and of the axes: a few roundoffs of everything.
         once = 4 * (size + np.linalg.norm(mean))
         return Z, roundoff * (_LAMBDA * np.sqrt(self.encoder.p) * size + once)
 
-    def exact_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return all coordinates of some rows in float64, (n, u), whatever rows are beside them."""
-        return np.stack([self.exact(rows, i) for i in range(len(self.used))], axis=1)
+    def exact_rows(self, width: int) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a function that gives the first coordinates of some rows in float64, whatever rows are beside them."""
+        if self.linear:
+            return lambda rows: np.stack([self.exact(rows, i) for i in range(width)], axis=1)
+        return lambda rows: np.vstack([self._whole(self.X[row : row + 1])[:, self.used[:width]] for row in rows])
 
     def exact(self, rows: np.ndarray, i: int) -> np.ndarray:
         """Return coordinate `i` of some rows in float64, whatever rows are beside them."""
@@ -161,11 +153,6 @@ class _Coordinates:
             axis = np.broadcast_to(self.axes[i], centred.shape)
             return np.asarray(np.einsum("ij,ij->i", centred, np.ascontiguousarray(axis)))
         return np.array([self._whole(self.X[row : row + 1])[0, self.used[i]] for row in rows])
-
-    @cached_property
-    def _all(self) -> np.ndarray:
-        """Whole codes of the block, computed once for all coordinates."""
-        return self._whole(self.X) if self._beside is None else self._beside._all
 
     @property
     def _error(self) -> float:

@@ -23,13 +23,14 @@ from firstk.evaluation.report.images import images_data, images_html
 from firstk.evaluation.report.layout import Octaves
 from firstk.evaluation.report.page import Page, Section, name_of
 from firstk.evaluation.report.palette import RAW_NAME, css_variables
-from firstk.evaluation.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection
+from firstk.evaluation.report.parts import AxesSection, ImagesSection, PrecisionSection, StorageSection, TextsSection
 from firstk.evaluation.report.precision import precision_data, precision_html
 from firstk.evaluation.report.reading import read, read_all, score_text, share_text, size_of, value_text
 from firstk.evaluation.report.storage import storage_data, storage_html
 from firstk.evaluation.report.svg import chart_for, draw, frames_for, heights
 from firstk.evaluation.report.tables import cell_texts, full_table, table_at
 from firstk.evaluation.report.terms import interval_term, known_terms, terms_html
+from firstk.evaluation.report.texts import texts_data, texts_html
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> Path:
@@ -270,6 +271,7 @@ _KINDS: dict[type, _Kind] = {
     Section: _Kind(_curves_html, _curves_data),
     AxesSection: _Kind(axes_html, axes_data),
     ImagesSection: _Kind(images_html, images_data),
+    TextsSection: _Kind(texts_html, texts_data),
     PrecisionSection: _Kind(precision_html, precision_data),
     StorageSection: _Kind(storage_html, storage_data),
 }

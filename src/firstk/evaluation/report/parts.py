@@ -1,4 +1,4 @@
-"""Sections of a page that hold no curves: coordinates, images, precisions, bytes. Frozen records, checked.
+"""Sections of a page that hold no curves: coordinates, images, texts, precisions, bytes. Frozen records, checked.
 
 How each is drawn is decided in the module of its name.
 """
@@ -11,6 +11,7 @@ from firstk._base.checks import bad_parameter, check_choice, is_int
 from firstk.data.precision import PRECISIONS
 from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
 from firstk.evaluation.records import AxisStatistics, ImageSamples
+from firstk.evaluation.text_neighbors import TextNeighbors
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,18 @@ class ImagesSection:
 
     def __post_init__(self) -> None:
         _check(self, "images", ImageSamples)
+
+
+@dataclass(frozen=True)
+class TextsSection:
+    """A few queries, and the texts that all numbers and the first k coordinates find for them."""
+
+    heading: str
+    text: str
+    neighbors: TextNeighbors
+
+    def __post_init__(self) -> None:
+        _check(self, "neighbors", TextNeighbors)
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,7 @@ class StorageSection:
         return self.rows * self.each(k, precision)
 
 
-KINDS = (AxesSection, ImagesSection, PrecisionSection, StorageSection)
+KINDS = (AxesSection, ImagesSection, TextsSection, PrecisionSection, StorageSection)
 
 
 def set_field(record: object, name: str, value: object) -> None:

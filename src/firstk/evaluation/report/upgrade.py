@@ -46,7 +46,7 @@ TITLES = {
     TRANSLATE: "Translate the store",
     MIX: "Re-embed a part, translate the rest",
     RE_EMBED: "Re-embed everything",
-    "judge": "Judge some queries first",
+    "judge": "Find out what is relevant first",
 }
 PICTURE_TEXT = (
     "Each point is an option: how many rows it embeds anew, and what it scores more or less than staying, with its "
@@ -72,7 +72,7 @@ def render_upgrade(
     terms = terms or Terms()
     parts = [_picture_section(report, verdict, terms), *(_table(report, pool, terms) for pool in report.pools)]
     return document(
-        title=TITLES[verdict.action],
+        title=_heading(verdict),
         header="\n".join(
             (
                 summary_html("\n\n".join(verdict.lines)),
@@ -86,11 +86,16 @@ def render_upgrade(
     )
 
 
+def _heading(verdict: Verdict) -> str:
+    queries = verdict.option is not None and verdict.option.kind == QUERIES
+    return "Translate new queries" if queries else TITLES[verdict.action]
+
+
 def _figures(report: UpgradeReport) -> list[tuple[str, str]]:
     """Return the scores of staying, translating and re-embedding."""
     first, held = report.pools[0], report.pool(HELD_OUT)
     name = metric_of(report.metric).name
-    named = [(first.find(STAY), "staying"), (first.find(TRANSLATE), "translating")]
+    named = [(first.find(STAY), "staying"), (first.translation, "translating")]
     found = [(f"{one.score.value:.3f}", f"{name} of {what}") for one, what in named if one is not None]
     everything = None if held is None else held.find(RE_EMBED)
     if held is not None and everything is not None:
@@ -124,7 +129,7 @@ def _facts(report: UpgradeReport) -> list[tuple[str, str | int | float]]:
         ("Pairs", report.pairs),
         ("Old vectors", f"{report.widths[0]} numbers"),
         ("New vectors", f"{report.widths[1]} numbers"),
-        ("Translated by", report.method),
+        ("Translation", report.translation.form),
         ("Scored by", report.metric),
     ]
 
@@ -146,19 +151,23 @@ class _Point:
 
 
 def _points(report: UpgradeReport) -> list[_Point]:
-    """Return the options that are drawn: staying, each method at full width, mixes and re-embedding."""
+    """Return the options that are drawn: staying, each method in its best form, mixes and re-embedding."""
     stays = all(pool.find(STAY) is not None for pool in report.pools)
-    found = []
-    for pool in report.pools:
-        whole, seen = pool.name == STORE, set()
-        for one in pool.options:
-            option = one.option
-            if option.kind == QUERIES or (option.kind == TRANSLATE and option.method in seen):
-                continue
-            seen.add(option.method)
-            value = one.gain if stays else one.score
-            found.append(_Point(one, value or Estimate(0.0, 0.0, 0.0), whole))
-    return found
+    return [
+        _Point(one, (one.gain if stays else one.score) or Estimate(0.0, 0.0, 0.0), pool.name == STORE)
+        for pool in report.pools
+        for one in _drawn(pool)
+    ]
+
+
+def _drawn(pool: Pool) -> list[ScoredOption]:
+    """Return one translation of each method, the recommended one first, and all other options."""
+    translations: dict[str, ScoredOption] = {pool.translation.option.method: pool.translation}
+    rest = [one for one in pool.options if one.option.translates and one.option.method not in translations]
+    for one in sorted(rest, key=lambda one: -one.score.value):
+        translations.setdefault(one.option.method, one)
+    stay = [one for one in pool.options if one.option.kind == STAY]
+    return [*stay, *translations.values(), *(one for one in pool.options if one.option.share)]
 
 
 def _picture_section(report: UpgradeReport, verdict: Verdict, terms: Terms) -> str:
@@ -242,7 +251,7 @@ def _place(point: _Point, number: int, up: Values, frame: Frame) -> tuple[float,
 
 
 def _marks(points: Sequence[_Point], verdict: Verdict, up: Values, frame: Frame) -> list[str]:
-    line = [point for point in points if not point.whole and (point.share or point.scored.option.kind == TRANSLATE)]
+    line = [point for point in points if not point.whole and (point.share or point.scored.option.translates)]
     # From the first translation over the mixes to re-embedding: one line of growing cost.
     chosen = [line[0]] + [point for point in line if point.share] if line and not line[0].share else []
     steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_place(point, points.index(point), up, frame) for point in chosen))
@@ -270,7 +279,7 @@ def _marks(points: Sequence[_Point], verdict: Verdict, up: Values, frame: Frame)
 
 def _colours(points: Sequence[_Point]) -> dict[str, str]:
     """Return the colour of each name: the translation that was chosen stands out among the methods."""
-    methods = dict.fromkeys(_name(point) for point in points if point.scored.option.kind == TRANSLATE)
+    methods = dict.fromkeys(_name(point) for point in points if point.scored.option.translates)
     found = {name: "ours-1" if i == 0 else f"baseline-{i % 5}" for i, name in enumerate(methods)}
     return found | {_STAYED: "raw", _MIXED: "ours-0", _EMBEDDED: "ours-2"}
 
@@ -319,7 +328,8 @@ def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> str:
     rows = [
         "".join(
             (
-                f'<tr{" class=raw" if one.option.kind == STAY else ""}><th scope="row">{escape(one.option.name)}</th>',
+                f'<tr{" class=raw" if one.option.kind == STAY else ""}>',
+                f'<th scope="row">{escape(one.option.name)}{" (saved)" if one is pool.translation else ""}</th>',
                 f"<td>{one.score.value:.3f} ({one.score.low:.3f} to {one.score.high:.3f})</td>",
                 f"<td>{'' if one.gain is None else _signed(one.gain)}</td>",
                 f"<td>{terms.embedded(one.option, report.rows):,}</td></tr>",
@@ -346,8 +356,8 @@ def _learning(report: UpgradeReport) -> str:
         for point in report.learning
     )
     text = (
-        f"The translation ({report.method}), fitted on fewer pairs. Where the last doubling gains nothing, more will "
-        "not either."
+        f"The recommended translation ({report.translation.form}), fitted on fewer pairs. Where the last doubling "
+        "gains nothing, more will not either."
     )
     return (
         f"<section><h2>How many pairs are enough?</h2>\n{paragraphs(text)}\n"

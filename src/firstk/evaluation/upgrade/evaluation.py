@@ -4,6 +4,9 @@ Staying and translating are compared over the whole store, by alignments that ar
 deployed. Re-embedding needs the new vectors of all that is searched, so it is scored among the pairs that were held
 out from a second fit, next to staying and translating there. Where both models have embedded every row, the file is
 taken for a sample of a store, and everything is scored among held-out pairs.
+
+One translation is recommended, of all methods and forms that were scored (`choosing`): it is the one that is compared
+with staying and re-embedding, and the one that is saved.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.stats import spearmanr
 
+from firstk.evaluation.upgrade.choosing import cross_fitted, preferred
 from firstk.evaluation.upgrade.mixing import Calibration, mixed_queries, mixed_rows
 from firstk.evaluation.upgrade.records import (
     HELD_OUT,
@@ -44,7 +48,8 @@ SHARES = (0.05, 0.1, 0.2, 0.5)
 _PARTS, _FEWEST = (0.125, 0.25, 0.5), 60
 # Lengths of the shared code in a table, as shares of its width, and the shortest of them.
 _CUTS, _SHORTEST = (1.0, 0.5, 0.25, 0.125), 4
-_AUTO = "auto"
+# The method that is chosen on held-out pairs.
+AUTO = "auto"
 
 Progress = Callable[[str], object]
 
@@ -64,6 +69,7 @@ class UpgradeResult:
     ----------
     report : UpgradeReport
     alignment : PrefixAlignment
+        By the method of ``report.translation``.
     worth : ndarray of shape (N,)
         Of each row of the store; rows of the highest are to be embedded anew first.
     """
@@ -73,18 +79,18 @@ class UpgradeResult:
     worth: np.ndarray
 
 
-def prefix_alignment(method: str, random_state: int) -> Estimator:
-    """Return an unfitted alignment by the name of its method."""
+def prefix_alignment(method: Any, random_state: int) -> Estimator:
+    """Return an unfitted alignment by a method or its name."""
     from firstk.alignment.prefix_alignment import PrefixAlignment
 
     return PrefixAlignment(method=method, random_state=random_state, verbose=False)
 
 
 def usual_methods() -> tuple[str, ...]:
-    """Return the names of the methods that are scored if none are named: Procrustes, and what "auto" chooses among."""
-    from firstk.alignment.methods import AUTO, Procrustes
+    """Return what is scored if no methods are named: what "auto" chooses, what it chooses among, and Procrustes."""
+    from firstk.alignment import methods
 
-    return tuple(dict.fromkeys((Procrustes.name, *AUTO)))
+    return tuple(dict.fromkeys((AUTO, methods.Procrustes.name, *methods.AUTO)))
 
 
 def evaluate_upgrade(
@@ -96,7 +102,7 @@ def evaluate_upgrade(
     random_state: int = 0,
     re_embedding: bool = True,
     learning: bool = True,
-    estimator: Callable[[str, int], Estimator] = prefix_alignment,
+    estimator: Callable[[Any, int], Estimator] = prefix_alignment,
     progress: Progress = lambda step: None,
 ) -> UpgradeResult:
     """Score staying, translating, re-embedding and mixes of them by the same searches.
@@ -105,8 +111,8 @@ def evaluate_upgrade(
     ----------
     data : UpgradeData
     methods : sequence of str, optional
-        Methods of alignment that are scored beside the one that "auto" chooses; Procrustes and those that "auto"
-        chooses among, if not given.
+        Methods of alignment that are scored. The first is recommended unless judged queries clearly prefer another.
+        "auto", those that it chooses among, and Procrustes, if not given.
     shares : sequence of float
         Shares of the rows to embed anew.
     confidence : float in (0, 1)
@@ -128,38 +134,46 @@ def evaluate_upgrade(
     """
     confidence = check_confidence(confidence, "evaluate_upgrade")
     names = tuple(usual_methods() if methods is None else methods)
+    if not names:
+        raise InvalidInputError("evaluate_upgrade takes at least one method, such as methods=['auto']. Got none.")
     shares = tuple(sorted({float(share) for share in shares if 0 < share < 1}))
     fit = _Fits(data, estimator, random_state, progress)
     everything = np.arange(len(data.new))
     kept, held = split_pairs(len(data.new), random_state)
-    scored: list[_Scored] = []
-    if data.judged and not data.complete:
-        searches = searches_in(data, np.arange(len(data.old)))
-        if searches is not None:
-            scored.append(_scored(STORE, searches, fit, everything, names))
-    among_held = searches_in(data, np.sort(data.paired[held])) if re_embedding or not scored else None
-    anew = None
-    if among_held is not None:
-        pool = _scored(HELD_OUT, among_held, fit, kept, names if not scored else ())
-        anew = _anew(among_held, fit(_AUTO, kept), shares, random_state, progress)
-        scored.append(replace(pool, options=(*pool.options, *anew.options)))
-    if not scored:
+    store = searches_in(data, np.arange(len(data.old))) if data.judged and not data.complete else None
+    among_held = searches_in(data, np.sort(data.paired[held])) if re_embedding or store is None else None
+    if store is None and among_held is None:
         raise InvalidInputError(
-            f"None of the {len(data.old):,} rows of the store is relevant to a query: check that judgements name these "
-            "rows."
+            f"None of the {len(data.old):,} rows of the store "
+            + (
+                "has the label of a query: check that both have the same labels."
+                if data.labelled
+                else "is relevant to a query: check that judgements name these rows."
+            )
         )
-    pools = [_estimated(one, confidence, random_state) for one in scored]
-    final = fit(_AUTO, everything)
+    scored, anew = [], None
+    if store is not None:
+        scored.append(_scored(STORE, store, fit, everything, names))
+    if among_held is not None:
+        pool = _scored(HELD_OUT, among_held, fit, kept, (scored[0].chosen.method,) if scored else names)
+        if scored:
+            pool = replace(pool, chosen=pool.nearest(scored[0].chosen))
+        anew = _anew(among_held, fit(pool.chosen.method, kept), shares, random_state, progress)
+        scored.append(replace(pool, options=(*pool.options, *anew.options)))
+    first = scored[0]
+    final = fit(first.chosen.method, everything)
     report = UpgradeReport(
-        metric=data.metric if data.judged else FIDELITY,
+        metric=str(data.metric) if data.judged else FIDELITY,
         judged=data.judged,
         rows=len(data.old),
         pairs=len(data.new),
         widths=(data.old.shape[1], data.new.shape[1]),
         method=method_of(final),
-        reason=str(getattr(final.choice_, "why", "")),
-        pools=tuple(pools),
-        learning=_learning(scored[0], fit, confidence, random_state) if learning else (),
+        reason=_reason(first, final),
+        translation=first.chosen,
+        cross_fitted_gain=_cross_fitted_gain(first, confidence, random_state),
+        pools=tuple(_estimated(one, confidence, random_state) for one in scored),
+        learning=_learning(first, fit, confidence, random_state) if learning else (),
         confidence=confidence,
         calibration=None if anew is None else anew.calibration,
         worth_correlation=None if anew is None else anew.correlation,
@@ -170,10 +184,10 @@ def evaluate_upgrade(
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Alignments by method and pairs, each fitted once."""
+    """Alignments by method and pairs, each fitted once; "auto" knows the best settings of what it tried."""
 
     data: UpgradeData
-    estimator: Callable[[str, int], Estimator]
+    estimator: Callable[[Any, int], Estimator]
     random_state: int
     progress: Progress
 
@@ -186,18 +200,38 @@ class _Fits:
         if key not in known:
             self.progress(f"fitting {method} on {len(pairs):,} pairs")
             old, new = self.data.old[self.data.paired[pairs]], self.data.new[pairs]
-            known[key] = self.estimator(method, self.random_state).fit(old, new)
+            choice = getattr(known.get((AUTO, pairs.tobytes())), "choice_", None)
+            settled = None if choice is None else choice.best_of(method)
+            known[key] = found = self.estimator(settled or method, self.random_state).fit(old, new)
+            known.setdefault((method_of(found), pairs.tobytes()), found)
         return known[key]
 
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """Options and what every query scores by them, shape (m,), in one pool."""
+    """Options and what every query scores by them, shape (m,), in one pool; and the translation to recommend."""
 
     name: str
     searches: Searches
     pairs: np.ndarray
     options: tuple[tuple[Option, np.ndarray], ...]
+    chosen: Option
+
+    @property
+    def translations(self) -> tuple[list[Option], np.ndarray]:
+        """The translations, and what queries score by them, shape (m, c); the one that pairs chose comes first."""
+        found = [(option, values) for option, values in self.options if option.translates]
+        return [option for option, _ in found], np.stack([values for _, values in found], axis=1)
+
+    def nearest(self, wanted: Option) -> Option:
+        """Return the same form of translation; of shared codes, which may be narrower here, that of the nearest k."""
+        forms = [option for option, _ in self.options if (option.kind, option.method) == (wanted.kind, wanted.method)]
+        forms = [option for option in forms if (option.k is None) == (wanted.k is None)]
+        return min(forms, key=lambda option: abs((option.k or 0) - (wanted.k or 0)))
+
+    def values(self, wanted: Option) -> np.ndarray | None:
+        """Return what queries score by an option; None where it was not scored."""
+        return next((values for option, values in self.options if option == wanted), None)
 
 
 def method_of(alignment: Any) -> str:
@@ -206,15 +240,34 @@ def method_of(alignment: Any) -> str:
 
 
 def _scored(name: str, searches: Searches, fit: _Fits, pairs: np.ndarray, methods: Sequence[str]) -> _Scored:
-    """Score staying and every translation among the rows of a pool; the one that "auto" chooses comes first."""
+    """Score staying and every translation among the rows of a pool; that of the first method comes first.
+
+    Without judgements the first method is taken as it is: neighbors of the new model do not say what is relevant.
+    """
     fit.progress(f"searching {len(searches.rows):,} rows")
     options = [] if not searches.data.stays else [(Option(STAY), _stay(searches))]
-    chosen = fit(_AUTO, pairs)
-    options += _translations(searches, chosen)
+    seen: set[str] = set()
     for method in methods:
-        if method != method_of(chosen):
-            options += list(_translations(searches, fit(method, pairs)))
-    return _Scored(name, searches, pairs, tuple(options))
+        alignment = fit(method, pairs)
+        if method_of(alignment) not in seen:
+            options += list(_translations(searches, alignment))
+        seen.add(method_of(alignment))
+    first = next(option for option, _ in options if option.translates)
+    scored = _Scored(name, searches, pairs, tuple(options), first)
+    if not searches.data.judged:
+        return scored
+    names, values = scored.translations
+    return replace(scored, chosen=names[preferred(values, searches.weights)])
+
+
+def _reason(scored: _Scored, alignment: Any) -> str:
+    """Say why a translation is recommended: how held-out pairs chose it, or what judged queries prefer it to."""
+    names, values = scored.translations
+    if scored.chosen == names[0]:
+        return str(getattr(alignment.choice_, "why", ""))
+    ahead = values[:, names.index(scored.chosen)] - values[:, 0]
+    mean = float(np.average(ahead, weights=scored.searches.weights))
+    return f"{mean:+.3f} to what held-out pairs chose ({names[0].form}), by judged queries"
 
 
 def _stay(searches: Searches) -> np.ndarray:
@@ -230,8 +283,27 @@ def _translations(searches: Searches, alignment: Any) -> Iterator[tuple[Option, 
     values = searches.scores(code, asked, ks)
     for k, column in reversed(list(zip(ks, values.T, strict=True))):
         yield Option(TRANSLATE, method, k), column
-    yield Option(TRANSLATE, method), searches.scores(alignment.old_to_new(documents), queries)[:, 0]
-    yield Option(QUERIES, method), searches.scores(documents, alignment.new_to_old(queries))[:, 0]
+    for option in (Option(TRANSLATE, method), Option(QUERIES, method)):
+        yield option, searches.scores(*compared(option, alignment, documents, queries))[:, 0]
+
+
+def compared(option: Option, alignment: Any, documents: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the rows and the queries that a translation compares by cosine.
+
+    Parameters
+    ----------
+    option : Option
+        The shared code at k, translated documents or translated queries.
+    alignment : PrefixAlignment
+    documents, queries : ndarray of shape (n, p) and (m, q)
+        Rows as the old model embeds them, and queries as the new one does.
+    """
+    if option.kind == QUERIES:
+        return documents, alignment.new_to_old(queries)
+    if option.k is None:
+        return alignment.old_to_new(documents), queries
+    code, asked = alignment.encode_old(documents), alignment.encode_new(queries)
+    return code[:, : option.k], asked[:, : option.k]
 
 
 # -- re-embedding ----------------------------------------------------------------------------------------------
@@ -324,33 +396,48 @@ def _estimates(values: np.ndarray, weights: np.ndarray | None, confidence: float
 def _estimated(scored: _Scored, confidence: float, seed: int) -> Pool:
     """Return a pool's options with their scores and paired differences."""
     values, weights = np.stack([one for _, one in scored.options], axis=1), scored.searches.weights
-    kinds = [option.kind for option, _ in scored.options]
-    stay, translate = (kinds.index(kind) if kind in kinds else None for kind in (STAY, TRANSLATE))
+    bases = scored.values(Option(STAY)), scored.values(scored.chosen)
     scores = _estimates(values, weights, confidence, seed)
     gains, ahead = (
-        [None] * len(kinds) if base is None else _estimates(values - values[:, [base]], weights, confidence, seed)
-        for base in (stay, translate)
+        [None] * len(scores) if base is None else _estimates(values - base[:, None], weights, confidence, seed)
+        for base in bases
     )
     options = tuple(
-        ScoredOption(option, score, None if i == stay else gain, None if i == translate else more)
-        for i, ((option, _), score, gain, more) in enumerate(zip(scored.options, scores, gains, ahead, strict=True))
+        ScoredOption(option, score, None if option.kind == STAY else gain, None if option == scored.chosen else more)
+        for (option, _), score, gain, more in zip(scored.options, scores, gains, ahead, strict=True)
     )
     return Pool(scored.name, len(scored.searches.rows), len(values), len(scored.pairs), options)
 
 
+def _cross_fitted_gain(scored: _Scored, confidence: float, seed: int) -> Estimate | None:
+    """Return what translating gains over staying if each half of the queries is scored by what the other one chose.
+
+    None where both halves choose what all queries do: then the gain of that translation is no better than it should be.
+    """
+    stay = scored.values(Option(STAY))
+    if stay is None or not scored.searches.data.judged:
+        return None
+    weights = scored.searches.weights
+    honest = cross_fitted(scored.translations[1], weights)
+    if np.array_equal(honest, scored.values(scored.chosen)):
+        return None
+    return _estimates((honest - stay)[:, None], weights, confidence, seed)[0]
+
+
 def _learning(scored: _Scored, fit: _Fits, confidence: float, seed: int) -> tuple[PairsPoint, ...]:
     """Return what the translation scores over the number of pairs: random draws, the smaller within the larger."""
-    searches, pairs = scored.searches, scored.pairs
+    searches, pairs, option = scored.searches, scored.pairs, scored.chosen
     order = np.random.default_rng(seed + 1).permutation(pairs)
     sizes = sorted({round(part * len(pairs)) for part in _PARTS if round(part * len(pairs)) >= _FEWEST})
-    whole = next((option, values) for option, values in scored.options if option.kind == TRANSLATE)
+    documents, queries = searches.document_vectors("old"), searches.query_vectors("new")
     columns, counts = [], []
     for size in sizes:
-        alignment = fit(whole[0].method, np.sort(order[:size]))
-        code = alignment.encode_old(searches.document_vectors("old"))
-        columns.append(searches.scores(code, alignment.encode_new(searches.query_vectors("new")))[:, 0])
+        alignment = fit(option.method, np.sort(order[:size]))
+        columns.append(searches.scores(*compared(option, alignment, documents, queries))[:, 0])
         counts.append(size)
-    values = np.stack([*columns, whole[1]], axis=1)
+    whole = scored.values(option)
+    assert whole is not None
+    values = np.stack([*columns, whole], axis=1)
     scores = _estimates(values, searches.weights, confidence, seed)
     steps: list[Estimate | None] = [None]
     if len(scores) > 1:

@@ -14,8 +14,9 @@ from firstk.evaluation.inputs import File, Rows, VectorSource
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs, read_side
 from firstk.evaluation.row_names import RowNames, column_of
 from firstk.evaluation.upgrade.pairing import check_correspond, id_columns, paired
-from firstk.evaluation.upgrade.searches import UpgradeData
+from firstk.evaluation.upgrade.searches import BY_LABEL, UpgradeData
 from firstk.exceptions import InvalidInputError
+from firstk.moments.targets import check_none_missing
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,11 @@ class UpgradeFiles:
     vectors, vectors_new : str, optional
         Vector columns of the old model's files, and of the new one's.
     nan : {"refuse", "drop"}
-    metric : str
+    metric : str, optional
+        As in `UpgradeData`.
+    label : str, optional
+        In place of `relevance`: a column of the store, and of the queries if there are any. A query is answered by a
+        row of its own label; without queries, some pairs become the queries.
     """
 
     old: File
@@ -54,7 +59,8 @@ class UpgradeFiles:
     vectors: str | None = None
     vectors_new: str | None = None
     nan: str = "refuse"
-    metric: str = "ndcg@10"
+    metric: str | None = None
+    label: str | None = None
 
     def check(self) -> None:
         """Raise for options that do not go together, before anything is read."""
@@ -65,6 +71,10 @@ class UpgradeFiles:
                 "--relevance judges documents for queries: give them as --queries-new, and as --queries-old to score "
                 "staying."
             )
+        if self.relevance is not None and self.label is not None:
+            raise InvalidInputError("Labels take the place of judgements: give --label or --relevance, not both.")
+        if self.label is not None and self.metric not in (None, BY_LABEL):
+            raise InvalidInputError(f"--label is scored by {BY_LABEL}: leave --metric {self.metric} out.")
         belong = {
             "--filter": self.filter, "--query-weight": self.query_weight, "--by-row": self.by_row or None,
         }  # fmt: skip
@@ -88,9 +98,15 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
         judged = _judged(files)
         old = _as_rows(files.old, places[0], judged.documents, judged, 1, document_id)
     else:
-        old = read_side(files.old, places[0], document_id)
+        old = read_side(files.old, places[0], document_id, files.label)
     pairs = paired(old, new, document_id)
     check_correspond(old.X[pairs.old], new.X[pairs.new], (_name(files.old), _name(files.new)))
+    paired_by = f"{pairs.said[0].upper()}{pairs.said[1:]}."
+    labels = None if files.label is None else _labels(old, files.label)
+    if labels is not None and files.queries_new is None:
+        data = UpgradeData.from_labels(old.X, new.X[pairs.new], labels, pairs.old)
+        asked = f"{len(data.queries_new):,} of them are the queries, and no alignment is fitted on these"  # type: ignore[arg-type]
+        return data, (paired_by, f"{asked}: a query is answered where the nearest row has its {files.label!r}.")
     queries, said = _queries(files, judged, query_id)
     data = UpgradeData(
         old.X,
@@ -99,13 +115,25 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
         **queries,
         **_judgements(judged),
         metric=files.metric,
+        document_label=labels,
     )
-    return data, (f"{pairs.said[0].upper()}{pairs.said[1:]}.", *said)
+    return data, (paired_by, *said)
 
 
-def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray) -> int:
-    """Write the rows of the store, those of the highest worth first, by an atomic write; return how many."""
+def _labels(side: Rows, label: str) -> np.ndarray:
+    """Return the labels of rows that were read; missing ones raise."""
+    column = column_of(side.table, label)[side.rows]
+    check_none_missing(column, f"Column '{label}' of '{side.table.path}'", side.rows)
+    return column
+
+
+def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray, row_numbers: np.ndarray | None = None) -> int:
+    """Write the rows of the store, those of the highest worth first, by an atomic write; return how many.
+
+    `row_numbers` are places among the rows that were read, where not all of them are in the store.
+    """
     name, names = _row_names(files)
+    names = names if row_numbers is None else names[row_numbers]
     order = np.argsort(-worth, kind="stable")
     with atomic_file(path, "An order of rows", kinds=(".csv",)) as temporary, temporary.open("w", newline="") as file:
         table = csv.writer(file)
@@ -160,11 +188,13 @@ def _queries(
         return {}, ()
     newer = VectorSource(files.queries_new, files.vectors_new or files.vectors, nan=files.nan)
     if files.queries_old is None:
-        X = read_side(files.queries_new, newer, ids).X if judged is None else judged.queries
-        return {"queries_new": X}, ()
+        if judged is not None:
+            return {"queries_new": judged.queries}, ()
+        alone = read_side(files.queries_new, newer, ids, files.label)
+        return {"queries_new": alone.X, "query_label": files.label and _labels(alone, files.label)}, ()
     older = VectorSource(files.queries_old, files.vectors, nan=files.nan)
     old = (
-        read_side(files.queries_old, older, ids)
+        read_side(files.queries_old, older, ids, files.label)
         if judged is None
         else _as_rows(files.queries_old, older, judged.queries, judged, 0, ids)
     )
@@ -181,7 +211,8 @@ def _queries(
     queries_new[pairs.old] = new.X[pairs.new]
     kept = np.arange(len(old.X)) if judged is not None else pairs.old
     said = f"{pairs.said[0].upper()}{pairs.said[1:]}."
-    return {"queries_old": old.X[kept], "queries_new": queries_new[kept]}, (said,)
+    labels = files.label and _labels(old, files.label)[kept]
+    return {"queries_old": old.X[kept], "queries_new": queries_new[kept], "query_label": labels}, (said,)
 
 
 def _judgements(judged: JudgedPairs | None) -> dict[str, np.ndarray | None]:

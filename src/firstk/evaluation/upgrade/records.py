@@ -11,7 +11,7 @@ from typing import Annotated
 
 from firstk._base.json_records import Allowed, Count, Name, Share, check_fields, from_json, to_plain
 
-FORMAT = "firstk.Upgrade/1"
+FORMAT = "firstk.Upgrade/2"
 FILE = "upgrade.json"
 # What can be done, in the order in which tables show it.
 STAY, TRANSLATE, QUERIES, MIX, RE_EMBED = "stay", "translate", "translate queries", "mix", "re-embed"
@@ -66,6 +66,18 @@ class Option:
         check_fields(self)
 
     @property
+    def translates(self) -> bool:
+        """Whether it translates the store or the queries, and embeds nothing."""
+        return self.kind in (TRANSLATE, QUERIES)
+
+    @property
+    def form(self) -> str:
+        """The method of a translation, and what it translates into."""
+        if self.kind == QUERIES:
+            return f"{self.method}, queries into the old space"
+        return f"{self.method}, into the new space" if self.k is None else f"{self.method}, k = {self.k}"
+
+    @property
     def name(self) -> str:
         """What a table calls it."""
         if self.kind == STAY:
@@ -74,10 +86,7 @@ class Option:
             return "re-embed all"
         if self.kind == MIX:
             return f"re-embed the best {100 * self.share:.3g} %, translate the rest"
-        if self.kind == QUERIES:
-            return f"translate queries, {self.method}"
-        to = "into the new space" if self.k is None else f"k = {self.k}"
-        return f"translate, {self.method}, {to}"
+        return f"translate, {self.form}"
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ class ScoredOption:
     gain : Estimate or None
         What it scores more than staying, query by query; None for staying, and where staying has no score.
     over_translating : Estimate or None
-        What it scores more than the translation that the verdict is about; None for that one.
+        What it scores more than the recommended translation; None for that one.
     """
 
     option: Option
@@ -130,6 +139,16 @@ class Pool:
         wanted = (one for one in self.options if one.option.kind == kind and share in (None, one.option.share))
         return next(wanted, None)
 
+    @property
+    def translation(self) -> ScoredOption:
+        """The recommended translation: the one that others are compared with."""
+        return next(one for one in self.options if one.option.translates and one.over_translating is None)
+
+    @property
+    def best_translation(self) -> ScoredOption:
+        """The translation of the highest score."""
+        return max((one for one in self.options if one.option.translates), key=lambda one: one.score.value)
+
 
 @dataclass(frozen=True)
 class PairsPoint:
@@ -159,7 +178,12 @@ class UpgradeReport:
     widths : (int, int)
         Numbers of an old and of a new vector.
     method, reason : str
-        The method that translates, and why it was chosen.
+        The method of the recommended translation, and why it is recommended.
+    translation : Option
+        The recommended translation, method and form.
+    cross_fitted_gain : Estimate or None
+        What translating gains over staying, each half of the queries scored by the translation that the other half
+        prefers; None where both halves prefer the recommended one, whose own gain counts, or nothing was judged.
     pools : tuple of Pool
         The first is the one by which staying and translating are compared.
     learning : tuple of PairsPoint
@@ -181,6 +205,8 @@ class UpgradeReport:
     widths: tuple[int, int]
     method: Name
     reason: str
+    translation: Option
+    cross_fitted_gain: Estimate | None
     pools: tuple[Pool, ...]
     learning: tuple[PairsPoint, ...]
     confidence: Share

@@ -1,4 +1,4 @@
-"""Two embeddings of a store and the searches that compare options: judged ones, or by the new model's neighbors.
+"""Two embeddings of a store and the searches that compare options: by judgements, labels or the new model's neighbors.
 
 Every option becomes a matrix of documents and one of queries, compared by cosine; the searches score it query by query.
 """
@@ -28,6 +28,10 @@ FIDELITY, NEIGHBORS = "neighbor_recall@10", 10
 FEWEST_PAIRS = 100
 # Share of the pairs on which options are scored that need both embeddings.
 HELD_OUT_SHARE = 1 / 3
+# What a query scores by labels: whether the nearest row has its own.
+BY_LABEL = "1nn_accuracy"
+# Where rows have labels and there are no queries: share of the pairs that become queries, and how many at most.
+_QUERY_SHARE, _MOST_QUERIES = 0.2, 1000
 _OWNER = "evaluate_upgrade"
 
 
@@ -52,8 +56,12 @@ class UpgradeData:
         What each query counts in the mean.
     query_field, document_field : ndarray of shape (m,) and (N,), optional
         A query looks among the documents that have its own value.
-    metric : {"ndcg@10", "mrr@10", "relevant_recall@100", "1nn_accuracy"}
-        Of judged searches.
+    metric : {"ndcg@10", "mrr@10", "relevant_recall@100", "1nn_accuracy"}, optional
+        Of judged searches; "ndcg@10" if not given, and always "1nn_accuracy" with labels.
+    query_label, document_label : ndarray of shape (m,) and (N,), optional
+        In place of judgements: a query is answered by a row of its own label.
+    row_numbers : ndarray of int of shape (N,), optional
+        The number of each row of `old` in the file that it was read from; counted from 0 if not given.
     """
 
     old: np.ndarray
@@ -65,7 +73,10 @@ class UpgradeData:
     query_weight: np.ndarray | None = None
     query_field: np.ndarray | None = None
     document_field: np.ndarray | None = None
-    metric: str = "ndcg@10"
+    metric: str | None = None
+    query_label: np.ndarray | None = None
+    document_label: np.ndarray | None = None
+    row_numbers: np.ndarray | None = None
     paired: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +86,7 @@ class UpgradeData:
         put("old", check_matrix(self.old, _OWNER, "old"))
         put("new", check_matrix(self.new, _OWNER, "new"))
         put("paired", _check_rows(self.rows, len(self.old), len(self.new)))
-        check_choice(self.metric, METRICS, "metric", _OWNER)
+        put("metric", check_choice(self.metric or self._usual_metric, METRICS, "metric", _OWNER))
         if len(self.new) < FEWEST_PAIRS:
             raise InvalidInputError(
                 f"{len(self.new):,} pairs are too few to fit an alignment and hold a third of them out: embed at least "
@@ -94,23 +105,80 @@ class UpgradeData:
             put("relevance", check_judgements(self.relevance, len(self.old), len(self.queries_new), _OWNER))
         if self.query_weight is not None and self.queries_new is not None:
             put("query_weight", check_weights(self.query_weight, len(self.queries_new), _OWNER, "query_weight"))
-        self._check_fields()
+        self._check_both_sides("field")
+        self._check_both_sides("label")
+        if self.labelled and (self.relevance is not None or self.document_field is not None):
+            raise InvalidInputError("Labels take the place of judgements: leave 'relevance' and fields out, or labels.")
+        if self.labelled and self.metric != BY_LABEL:
+            raise InvalidInputError(f"Labels are scored by '{BY_LABEL}'. Got metric='{self.metric}': leave it out.")
 
-    def _check_fields(self) -> None:
-        """Raise an error for values to look among that are not one for each query and each row of the store."""
-        fields = (("query_field", self.queries_new), ("document_field", self.old))
-        if (self.query_field is None) != (self.document_field is None):
-            raise InvalidInputError("'query_field' and 'document_field' go together: give both.")
-        for name, rows in fields:
+    def _check_both_sides(self, kind: str) -> None:
+        """Raise an error for fields or labels that are not one for each query and each row of the store."""
+        names = f"query_{kind}", f"document_{kind}"
+        if (getattr(self, names[0]) is None) != (getattr(self, names[1]) is None):
+            raise InvalidInputError(f"'{names[0]}' and '{names[1]}' go together: give both.")
+        for name, rows in zip(names, (self.queries_new, self.old), strict=True):
             found = getattr(self, name)
             if found is not None and (rows is None or np.shape(found) != (len(rows),)):
                 expected = "queries: 'queries_new'" if rows is None else f"shape ({len(rows):,},)"
                 raise InvalidInputError(f"'{name}' of {_OWNER} needs {expected}. Got shape {np.shape(found)}.")
 
+    @classmethod
+    def from_labels(
+        cls,
+        old: np.ndarray,
+        new: np.ndarray,
+        labels: np.ndarray,
+        rows: np.ndarray | None = None,
+        *,
+        random_state: int = 0,
+    ) -> UpgradeData:
+        """Make queries of some pairs, whose rows leave the store: a query is answered by a row of its own label.
+
+        A fifth of the pairs are drawn, 1,000 at most. No alignment is fitted on them.
+
+        Parameters
+        ----------
+        old, new, rows
+            As in the class.
+        labels : ndarray of shape (N,)
+            Of the rows of the store.
+        random_state : int
+        """
+        old, new, labels = np.asarray(old), np.asarray(new), np.asarray(labels)
+        if labels.shape != (len(old),):
+            raise InvalidInputError(
+                f"'labels' of {_OWNER} are one for each of {len(old):,} rows. Got shape {labels.shape}."
+            )
+        paired = _check_rows(rows, len(old), len(new))
+        asked = np.zeros(len(new), dtype=bool)
+        count = min(_MOST_QUERIES, round(_QUERY_SHARE * len(new)))
+        asked[np.random.default_rng(random_state).permutation(len(new))[:count]] = True
+        stored = np.setdiff1d(np.arange(len(old)), paired[asked])
+        return cls(
+            old[stored],
+            new[~asked],
+            np.searchsorted(stored, paired[~asked]),
+            queries_old=old[paired[asked]],
+            queries_new=new[asked],
+            query_label=labels[paired[asked]],
+            document_label=labels[stored],
+            row_numbers=stored,
+        )
+
+    @property
+    def _usual_metric(self) -> str:
+        return BY_LABEL if self.labelled else "ndcg@10"
+
+    @property
+    def labelled(self) -> bool:
+        """Whether labels say what answers a query."""
+        return self.document_label is not None
+
     @property
     def judged(self) -> bool:
-        """Whether relevance was judged."""
-        return self.relevance is not None
+        """Whether it is known what answers a query: by judgements or by labels."""
+        return self.relevance is not None or self.labelled
 
     @property
     def stays(self) -> bool:
@@ -197,6 +265,8 @@ class Searches:
         `part` are places in `asked`, ascending, if not all are to be searched.
         """
         data, asked, table = self.data, self.asked, self.judgements
+        if data.labelled:
+            return self._same_label(documents, queries, ks or [documents.shape[1]], part)
         if part is not None:
             table = table[np.isin(table[:, 0], part)]
             table = np.column_stack([np.searchsorted(part, table[:, 0]), table[:, 1:]])
@@ -210,6 +280,17 @@ class Searches:
         )  # fmt: skip
         return values
 
+    def _same_label(
+        self, documents: np.ndarray, queries: np.ndarray, ks: list[int], part: np.ndarray | None
+    ) -> np.ndarray:
+        """Return whether the nearest row of each query has its label, shape (m, len(ks))."""
+        assert self.data.document_label is not None
+        assert self.data.query_label is not None
+        kept = slice(None) if part is None else part
+        stored, wanted = self.data.document_label[self.rows], self.data.query_label[self.asked][kept]
+        nearest = (nearest_neighbors(documents[:, :k], queries[kept][:, :k], 1)[:, 0] for k in ks)
+        return np.column_stack([stored[rows] == wanted for rows in nearest]).astype(np.float64)
+
 
 def split_pairs(n: int, random_state: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the pairs that are fitted and of those that are held out, each ascending."""
@@ -221,9 +302,11 @@ def split_pairs(n: int, random_state: int) -> tuple[np.ndarray, np.ndarray]:
 def searches_in(data: UpgradeData, rows: np.ndarray) -> Searches | None:
     """Return the searches among rows of the store; None where no query has a relevant document there.
 
-    Judged searches are those of queries with a relevant document among the rows. Without judgements, the relevant ones
-    are the nearest by the new model, which must have embedded all of the rows.
+    Judged searches are those of queries with a relevant document, or one of their label, among the rows. Without
+    judgements, the relevant ones are the nearest by the new model, which must have embedded all of the rows.
     """
+    if data.labelled:
+        return _by_labels(data, rows)
     return _judged(data, rows) if data.judged else _by_neighbors(data, rows)
 
 
@@ -240,7 +323,14 @@ def _judged(data: UpgradeData, rows: np.ndarray) -> Searches | None:
     if not len(answered):
         return None
     table = np.column_stack([np.searchsorted(answered, query[kept]), place[document[kept]], grade[kept]])
-    return Searches(data, rows, answered, table, *METRICS[data.metric])
+    return Searches(data, rows, answered, table, *METRICS[str(data.metric)])
+
+
+def _by_labels(data: UpgradeData, rows: np.ndarray) -> Searches | None:
+    assert data.document_label is not None
+    answered = np.flatnonzero(np.isin(data.query_label, data.document_label[rows]))
+    empty = np.empty((0, 3), dtype=np.int64)
+    return Searches(data, rows, answered, empty, *METRICS[BY_LABEL]) if len(answered) else None
 
 
 def _by_neighbors(data: UpgradeData, rows: np.ndarray) -> Searches:

@@ -1,7 +1,8 @@
 """What to do about an upgrade, from its record: stay, translate, embed some rows anew, or all of them.
 
-A translation is recommended if the interval of its gain over staying lies above zero: staying costs nothing, so what
-cannot be told from it is not worth the move. Re-embedding is recommended where a budget is given that pays for it and
+The translation in question is the one that the report recommends, of all methods and forms (`choosing`). It is
+recommended over staying if the interval of its gain lies above zero: staying costs nothing, so what cannot be told from
+it is not worth the move. Re-embedding is recommended where a budget is given that pays for it and
 its gain over the best that costs nothing is clear; otherwise its gain and price are told. Without judgements nothing is
 known of relevance, and nothing is recommended that only relevance could decide.
 """
@@ -14,6 +15,7 @@ from firstk._base.checks import bad_parameter, check_count, is_real
 from firstk.evaluation.upgrade.records import (
     HELD_OUT,
     MIX,
+    QUERIES,
     RE_EMBED,
     STAY,
     TRANSLATE,
@@ -103,7 +105,12 @@ def verdict_of(report: UpgradeReport, terms: Terms | None = None) -> Verdict:
     paid = _affordable(report, terms, free)
     if paid is not None:
         free = _paid_verdict(report, terms, paid, free)
-    lines = (*free.lines, *_about_re_embedding(report, terms, free), *_about_pairs(report, free))
+    lines = (
+        *free.lines,
+        *_about_other_translations(report),
+        *_about_re_embedding(report, terms, free),
+        *_about_pairs(report, free),
+    )
     return Verdict(free.action, free.option, (*lines, *_about_rolling_back(free)))
 
 
@@ -113,9 +120,8 @@ def verdict_of(report: UpgradeReport, terms: Terms | None = None) -> Verdict:
 def _free(report: UpgradeReport, terms: Terms) -> Verdict:
     """Compare staying with translating."""
     pool = report.pools[0]
-    stay, translated = pool.find(STAY), pool.find(TRANSLATE)
-    assert translated is not None
-    name = f"Translate the store ({translated.option.method})"
+    stay, translated = pool.find(STAY), pool.translation
+    name = translating(report)
     finds = f"new queries find {_score(report, translated.score)}"
     if terms.retired:
         lost = "" if stay is None else f"; the old model's own queries had {_score(report, stay.score)}"
@@ -126,21 +132,55 @@ def _free(report: UpgradeReport, terms: Terms) -> Verdict:
         return Verdict(TRANSLATE, translated.option, (line, *_fidelity_note(report)))
     if not report.judged:
         return _by_fidelity(report, stay, translated)
-    gain, figures = translated.gain, f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}"
+    gain = report.cross_fitted_gain or translated.gain
+    figures = f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}"
     if pool.queries < FEWEST_QUERIES:
         line = f"Stay with the old model: {pool.queries} judged queries are too few to tell ({figures})."
         return Verdict(STAY, stay.option, (line,))
+    honest = _cross_fitted_note(report, translated.gain)
     if gain.low > 0:
         line = f"{name}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
-        return Verdict(TRANSLATE, translated.option, (line,))
+        return Verdict(TRANSLATE, translated.option, (line, *honest))
     if gain.high < 0:
         line = f"Stay with the old model: translating loses {_size(gain)} of {report.metric} ({figures})."
-        return Verdict(STAY, stay.option, (line,))
+        return Verdict(STAY, stay.option, (line, *honest))
     line = (
         f"Stay with the old model: {pool.queries:,} queries show no clear difference in {report.metric} ({figures}; "
         f"{_signed(gain)}), and staying costs nothing."
     )
-    return Verdict(STAY, stay.option, (line,))
+    return Verdict(STAY, stay.option, (line, *honest))
+
+
+def translating(report: UpgradeReport) -> str:
+    """Return the recommended translation as something to do."""
+    option = report.translation
+    if option.kind == QUERIES:
+        return f"Translate new queries into the old space ({option.method})"
+    if option.k is None:
+        return f"Translate the store into the new space ({option.method})"
+    return f"Translate the store into a shared code ({option.method}, k = {option.k})"
+
+
+def _cross_fitted_note(report: UpgradeReport, table: Estimate) -> tuple[str, ...]:
+    """Say why a gain is not that of the table: nothing where it is."""
+    if report.cross_fitted_gain is None:
+        return ()
+    return (
+        "That gain is measured by halves: one half of the queries chooses the translation, the other half scores it. "
+        f"On the queries that chose it, the translation has {_signed(table)}.",
+    )
+
+
+def _about_other_translations(report: UpgradeReport) -> tuple[str, ...]:
+    """Say why the translation of the highest score is not the one that is recommended: nothing where it is."""
+    best, taken = report.pools[0].best_translation, report.pools[0].translation
+    if best is taken or best.over_translating is None or not best.over_translating.value > 0:
+        return ()
+    why = "which is not clearly more" if report.judged else "but neighbors do not say what is relevant"
+    return (
+        f"Of the translations, {best.option.form} scores highest, {why} ({_signed(best.over_translating)}): "
+        f"{taken.option.form} was chosen on held-out pairs.",
+    )
 
 
 def _by_fidelity(report: UpgradeReport, stay: ScoredOption, translated: ScoredOption) -> Verdict:
@@ -162,7 +202,7 @@ def _fidelity_note(report: UpgradeReport) -> tuple[str, ...]:
         return ()
     return (
         "This is fidelity to the new model, not relevance: translations that keep most neighbors have lost to staying. "
-        "With --relevance the options are compared by your own judgements.",
+        "With --relevance the options are compared by your own judgements, with --label by labels of the rows.",
     )
 
 
@@ -217,7 +257,8 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
     if pool is None or everything is None:
         return ()
     stays = everything.gain is not None and free.action != TRANSLATE and not terms.retired
-    gain, than = (everything.gain, "staying") if stays else (everything.over_translating, "translating")
+    named = f"translating ({pool.translation.option.form})"
+    gain, than = (everything.gain, "staying") if stays else (everything.over_translating, named)
     assert gain is not None
     cost = _cost(report, terms, everything.option)
     if not report.judged:

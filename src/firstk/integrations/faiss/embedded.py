@@ -79,7 +79,7 @@ def bytes_to_faiss(index: CodeIndex) -> PreTransform:
 def _additive(faiss: ModuleType, packing: Packing, metric: str, k: int) -> _faiss.IndexResidualQuantizer:
     """Return an empty index whose codebooks are the tables of a packing: sixteen vectors for a half, 256 for a byte."""
     bits = [8] * packing.levels
-    books = [np.pad(book, ((0, 0), (0, k - book.shape[1]))) for book in packing.books]
+    books = [np.pad(book, ((0, 0), (window.start, k - window.stop))) for window, book in packing.books]
     for at in packing.table.tolist():
         parts = [(packing.wholes, at)] if at >= 0 else [(packing.halves, -1 - at), (packing.halves, -at)]
         bits += [8 // len(parts)] * len(parts)

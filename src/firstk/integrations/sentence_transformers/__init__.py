@@ -7,12 +7,13 @@ from firstk._base.checks import require
 
 require("sentence_transformers", "text", "firstk.integrations.sentence_transformers")
 
-from firstk.integrations.sentence_transformers.export import append_encoder  # noqa: E402
+from firstk.integrations.sentence_transformers.export import append_encoder, uncentred  # noqa: E402
 from firstk.integrations.sentence_transformers.fit import (  # noqa: E402
     FittedSentenceTransformer,
     fit_sentence_transformer,
 )
 from firstk.integrations.sentence_transformers.losses import FullPrefixLoss, LoggedLoss  # noqa: E402
+from firstk.integrations.sentence_transformers.serving import save_for_serving  # noqa: E402
 
 __all__ = [
     "FittedSentenceTransformer",
@@ -20,4 +21,6 @@ __all__ = [
     "LoggedLoss",
     "append_encoder",
     "fit_sentence_transformer",
+    "save_for_serving",
+    "uncentred",
 ]

@@ -1,30 +1,38 @@
 """Export of fitted encoders to the end of a sentence-transformers model, in stock modules, so that it loads anywhere.
 
-B (x - mean) is a Dense layer with bias -B mean. If truncated at k, it is followed by Normalize. At full width it is
-not: `truncate_dim` truncates the output of the last module, and vectors truncated after Normalize lose their unit norm.
+B (x - mean) is a Dense layer with bias -B mean; behind a static embedding, whose vectors are means of rows of a table,
+it is a map of the table itself. If truncated at k, it is followed by Normalize. At full width it is not: `truncate_dim`
+truncates the output of the last module, and vectors truncated after Normalize lose their unit norm.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Module, Normalize, Router
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import nn
 
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import TrainedMLP
+from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations._codes import EncoderLike
 from firstk.integrations._codes import fitted as fitted_encoder
+from firstk.integrations.sentence_transformers.serving import matryoshka_settings
 
 _OWNER = "append_encoder"
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 SIDES = ("both", "query", "document")
+# What an encoder without decoder and head is scored by, instead of metrics that need them.
+_METRICS = {"explained_variance": "recall@10", "mixture": "recall@10", "head_accuracy": "1nn_accuracy"}
 
 
 def append_encoder(
@@ -35,6 +43,8 @@ def append_encoder(
     side: str = "both",
     normalize: bool = True,
     normalized_input: bool = False,
+    prompts: Mapping[str, str] | None = None,
+    serving: bool = False,
 ) -> SentenceTransformer:
     """Return a model that ends in the encoder; it shares the modules of `model`, which is not modified.
 
@@ -57,27 +67,84 @@ def append_encoder(
         With `k`: normalize the output. False keeps the norms, for codes used in decoding or prediction.
     normalized_input : bool
         Normalize before the encoder, if it was fitted on unit vectors and the model does not return them.
+    prompts : mapping from str to str, optional
+        Text that is put before queries and documents: ``{"query": ..., "document": ...}``. Default: those of `model`.
+    serving : bool
+        Leave out the means, and a Normalize at the end of `model`. The code B x of a vector has the same direction as
+        that of x / |x|, so that servers, which skip a Normalize before a Dense layer and know one way for all texts,
+        compute it (`save_for_serving`). Codes are then those of `uncentred`.
 
     Returns
     -------
     SentenceTransformer
-        The config of its transformer sets ``is_matryoshka`` and lists every length in ``matryoshka_dimensions``.
+        The config of its transformer sets ``is_matryoshka`` and lists every length in ``matryoshka_dimensions``. A
+        static embedding at the end of `model` is replaced by one of codes; a text without known tokens then has the
+        code 0.
     """
     if not isinstance(model, SentenceTransformer):
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
     fitted = fitted_encoder(encoder, _OWNER)
+    if serving:
+        fitted, model = _without_means(fitted), _before_normalize(model)
     width = check_prefix(k, fitted.d, _OWNER)
     _check_width(model, fitted)
     code = _code_modules(fitted[:width], check_choice(side, SIDES, "side", _OWNER), model.dtype or torch.float32)
     before = [Normalize()] if normalized_input else []
     after = [Normalize()] if k is not None and normalize else []
     modules = [_matryoshka(module, width) if i == 0 else module for i, module in enumerate(model)]
+    if isinstance(modules[-1], StaticEmbedding) and not before and len(code) == 1 and isinstance(code[0], Dense):
+        modules, code = modules[:-1], [_of_table(modules[-1], code[0])]
     return SentenceTransformer(
         modules=[*modules, *before, *code, *after],
         device=str(model.device),
-        prompts=dict(model.prompts),  # type: ignore[arg-type]
+        prompts={**model.prompts, **check_prompts(prompts, _OWNER)},
         default_prompt_name=model.default_prompt_name,
         similarity_fn_name="cosine",
+    )
+
+
+def check_prompts(prompts: Mapping[str, str] | None, owner: str) -> dict[str, str]:
+    """Return prompts by name; raise an error unless all are text."""
+    found = {} if prompts is None else prompts
+    if not isinstance(found, Mapping) or not all(isinstance(part, str) for item in found.items() for part in item):
+        raise bad_parameter("prompts", owner, "a mapping from names, such as 'query', to text", prompts)
+    return dict(found)
+
+
+def uncentred(encoder: PrefixEncoder) -> PrefixEncoder:
+    """Return a fitted encoder without its means: B x instead of B (x - mean), the same map for queries and documents.
+
+    Its cosines do not depend on the norms of vectors.
+    """
+    found = PrefixEncoder(**encoder.get_params(deep=False))
+    found._adopt(_without_means(fitted_encoder(encoder, "uncentred")), encoder.n_features_in_, None)
+    return found
+
+
+def _without_means(fitted: FittedEncoder) -> FittedEncoder:
+    """Return an encoder of zero means, without decoder and head, which read centred codes; its metric needs neither."""
+    if fitted.network is not None:
+        raise IllegalCombinationError(
+            f"{_OWNER} with serving=True and a network",
+            "its codes depend on the norms of vectors, which servers do not normalize before it",
+            "network='linear'",
+        )
+    metric = fitted.config.get("metric")
+    config = {**fitted.config, "metric": _METRICS.get(metric, metric)}
+    zero, gone = np.zeros(fitted.p), dict.fromkeys(("decoder", "origin", "head", "cells", "profile", "sample"))
+    return replace(fitted, mean=zero, query_mean=zero, config=config, **gone)  # type: ignore[arg-type]
+
+
+def _before_normalize(model: SentenceTransformer) -> SentenceTransformer:
+    """Return the model without the Normalize modules at its end; it shares the others."""
+    modules = list(model)
+    while len(modules) > 1 and isinstance(modules[-1], Normalize):
+        modules.pop()
+    return SentenceTransformer(
+        modules=modules,
+        device=str(model.device),
+        prompts=dict(model.prompts),
+        default_prompt_name=model.default_prompt_name,
     )
 
 
@@ -131,6 +198,13 @@ def _dense(weight: np.ndarray, bias: np.ndarray, activation: nn.Module | None, d
     )
 
 
+def _of_table(static: StaticEmbedding, code: Dense) -> StaticEmbedding:
+    """Return a static embedding whose vectors are codes: the code of a mean of rows is the mean of their codes."""
+    with torch.no_grad():
+        table = code.linear(static.embedding.weight.to(code.linear.weight))
+    return StaticEmbedding(copy.deepcopy(static.tokenizer), embedding_weights=table.to(static.embedding.weight))
+
+
 def _matryoshka(module: nn.Module, width: int) -> nn.Module:
     """Return a copy of a transformer module whose config marks its vectors as truncatable; weights are shared."""
     inner = getattr(module, "auto_model", None)
@@ -139,8 +213,8 @@ def _matryoshka(module: nn.Module, width: int) -> nn.Module:
     name = next(name for name, child in module.named_children() if child is inner)
     shown, own = _shallow(module), _shallow(inner)
     config: Any = copy.deepcopy(inner.config)
-    config.is_matryoshka = True
-    config.matryoshka_dimensions = list(range(1, width + 1))
+    for name_of, value in matryoshka_settings(width).items():
+        setattr(config, name_of, value)
     own.config = config
     shown._modules[name] = own
     return shown

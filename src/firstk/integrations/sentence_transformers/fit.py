@@ -5,7 +5,7 @@ The curve is computed on held-out texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from firstk._base.progress import Verbose, is_looked_at
 from firstk.encoder.curve import PrefixCurve
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
-from firstk.integrations.sentence_transformers.export import append_encoder
+from firstk.integrations.sentence_transformers.export import append_encoder, check_prompts, uncentred
 
 _OWNER = "fit_sentence_transformer"
 
@@ -71,6 +71,8 @@ def fit_sentence_transformer(
     encoder: PrefixEncoder | None = None,
     k: int | None = None,
     keep: float | None = None,
+    prompts: Mapping[str, str] | None = None,
+    serving: bool = False,
     held_out: float = 0.2,
     batch_size: int = 32,
     random_state: int | np.random.RandomState | None = 0,
@@ -97,6 +99,11 @@ def fit_sentence_transformer(
         Truncate the model at k, with unit vectors. Default: all coordinates, for ``truncate_dim``.
     keep : float, optional
         Instead of `k`: truncate at the smallest k that keeps this share of the raw embeddings' score.
+    prompts : mapping from str to str, optional
+        Text that is put before queries and documents: ``{"query": ..., "document": ...}``. Texts without partners are
+        then encoded as documents. Default: the prompts of `model`.
+    serving : bool
+        Leave the means out, see `append_encoder`, so that `save_for_serving` can write the result.
     held_out : float in (0, 1)
         Share of the texts used for the curve and not for fitting. All pairs with the same partner are held out
         together.
@@ -116,13 +123,23 @@ def fit_sentence_transformer(
     if k is not None and keep is not None:
         raise IllegalCombinationError(f"{_OWNER} with k and keep", "both determine the length", "one of the two")
     _check_texts(texts, partners, scores, labels)
+    named = check_prompts(prompts, _OWNER)
+    if named:
+        model = SentenceTransformer(
+            modules=list(model),
+            device=str(model.device),
+            prompts={**model.prompts, **named},
+            default_prompt_name="document" if "document" in named else model.default_prompt_name,
+        )
     fit_rows, test_rows = _split(texts, partners, held_out, random_state)
     shown = is_looked_at() if verbose == "auto" else bool(verbose)
     rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": shown})
     fitted = _fit(_default(rows, verbose) if encoder is None else clone(encoder), rows.take(fit_rows))
+    if serving:
+        fitted = uncentred(fitted)
     curve = _curve(fitted, rows.take(test_rows), rows.take(fit_rows))
     cut = k if keep is None else curve.smallest(keep=keep)
-    return FittedSentenceTransformer(append_encoder(model, fitted, cut), fitted, curve, cut)
+    return FittedSentenceTransformer(append_encoder(model, fitted, cut, serving=serving), fitted, curve, cut)
 
 
 def _check_texts(

@@ -28,7 +28,7 @@ from firstk._base.progress import Verbose, progress_bar
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import Codes, EncoderLike
 from firstk.integrations._documents import Documents
-from firstk.integrations._points import IdRule, Ids, Payloads, Points
+from firstk.integrations._points import Ids, Payloads, Points
 from firstk.integrations.stores.contract import (
     Engine,
     Id,
@@ -100,7 +100,7 @@ def push(
     _check_engine(into, "into", owner)
     codes = Codes.of(encoder, metric, owner)
     documents = Documents.of(table, codes.encoder.p, owner, "table")
-    points = Points.of(documents, ids, payloads, owner, PLAIN_IDS)
+    points = Points.of(documents, ids, payloads, owner, plain_id)
     layout = layout_of(codes, short, full, _kind_of(points.ids, owner), owner)
     with into.answering():
         there = into.layout()
@@ -186,7 +186,7 @@ class PrefixStore:
         """Encode vectors and write them; see :func:`push`. Returns the number of rows in the store now."""
         owner = "PrefixStore.push"
         documents = Documents.of(table, self.codes.encoder.p, owner, "table")
-        points = Points.of(documents, ids, payloads, owner, PLAIN_IDS)
+        points = Points.of(documents, ids, payloads, owner, plain_id)
         return self.write(documents, points, existing=existing, batch=batch, verbose=verbose)
 
     def write(self, documents: Documents, points: Points, *, existing: str, batch: int, verbose: Verbose) -> int:
@@ -439,6 +439,3 @@ def _kind_of(ids: Sequence[Id], owner: str) -> str:
     if len(kinds) > 1:
         raise InvalidInputError(f"The ids of {owner} are ints or text, and not both. Convert them to one kind.")
     return kinds.pop() if kinds else "int"
-
-
-PLAIN_IDS = IdRule(plain_id, renames=False)

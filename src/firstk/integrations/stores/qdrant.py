@@ -9,16 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import require
+from firstk._base.checks import check_choice, require
 from firstk.exceptions import InvalidInputError
-from firstk.integrations._points import NAMESPACE
 from firstk.integrations.stores.contract import (
     EXTRA,
     Gathered,
@@ -35,9 +34,12 @@ from firstk.integrations.stores.filters import Condition
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
-    from qdrant_client.models import Filter
+    from qdrant_client.models import Filter, SearchParams
 
 _PURPOSE = "A collection of Qdrant"
+_PRECISIONS = ("float32", "float16")
+# From which the UUID of a name is computed, the same everywhere.
+_NAMESPACE = uuid.NAMESPACE_OID
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
 # Under which the payload keeps an id that Qdrant does not take.
 _NAME = "_id"
@@ -54,15 +56,22 @@ class Qdrant:
     client : qdrant_client.QdrantClient
         Of a server, or in local mode.
     collection : str
-    exact : bool
-        Compare every short vector instead of searching the graph.
+    precision : {"float32", "float16"}
+        How Qdrant stores the numbers of a collection that it creates.
+    params : qdrant_client.models.SearchParams, optional
+        Of the search among short vectors, such as ``SearchParams(exact=True)``. Default: an `hnsw_ef` of the shortlist,
+        and at least 64.
+    settings : mapping
+        Passed to ``client.create_collection``, such as ``{"quantization_config": ...}``.
     owned : bool
         Whether `close` closes the client.
     """
 
     client: QdrantClient
     collection: str = "documents"
-    exact: bool = False
+    precision: str = "float32"
+    params: SearchParams | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     owned: bool = False
 
     name: ClassVar[str] = "qdrant"
@@ -72,6 +81,7 @@ class Qdrant:
 
     def __post_init__(self) -> None:
         require("qdrant_client", EXTRA, _PURPOSE)
+        check_choice(self.precision, _PRECISIONS, "precision", "Qdrant")
 
     @classmethod
     def connect(cls, address: str, collection: str = "documents", **settings: Any) -> Qdrant:
@@ -106,7 +116,7 @@ class Qdrant:
         if not self.client.collection_exists(self.collection):
             return None
         record = (self.client.get_collection(self.collection).config.metadata or {}).get("firstk")
-        if not isinstance(record, str):  # of PrefixCollection it is a mapping
+        if not isinstance(record, str):
             raise foreign(self.place)
         return Layout.read(record, self.place)
 
@@ -114,12 +124,20 @@ class Qdrant:
         """Create the collection; a graph on short vectors, and none on full ones."""
         from qdrant_client import models
 
-        distance = models.Distance(_DISTANCES[layout.compared])
-        vectors = {"short": models.VectorParams(size=layout.short, distance=distance)}
+        kind: dict[str, Any] = {
+            "distance": models.Distance(_DISTANCES[layout.compared]),
+            "datatype": models.Datatype(self.precision),
+        }
+        vectors = {"short": models.VectorParams(size=layout.short, **kind)}
         if layout.full is not None:
             rerank_only: dict[str, Any] = {"on_disk": True, "hnsw_config": models.HnswConfigDiff(m=0)}
-            vectors["full"] = models.VectorParams(size=layout.full, distance=distance, **rerank_only)
-        self.client.create_collection(self.collection, vectors_config=vectors, metadata={"firstk": layout.record()})
+            vectors["full"] = models.VectorParams(size=layout.full, **kind, **rerank_only)
+        settings = dict(self.settings)
+        settings["metadata"] = dict(settings.get("metadata") or {}) | {"firstk": layout.record()}
+        with explained(
+            self.place, (AssertionError, TypeError)
+        ):  # which the client raises for settings it does not know
+            self.client.create_collection(self.collection, vectors_config=vectors, **settings)
 
     def drop(self) -> None:
         """Delete the collection."""
@@ -179,7 +197,7 @@ class Qdrant:
         """Find and rerank in one request."""
         from qdrant_client import models
 
-        params = models.SearchParams(exact=self.exact, hnsw_ef=max(64, request.shortlist))
+        params = self.params or models.SearchParams(hnsw_ef=max(64, request.shortlist))
         first: dict[str, Any] = {"filter": where_of(request), "params": params}
         requests, gathered = [], Gathered()
         for i, short in enumerate(request.short.tolist()):
@@ -216,7 +234,7 @@ def _point(key: Id) -> Id:
     with contextlib.suppress(ValueError):
         if str(uuid.UUID(key)) == key:
             return key
-    return str(uuid.uuid5(NAMESPACE, key))
+    return str(uuid.uuid5(_NAMESPACE, key))
 
 
 def _id(point: Any) -> Id:

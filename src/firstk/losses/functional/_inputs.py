@@ -113,11 +113,11 @@ def check_rows(a: Tensor, b: Tensor, name_a: str, name_b: str, owner: str) -> No
         )
 
 
-def weights_of(omega: OmegaLike | Tensor, d: int, owner: str) -> PrefixWeights:
+def weights_of(omega: OmegaLike | Tensor, d: int, owner: str, start: int = 1) -> PrefixWeights:
     """Resolve omega, which may also be a tensor."""
     if isinstance(omega, Tensor):
         omega = omega.detach().cpu().numpy()
-    return resolve_omega(omega, d, owner)
+    return resolve_omega(omega, d, owner, start)
 
 
 def as_tensor(array: np.ndarray, like: Tensor) -> Tensor:

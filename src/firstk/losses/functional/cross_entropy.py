@@ -49,10 +49,7 @@ def _sweep(
     compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    C = len(weight)
-    if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= C):
-        found = f"labels from {int(labels.min())} to {int(labels.max())}"
-        raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head's classes) or ignore_index", found)
+    _check_range(labels, len(weight))
     counted = row_weight != 0
     if bool(counted.all()):
         return sweep_of(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
@@ -139,6 +136,18 @@ def _checked(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, own
         raise InvalidInputError(
             f"{owner} needs one 'bias' for each of the {len(weight)} classes. Got shape {tuple(bias.shape)}."
         )
+
+
+def check_labels(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, ignore_index: int) -> None:
+    """Raise an error for shapes that do not match, or labels that are no class of the head."""
+    _checked(z, weight, labels, bias, _OWNER)
+    _check_range(labels[labels != ignore_index], len(weight))
+
+
+def _check_range(labels: Tensor, C: int) -> None:
+    if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= C):
+        found = f"labels from {int(labels.min())} to {int(labels.max())}"
+        raise bad_parameter("labels", _OWNER, f"in [0, {C - 1}] (the head's classes) or ignore_index", found)
 
 
 @untraced

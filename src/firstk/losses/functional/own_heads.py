@@ -1,17 +1,23 @@
 """Cross-entropy of every prefix in one function: separate heads for the first K prefixes, a shared one for the others.
 
 The same as `stacked_heads` plus `cross_entropy` on the prefixes past K. In a training step with a few hundred rows the
-calls around two sums cost as much as the sums, so the labels are not checked here and both share one autograd function.
+calls around two sums cost as much as the sums, so labels are not checked there and both share one autograd function.
+`cross_entropy_adapted_heads` is the same for training loops of one's own, with all options and checks.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from firstk._base.prefix_weights import PrefixWeights, beyond
 from firstk.losses.functional import stacked_heads
-from firstk.losses.functional._inputs import use_compiled
+from firstk.losses.functional._inputs import as_tensor, full_precision, use_compiled, working_dtype
 from firstk.losses.functional._weighted_sweep import WeightedSweep
-from firstk.losses.functional.cross_entropy import sweep_of
+from firstk.losses.functional.cross_entropy import check_labels, cross_entropy, sweep_of
 
 
 def _sweep(
@@ -58,3 +64,93 @@ def cross_entropy_own_heads(
         Prefix weights, used without normalization.
     """
     return WeightedSweep.apply(_sweep, z, weight, bias, own_weight, own_offset, labels, omega)
+
+
+def adapted_heads(
+    weight: Tensor, bias: Tensor | None, own_weight: Tensor, own_offset: Tensor, K: int
+) -> tuple[Tensor, Tensor]:
+    """Return the heads of the prefixes 1 to K, (K, C, K) and (K, C): the shared one, plus what each has of its own."""
+    below = torch.ones(K, K, dtype=weight.dtype, device=weight.device).tril()[:, None]
+    offset = own_offset[:K] if bias is None else bias + own_offset[:K]
+    return (weight[:, :K] + own_weight[:K, :, :K]) * below, offset
+
+
+def cross_entropy_adapted_heads(
+    z: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    bias: Tensor | None,
+    own_weight: Tensor,
+    own_offset: Tensor,
+    *,
+    omega: PrefixWeights,
+    estimator: str = "exact",
+    generator: torch.Generator | None = None,
+    **options: Any,
+) -> Tensor:
+    """Return sum_k omega_k CE(logits_k, labels), where short prefixes add a part of their own to the shared head.
+
+    logits_k = b + e_k + (W_{1..k} + E_k) z_{1..k} for k <= K, and b + sum_{j<=k} z_j w_j beyond. With E and e zero all
+    prefixes share one head. The longest prefix with weight always does.
+
+    Parameters
+    ----------
+    z, weight, labels, bias, estimator, generator, **options
+        As in `cross_entropy`; prefixes are drawn among those that share a head.
+    own_weight, own_offset : Tensor of shape (K, C, K) and (K, C)
+        E and e; E_k uses its first k columns.
+    omega : PrefixWeights
+    """
+    check_labels(z, weight, labels, bias, options.get("ignore_index", -100))
+    K = min(len(own_weight), int(omega.support[-1]) - 1)
+    shared = {"estimator": estimator, "generator": generator, **options}
+    if not omega.omega[:K].any():
+        return cross_entropy(z, weight, labels, bias, omega=omega, **shared)
+    dtype = working_dtype(z, weight)
+    z, weight, own_weight, own_offset = (part.to(dtype) for part in (z, weight, own_weight, own_offset))
+    bias = None if bias is None else bias.to(dtype)
+    with full_precision(z.device):
+        own, offset = adapted_heads(weight, bias, own_weight, own_offset, K)
+        if estimator == "exact" and _plain(labels, **options):
+            full = weight.new_zeros(len(weight)) if bias is None else bias
+            return cross_entropy_own_heads(z, weight, full, own, offset, labels, as_tensor(omega.omega, z))
+        losses = own_head_losses(z, own, offset, labels, **options)
+        share, rest = beyond(omega, K)
+        beyond_them = cross_entropy(z, weight, labels, bias, omega=rest, **shared)
+        return losses @ as_tensor(omega.omega[:K], z) + share * beyond_them
+
+
+def _plain(
+    labels: Tensor,
+    *,
+    class_weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    backend: str = "auto",
+) -> bool:
+    """Return whether the options are those of an ordinary mean over rows."""
+    counted = class_weight is None and not label_smoothing and reduction == "mean" and backend == "auto"
+    return counted and len(labels) > 0 and not bool((labels == ignore_index).any())
+
+
+def own_head_losses(
+    z: Tensor,
+    own: Tensor,
+    offset: Tensor,
+    labels: Tensor,
+    *,
+    class_weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """Return the loss of each of the first K prefixes under its head, (K,), with the options of torch; differentiable.
+
+    One product for each prefix: `backend` is accepted, as all losses take it, and changes nothing.
+    """
+    logits = [F.linear(z[:, :k], own[k - 1, :, :k], offset[k - 1]) for k in range(1, len(own) + 1)]
+    weight = None if class_weight is None else class_weight.to(z.dtype)
+    settings: Any = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    return torch.stack([F.cross_entropy(each, labels, weight, **settings) for each in logits])

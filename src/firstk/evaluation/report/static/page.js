@@ -87,6 +87,21 @@
 
   for (const group of document.querySelectorAll(".images")) followers.push(rebuilder(group));
 
+  for (const column of document.querySelectorAll(".texts [data-code]")) {
+    const { texts, labels, found } = data.sections[column.closest(".texts").dataset.section];
+    const { code, query } = column.dataset;
+    const items = column.querySelectorAll("li");
+    followers.push((stop) => {
+      column.querySelector(".k").textContent = data.k[stop];
+      found[code][stop][query].forEach((row, i) => {
+        const [text, label] = texts[row];
+        items[i].querySelector("span").textContent = text;
+        items[i].querySelector("small").textContent = label;
+        items[i].classList.toggle("other", label !== labels[query]);
+      });
+    });
+  }
+
   for (const table of document.querySelectorAll("table.at:not(.stored)")) {
     const curves = data.sections[table.dataset.section];
     followers.push((stop) => {

@@ -13,6 +13,7 @@ from torch import Tensor
 from firstk._base.prefix_weights import PrefixWeights
 from firstk.contracts import FitRequest
 from firstk.encoder.fitted import Head
+from firstk.exceptions import IllegalCombinationError
 from firstk.moments.statistics import Statistics
 from firstk.solvers.gradient.canonical import Code, sorted_form
 from firstk.solvers.gradient.processes import SingleProcess
@@ -239,6 +240,17 @@ def optional(tensor: Tensor | None) -> np.ndarray | None:
 def labels_of(batch: dict[str, Tensor]) -> np.ndarray:
     """Return the labels of a batch as integers."""
     return numbers(batch["label"]).astype(int)
+
+
+def check_linear(request: FitRequest) -> None:
+    """Raise an error for a share of the objective for the vectors with a network: it is known by moments of rows."""
+    if not request.linear:
+        share = request.objective.loss_settings["reconstruction"]
+        raise IllegalCombinationError(
+            f"objective '{request.objective.name}' with reconstruction={share} and a nonlinear network",
+            "what a prefix keeps of the vectors is computed from their moments, for a linear encoder",
+            "network='linear', reconstruction=0, or objective='mixture'",
+        )
 
 
 def label_tensor(request: FitRequest, like: torch.device) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from firstk._base.prefix_weights import PrefixWeights, beyond
 from firstk.contracts import FitRequest
 from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.losses.functional.fisher import fisher
 from firstk.losses.functional.own_heads import cross_entropy_own_heads
 from firstk.losses.functional.stacked_heads import stacked_heads, stacked_heads_per_prefix
 from firstk.moments.moments import Moments
@@ -22,6 +23,7 @@ from firstk.solvers.gradient.losses.base import (
     Initial,
     PrefixSum,
     ToTensor,
+    check_linear,
     label_tensor,
     labels_of,
     prefix_gains,
@@ -48,7 +50,11 @@ class Classifier(Protocol):
 
 
 class CrossEntropy(BaseTrainingLoss):
-    """``CE(b + sum_{j<=k} z_j w_j)`` (Talukder et al. 2026 (32)); settings: label_smoothing.
+    """``CE(b + sum_{j<=k} z_j w_j)`` (Talukder et al. 2026 (32)); settings: label_smoothing, reconstruction.
+
+    With a share r for the vectors, ``(1 - r) CE_k + r H (1 - v_k)``: H is the entropy of the labels, the loss of an
+    empty code, and ``v_k = tr((B_k N B_k^T)^-1 B_k St B_k^T) / tr(N^-1 St)`` the share of St that the prefix explains
+    in the metric N, from moments. Settings then hold N and St, in training coordinates, and H.
 
     The losses of separate heads, which are few and small, are always summed exactly; prefixes are sampled only among
     those that share a head.
@@ -62,6 +68,21 @@ class CrossEntropy(BaseTrainingLoss):
     epochs: ClassVar[int] = 25
     fewest_epochs: ClassVar[int] = 10
     enough_steps: ClassVar[int] = 1500
+
+    @classmethod
+    def from_request(cls, request: FitRequest, R: np.ndarray | None, tensor: ToTensor) -> Self:
+        """Build the loss, with the scatters of the vectors where they have a share."""
+        settings: dict[str, Any] = dict(request.objective.loss_settings)
+        if settings.get("reconstruction"):
+            check_linear(request)
+            moments = request.statistics.moments
+            assert isinstance(moments, Moments)
+            N, St = (S if R is None else R.T @ S @ R for S in (cls.metric(request), moments.St))
+            shares = moments.class_shares[moments.class_shares > 0]
+            settings["N"] = tensor(N)
+            settings["St"] = tensor(St / float(np.trace(np.linalg.pinv(N, hermitian=True) @ St)))
+            settings["entropy"] = -float(shares @ np.log(shares))
+        return cls(settings)
 
     @classmethod
     def initial(cls, request: FitRequest, R: np.ndarray | None, axes: np.ndarray) -> Initial:
@@ -104,8 +125,15 @@ class CrossEntropy(BaseTrainingLoss):
 
     def loss(self, model: Model, code: Tensor, batch: dict[str, Tensor], prefix_sum: PrefixSum) -> Tensor:
         """Return the weighted loss of the batch."""
-        options = prefix_sum.options() | self.settings
-        shared, label = _head(model), batch["label"]
+        labels, r = self._of_labels(model, code, batch["label"], prefix_sum), self.settings.get("reconstruction", 0.0)
+        if not r:
+            return labels
+        explained = -fisher(model.encoder.C, self.settings["N"], self.settings["St"], omega=prefix_sum.weights)
+        return (1 - r) * labels + r * self.settings["entropy"] * (1 - explained)
+
+    def _of_labels(self, model: Model, code: Tensor, label: Tensor, prefix_sum: PrefixSum) -> Tensor:
+        smoothing = {"label_smoothing": self.settings["label_smoothing"]}
+        options, shared = prefix_sum.options() | smoothing, _head(model)
         if model.own_weight is None:
             return cross_entropy(code, shared, label, model.bias, **options)
         assert model.own_offset is not None
@@ -115,7 +143,7 @@ class CrossEntropy(BaseTrainingLoss):
             return cross_entropy_own_heads(code, *heads, label, as_tensor(prefix_sum.weights.omega, code))
         omega = prefix_sum.weights.omega[: len(model.own_weight)]
         share, rest = beyond(prefix_sum.weights, len(omega))
-        own = stacked_heads(code, model.own_weight, model.own_offset, label, code.new_tensor(omega), **self.settings)
+        own = stacked_heads(code, model.own_weight, model.own_offset, label, code.new_tensor(omega), **smoothing)
         return own + share * cross_entropy(code, shared, label, model.bias, **options | {"omega": rest})
 
     def per_prefix(self, model: Model, code: Tensor, batch: dict[str, Tensor], estimator: str) -> Tensor:

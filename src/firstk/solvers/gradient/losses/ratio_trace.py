@@ -16,7 +16,14 @@ from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.fisher import fisher, fisher_from_codes
 from firstk.moments.moments import Moments
 from firstk.solvers.gradient.canonical import Code, flag_form
-from firstk.solvers.gradient.losses.base import BaseTrainingLoss, PrefixSum, ToTensor, label_tensor, labels_of
+from firstk.solvers.gradient.losses.base import (
+    BaseTrainingLoss,
+    PrefixSum,
+    ToTensor,
+    check_linear,
+    label_tensor,
+    labels_of,
+)
 
 if TYPE_CHECKING:
     from firstk.solvers.gradient.networks import Model
@@ -37,6 +44,8 @@ class RatioTrace(BaseTrainingLoss):
     def from_request(cls, request: FitRequest, R: np.ndarray | None, tensor: ToTensor) -> Self:
         """Build the loss from the pencil, in data coordinates and whitened."""
         settings: dict[str, Any] = {"code_eps": 0.0, **request.objective.loss_settings}
+        if settings.get("reconstruction"):
+            check_linear(request)
         M = request.pencil.formed()
         if request.linear:
             settings |= {"N": tensor(cls.metric(request)), "M": tensor(M)}

@@ -1,0 +1,201 @@
+"""The documentation as plain text: ``llms.txt``, a list of its pages, and ``api.txt``, the reference in one file.
+
+Both come from the sources of the site: the Markdown pages, and the docstrings of the public names.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+# Packages whose `__all__` is public, in the order of the reference.
+PUBLIC = (
+    "firstk",
+    "firstk.data",
+    "firstk.data.files",
+    "firstk.metrics",
+    "firstk.losses",
+    "firstk.objectives",
+    "firstk.orderings",
+    "firstk.solvers",
+    "firstk.retrieval",
+    "firstk.evaluation.report",
+    "firstk.integrations.stores",
+    "firstk.integrations.standalone",
+    "firstk.integrations.faiss",
+    "firstk.integrations.sentence_transformers",
+    "firstk.exceptions",
+)
+# They import what an extra brings.
+NEED_EXTRAS = {
+    "firstk.losses": "torch",
+    "firstk.integrations.sentence_transformers": "sentence_transformers",
+    "firstk.integrations.faiss": "faiss",
+}
+
+
+def public_names(module: str) -> list[str]:
+    """Return the public names of a package: its `__all__`, or what a module without one defines.
+
+    Where an extra is missing, so that the package cannot be imported, its `__all__` is read from its source.
+    """
+    try:
+        home = importlib.import_module(module)
+    except ImportError:
+        return sorted(_written_names(module))
+    names = getattr(home, "__all__", None)
+    if names is None:
+        names = [name for name, value in vars(home).items() if getattr(value, "__module__", None) == module]
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def _written_names(module: str) -> list[str]:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    for node in ast.parse(Path(spec.origin).read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
+            return list(ast.literal_eval(node.value))
+    raise ValueError(f"{module} has no __all__ that is written as a list")
+
+
+# What each package of the reference is about.
+TITLES = {
+    "firstk": "The encoder, objectives, orderings, solvers",
+    "firstk.data": "Data sets",
+    "firstk.data.files": "Files of vectors",
+    "firstk.metrics": "Metrics of every prefix",
+    "firstk.losses": "Losses for PyTorch",
+    "firstk.objectives": "More of objectives",
+    "firstk.orderings": "More of orderings",
+    "firstk.solvers": "More of solvers",
+    "firstk.retrieval": "Search",
+    "firstk.evaluation.report": "Report pages",
+    "firstk.integrations.stores": "Vector stores",
+    "firstk.integrations.standalone": "Programs without firstk",
+    "firstk.integrations.faiss": "faiss",
+    "firstk.integrations.sentence_transformers": "sentence-transformers",
+    "firstk.exceptions": "Errors and warnings",
+}
+
+
+def listed(module: str) -> list[str]:
+    """Return the names that the page of a package lists: its public ones, but for those of firstk itself."""
+    top = set() if module == "firstk" else set(public_names("firstk"))
+    return [name for name in public_names(module) if name not in top]
+
+
+def api_page(module: str) -> str:
+    """Return the page of a package in the reference, whose summaries and pages of names autosummary makes."""
+    title = f"{TITLES[module]}: {module}"
+    names = "\n".join(f"   {name}" for name in listed(module))
+    return (
+        f"{title}\n{'=' * len(title)}\n\n.. currentmodule:: {module}\n\n.. autosummary::\n   :toctree: generated\n"
+        f"   :nosignatures:\n\n{names}\n"
+    )
+
+
+def write_api_pages(folder: Path) -> None:
+    """Write the pages of the reference: an index, and one for each package."""
+    folder.mkdir(exist_ok=True)
+    lines = [
+        "API reference",
+        "=============",
+        "",
+        "Every public name, from its docstring. `In one file <../api.txt>`__.",
+        "",
+    ]
+    lines += [".. toctree::", "   :maxdepth: 1", "", *(f"   {module}" for module in PUBLIC)]
+    texts = {"index.rst": "\n".join(lines) + "\n"} | {f"{module}.rst": api_page(module) for module in PUBLIC}
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text("utf-8") != text:  # an unchanged page is not built again
+            path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def pages() -> list[Path]:
+    """Return the Markdown pages of the site."""
+    return [path for path in sorted(HERE.rglob("*.md")) if "_build" not in path.parts and path.name != "README.md"]
+
+
+def title_and_lead(text: str) -> tuple[str, str]:
+    """Return the title of a page and its first paragraph, as plain text."""
+    title = re.search(r"^# (.+)$", text, re.MULTILINE)
+    body = re.sub(r"^(```|:::)[\s\S]*?^\1\s*$|<!--[\s\S]*?-->", "", text[title.end() if title else 0 :], flags=re.M)
+    lead = next((part for part in body.split("\n\n") if re.match(r"[A-Za-z`*\"]", part.strip())), "")
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(lead.split()))
+    return (title[1] if title else ""), plain
+
+
+def llms_text() -> str:
+    """Return the list of pages in the form of llms.txt: a title, a summary, links with what each is about."""
+    lines = [
+        "# firstk",
+        "",
+        "> Make embedding vectors shorter: learn a code whose first k numbers are the best k to keep, for every k at "
+        "once, with the curve of quality against k and the smallest k that keeps what you need.",
+        "",
+        "The reference of all public names is in one file: [api.txt](api.txt).",
+        "",
+        "## Pages",
+        "",
+    ]
+    for path in pages():
+        title, lead = title_and_lead(path.read_text("utf-8"))
+        place = path.relative_to(HERE).with_suffix(".html").as_posix()
+        lines.append(f"- [{title}]({place}): {lead}" if lead else f"- [{title}]({place})")
+    lines += ["", "## Examples", ""]
+    for path in sorted((HERE.parent / "examples").glob("[0-9]*.py")):
+        lines.append(f"- [{example_title(path)}](gallery/{path.stem}.html)")
+    return "\n".join(lines) + "\n"
+
+
+def example_title(path: Path) -> str:
+    """Return the title of an example: the first line of its docstring."""
+    text = path.read_text("utf-8")
+    return next(line for line in text.split('"""')[1].splitlines() if line.strip()).strip()
+
+
+def api_text() -> str:
+    """Return the signature and the docstring of every public name whose package is installed."""
+    parts = []
+    for module in PUBLIC:
+        needed = NEED_EXTRAS.get(module)
+        if needed is not None and importlib.util.find_spec(needed) is None:
+            parts.append(f"# {module}\n\n(needs {needed}, which was not installed when this file was made)")
+            continue
+        parts.append(f"# {module}\n")
+        home = importlib.import_module(module)
+        parts += [_entry(name, getattr(home, name)) for name in public_names(module)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(name: str, value: object) -> str:
+    doc = inspect.getdoc(value) if callable(value) else None
+    if doc is None:
+        return f"## {name}\n\n{type(value).__name__}"
+    lines = [f"## {name}{_signature(value)}", "", doc]
+    if inspect.isclass(value):
+        for method, member in inspect.getmembers(value, inspect.isfunction):
+            text = inspect.getdoc(member)
+            if not method.startswith("_") and text and (member.__module__ or "").startswith("firstk"):
+                lines.append(f"\n- {method}{_signature(member)}: {text.splitlines()[0]}")
+    return "\n".join(lines)
+
+
+def _signature(value: object) -> str:
+    try:
+        return str(inspect.signature(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return ""
+
+
+def write_summaries(folder: Path) -> None:
+    """Write both files into the folder of the built site."""
+    (folder / "llms.txt").write_text(llms_text(), encoding="utf-8", newline="\n")
+    (folder / "api.txt").write_text(api_text(), encoding="utf-8", newline="\n")

@@ -1,0 +1,288 @@
+"""``firstk demo``: short codes of sentence embeddings, and the sentences that they find.
+
+The encoder learns from four fifths of the training questions; how much to store is chosen on the last fifth; every
+score that is shown is that of the test questions, which neither has seen.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+
+from firstk.cli._progress import step_progress
+from firstk.exceptions import TrainingWarning
+
+if TYPE_CHECKING:
+    from firstk.data import LabelledTexts
+    from firstk.encoder.fitted import FittedEncoder
+    from firstk.encoder.recommendation import Choice
+    from firstk.estimator.prefix_encoder import PrefixEncoder
+    from firstk.evaluation.records import Comparison
+    from firstk.evaluation.report import Page
+    from firstk.evaluation.text_neighbors import TextNeighbors
+    from firstk.metrics.curve import EvaluationData
+
+METRIC, KEEP, ROWS = "1nn_accuracy", 0.99, 10_000_000
+SHOWN, WIDTH, SENTENCES_AT = (4, 8, 16, 32), 64, 8
+OURS, TRAINED = "firstk, error_bound", "firstk, classification"
+TRUNCATION = "plain truncation"
+BASELINES = (TRUNCATION, "random dimensions", "PCA")
+# Coordinates as numbers: the page has a slider over them, and bits are cut otherwise.
+PRECISIONS = ("float32", "float16", "int8", "int4")
+# Questions on the page, drawn at random with this seed; the first few are printed.
+QUESTIONS, PRINTED, NEAREST, SEED = 8, 3, 3, 0
+# From docs/benchmarks.md: all 10,003 training questions of Banking77, 1-NN on its test part at k = 4, 8, 16, 32.
+ON_ALL_QUESTIONS = {"error_bound": "0.624, 0.869, 0.910, 0.921", "classification": "0.629, 0.867, 0.914, 0.923"}
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The questions, and which of the training part are learned from and chosen on."""
+
+    bank: LabelledTexts
+    fitted: EvaluationData
+    chosen_on: EvaluationData
+    test: EvaluationData
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many questions are learned from, chosen on and tested on."""
+        fitted, chosen_on, test = (len(np.asarray(part.X)) for part in (self.fitted, self.chosen_on, self.test))
+        return fitted, chosen_on, test
+
+
+def run(out: Path, *, quiet: bool) -> None:
+    """Fit, evaluate, choose, save, print and write the page."""
+    from firstk.evaluation.report import write_page
+
+    with step_progress(None, quiet=quiet, what="fitting and evaluating") as begin:
+        parts = embedded_parts()
+        encoders = fitted(parts, begin)
+        begin("curves")
+        found = evaluated(parts, {name: encoder.encoder_ for name, encoder in encoders.items()})
+        begin("bytes")
+        choice, kept = chosen(encoders[OURS].encoder_, parts)
+        begin("sentences")
+        sentences = neighbors(parts, encoders[OURS].encoder_)
+    model = encoders[OURS].save(out / "model", curve=found.ours)
+    page = write_page(out / "report.html", page_of(parts, found, choice, kept, sentences, model))
+    _print_scores(parts, found, trained=TRAINED in encoders)
+    _print_choice(parts, choice, kept)
+    _print_sentences(sentences)
+    typer.echo(f"\nEncoder saved in {model}. Cut it anywhere: PrefixEncoder.load('{model}')[:{choice.point.k}]")
+    typer.echo(f"Open the page, whose slider moves the sentences too: {page.resolve().as_uri()}")
+
+
+def embedded_parts() -> Parts:
+    """Return the embedded questions in three parts: to learn from, to choose on, to test on."""
+    from firstk.data import load_banking
+    from firstk.estimator.fit_files import draw
+    from firstk.metrics.curve import EvaluationData
+
+    bank = load_banking()
+    drawn = draw(len(bank.X_train), 0.2, SEED)
+    X, y = bank.X_train[drawn.reference], bank.y_train[drawn.reference]
+    return Parts(
+        bank=replace(
+            bank,
+            X_train=X,
+            y_train=y,
+            texts_train=tuple(bank.texts_train[i] for i in drawn.reference),
+            ids_train=tuple(bank.ids_train[i] for i in drawn.reference),
+        ),
+        fitted=EvaluationData(X=X, y=y),
+        chosen_on=EvaluationData(X=bank.X_train[drawn.held], y=bank.y_train[drawn.held], X_ref=X, y_ref=y),
+        test=EvaluationData(X=bank.X_test, y=bank.y_test, X_ref=X, y_ref=y),
+    )
+
+
+def fitted(parts: Parts, begin: Callable[[str], None]) -> dict[str, PrefixEncoder]:
+    """Return ours, and the trained one where torch is installed."""
+    from firstk.estimator.prefix_encoder import PrefixEncoder
+
+    objectives = {OURS: "error_bound"}
+    if torch_is_installed():
+        objectives[TRAINED] = "classification"
+    encoders = {}
+    for name, objective in objectives.items():
+        begin(name)
+        with warnings.catch_warnings():
+            # It would say that a state is kept, and an interrupted demo keeps none.
+            warnings.filterwarnings("ignore", "Training was interrupted", TrainingWarning)
+            encoder = PrefixEncoder(WIDTH, objective=objective, random_state=0, verbose=False)
+            encoders[name] = encoder.fit(parts.fitted.X, parts.fitted.y)
+    return encoders
+
+
+def torch_is_installed() -> bool:
+    """Return whether the trained code can be fitted."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def evaluated(parts: Parts, encoders: Mapping[str, FittedEncoder]) -> Comparison:
+    """Score every prefix of ours, of the trained code and of three baselines on the test questions."""
+    from firstk.evaluation.baselines import baselines_of
+    from firstk.evaluation.held_out import compare
+
+    all_baselines = baselines_of(parts.fitted.X)
+    others = {name: encoder for name, encoder in encoders.items() if name != OURS}
+    others |= {name: all_baselines[name][:WIDTH] for name in BASELINES}
+    found = compare(encoders[OURS], parts.test, METRIC, others)
+    return replace(found, ours=replace(found.ours, label=OURS))
+
+
+def chosen(encoder: FittedEncoder, parts: Parts) -> tuple[Choice, float]:
+    """Return the cheapest code that surely keeps 99 % on the questions to choose on, and its share on the test."""
+    from firstk.evaluation.precision_cost import precision_table
+    from firstk.evaluation.recommending import Limits
+
+    limits = Limits(keep=KEEP, precisions=PRECISIONS)
+    advice = precision_table(encoder, parts.chosen_on, METRIC, precisions=PRECISIONS, sizes=()).recommend(limits)
+    choice = advice.safe or advice.chosen
+    assert choice is not None
+    again = precision_table(
+        encoder, parts.test, METRIC, ks=[choice.point.k], precisions=[choice.point.precision], sizes=()
+    )
+    assert again.input_score is not None
+    return choice, again.own[0].score / again.input_score
+
+
+def neighbors(parts: Parts, encoder: FittedEncoder) -> TextNeighbors:
+    """Return what a few test questions find: by all numbers, by the first k of them, and by the first k of ours."""
+    from firstk.evaluation.baselines import plain_truncation
+    from firstk.evaluation.text_neighbors import neighbors_of_texts
+
+    bank, names = parts.bank, parts.bank.class_names
+    asked = np.random.default_rng(SEED).choice(len(bank.X_test), QUESTIONS, replace=False)
+    return neighbors_of_texts(
+        {TRUNCATION: plain_truncation(bank.X_train)[:WIDTH], OURS: encoder},
+        bank.X_test[asked],
+        bank.X_train,
+        texts=[bank.texts_test[i] for i in asked],
+        stored_texts=bank.texts_train,
+        labels=[names[i] for i in bank.y_test[asked]],
+        stored_labels=[names[i] for i in bank.y_train],
+        n_neighbors=NEAREST,
+    )
+
+
+def page_of(
+    parts: Parts, found: Comparison, choice: Choice, kept: float, sentences: TextNeighbors, model: Path
+) -> Page:
+    """Return the page: curves, sentences and bytes behind one slider."""
+    from firstk import __version__
+    from firstk.encoder.recommendation import bytes_text
+    from firstk.evaluation.report import Page, Section
+    from firstk.evaluation.report.parts import StorageSection, TextsSection
+
+    point, (n_fitted, n_chosen, n_test) = choice.point, parts.counts
+    before = 4 * parts.bank.X_train.shape[1]
+    raw = found.ours.input_score or 0.0
+    best = max(found.baselines, key=lambda curve: curve.at(point.k) if curve.label in BASELINES else -1.0)
+    return Page(
+        title=f"Questions to a bank: {point.bytes} bytes a vector instead of {before:,}",
+        summary=(
+            f"All {parts.bank.X_train.shape[1]} numbers of a sentence embedding find a question of the same intent for "
+            f"{100 * raw:.1f}\u00a0% of {n_test:,} test questions. The first {point.k} coordinates of a code that "
+            f"firstk learned find one for {100 * found.ours.at(point.k):.1f}\u00a0%. Move the slider to cut shorter."
+        ),
+        sections=(
+            Section(
+                "Is the nearest question of the same intent?",
+                "Share of test questions whose nearest training question, by cosine of the first k numbers, has the "
+                "same of 77 intents.",
+                (found.ours, *(curve for curve in found.baselines if curve.label == TRAINED)),
+                tuple(curve for curve in found.baselines if curve.label in BASELINES),
+            ),
+            TextsSection(
+                "Which questions are found?",
+                f"The nearest training questions to {QUESTIONS} test questions that were drawn at random. Those of "
+                "another intent are struck out.",
+                sentences,
+            ),
+            StorageSection("What is saved?", "", ROWS, parts.bank.X_train.shape[1], 4, PRECISIONS),
+        ),
+        chosen_k=point.k,
+        keep=KEEP,
+        relative_to="input",
+        figures=(
+            (f"{point.bytes}", f"bytes a vector instead of {before:,}: {point}"),
+            (f"{100 * kept:.1f} %", f"of the accuracy of all {parts.bank.X_train.shape[1]} numbers, on test questions"),
+            (
+                f"{100 * best.at(point.k) / raw:.1f} %",
+                f"by the best baseline at k = {point.k}, {best.label}, not rounded",
+            ),
+            (bytes_text(ROWS * (before - point.bytes)), f"saved on {ROWS:,} vectors"),
+        ),
+        facts=(
+            ("questions learned from", n_fitted),
+            ("questions chosen on", n_chosen),
+            ("test questions", n_test),
+            ("numbers of a raw vector", parts.bank.X_train.shape[1]),
+            ("encoder saved in", f"{model.parent.name}/{model.name}"),
+            ("firstk", __version__),
+        ),
+        notes=(
+            "Every score is that of test questions. What to store was chosen on questions of the training part that "
+            "the encoder has not learned from.",
+            "The questions are a part of Banking77 (Casanueva et al. 2020, CC BY 4.0), embedded by all-MiniLM-L6-v2.",
+        ),
+    )
+
+
+# -- what is printed -------------------------------------------------------------------------------------------
+
+
+def _print_scores(parts: Parts, found: Comparison, *, trained: bool) -> None:
+    n_fitted, n_chosen, n_test = parts.counts
+    typer.echo(
+        f"{n_fitted + n_chosen + n_test:,} questions to a bank, 77 intents, sentence embeddings of "
+        f"{parts.bank.X_train.shape[1]} numbers (all-MiniLM-L6-v2).\n"
+    )
+    typer.echo(f"Is the nearest question of the same intent?  ({METRIC} of {n_test:,} test questions)")
+    typer.echo(f"  {'first k numbers of':<24}" + "".join(f"{f'k = {k}':>9}" for k in SHOWN))
+    order = {TRUNCATION: 0, "random dimensions": 1, "PCA": 2, OURS: 3, TRAINED: 4}
+    for curve in sorted((found.ours, *found.baselines), key=lambda one: order[one.label]):
+        typer.echo(f"  {curve.label:<24}" + "".join(f"{curve.at(k):9.3f}" for k in SHOWN))
+    typer.echo(f"  {'all 384 numbers':<24}{found.ours.input_score:9.3f}")
+    if not trained:
+        typer.echo(
+            '  With torch (pip install "firstk[torch]") a trained code, objective classification, is added. On all\n'
+            f"  10,003 questions it reaches {ON_ALL_QUESTIONS['classification']}, where error_bound, without torch,\n"
+            f"  has {ON_ALL_QUESTIONS['error_bound']} (docs/benchmarks.md)."
+        )
+
+
+def _print_choice(parts: Parts, choice: Choice, kept: float) -> None:
+    from firstk.encoder.recommendation import bytes_text
+
+    point, width = choice.point, parts.bank.X_train.shape[1]
+    before = 4 * width
+    typer.echo(
+        f"\nSmallest that surely keeps {100 * KEEP:g} %, chosen on {parts.counts[1]} other questions: {point}, "
+        f"{point.bytes} bytes a vector instead of {before:,}."
+    )
+    typer.echo(f"On the test questions it keeps {100 * kept:.1f} % of the accuracy of all {width} numbers.")
+    typer.echo(f"{ROWS:,} vectors: {bytes_text(ROWS * point.bytes)} instead of {bytes_text(ROWS * before)}.")
+
+
+def _print_sentences(sentences: TextNeighbors) -> None:
+    k = SENTENCES_AT
+    typer.echo(f"\nThe nearest question to {PRINTED} test questions, drawn at random (x: of another intent)")
+    for i, (text, label) in enumerate(zip(sentences.texts[:PRINTED], sentences.labels, strict=False)):
+        typer.echo(f'\n  "{text}"  ({label})')
+        rows = {
+            "all 384 numbers": sentences.of_raw(i)[0],
+            f"truncation, k = {k}": sentences.at(TRUNCATION, k, i)[0],
+            f"firstk, k = {k}": sentences.at(OURS, k, i)[0],
+        }
+        for name, row in rows.items():
+            mark = " " if sentences.stored_labels[row] == label else "x"
+            typer.echo(f"    {name:<19}{mark} {sentences.stored_texts[row]}")

@@ -1,0 +1,236 @@
+"""The documentation site: what it is made from is whole; in full, it is built and looked at in a browser."""
+
+from __future__ import annotations
+
+import ast
+import http.server
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import firstk
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS, EXAMPLES = ROOT / "docs", ROOT / "examples"
+BUILT = DOCS / "_build" / "html"
+
+
+def loaded(name):
+    """Import a script of the docs folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+site_text = loaded("site_text")
+
+
+def test_every_page_is_in_the_navigation():
+    """A page that no toctree names is not found by turning pages; Sphinx would warn, and warnings are errors."""
+    named = {"index"}
+    for page in DOCS.rglob("*.md"):
+        if "_build" in page.parts:
+            continue
+        for block in re.findall(r"```\{toctree\}(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            named |= {line.strip() for line in block.splitlines() if line.strip() and not line.startswith(":")}
+    pages = {path.relative_to(DOCS).with_suffix("").as_posix() for path in site_text.pages()}
+    assert pages - named == set()
+    assert named - pages == {"gallery/index", "api/index"}
+
+
+@pytest.mark.parametrize("module", site_text.PUBLIC)
+def test_every_public_name_has_a_page(module):
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        pytest.skip(f"{module} needs an extra")
+    names = site_text.public_names(module)
+    assert names
+    page = {line.strip() for line in site_text.api_page(module).splitlines()}
+    top = {line.strip() for line in site_text.api_page("firstk").splitlines()}
+    assert set(names) <= page | top
+    assert set(site_text.listed(module)) <= page
+
+
+def test_reference_in_one_file_has_every_name_and_its_docstring():
+    text = site_text.api_text()
+    for name in firstk.__all__:
+        if not name.startswith("_"):
+            assert re.search(rf"^## {name}\b", text, re.MULTILINE), name
+    assert firstk.PrefixEncoder.__doc__.split("\n")[0] in text
+
+
+def test_names_are_read_from_the_source_where_an_extra_is_missing():
+    pytest.importorskip("torch")
+    assert sorted(site_text._written_names("firstk.losses")) == site_text.public_names("firstk.losses")
+
+
+def test_list_of_pages_leads_to_pages():
+    text = site_text.llms_text()
+    assert text.startswith("# firstk\n\n> ")
+    links = re.findall(r"\]\(([^)]+)\.html\)", text)
+    assert len(links) > 50
+    for link in links:
+        source = EXAMPLES / f"{Path(link).name}.py" if link.startswith("gallery/") else DOCS / f"{link}.md"
+        assert source.is_file(), link
+
+
+def test_examples_are_scripts_with_a_question_and_a_picture():
+    scripts = sorted(EXAMPLES.glob("[0-9]*.py"))
+    assert 15 <= len(scripts) <= 20
+    for script in scripts:
+        text = script.read_text("utf-8")
+        title, rule = ast.get_docstring(ast.parse(text)).splitlines()[:2]
+        assert rule == "=" * len(title), script.name
+        assert "plt.subplots" in text, f"{script.name} shows no picture"
+
+
+def test_notebook_has_the_ten_lines_of_the_readme(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    book = json.loads((EXAMPLES / "firstk_in_ten_lines.ipynb").read_text("utf-8"))
+    assert book["nbformat"] == 4
+    cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert "\n\n".join(cells) == readme.split("```python\n", 1)[1].split("```", 1)[0].rstrip("\n")
+
+
+def test_link_check_finds_broken_links(tmp_path):
+    check = loaded("check_links")
+    (tmp_path / "a.html").write_text('<a href="b.html#there">x</a> <a href="https://else.where">y</a> <p id="here">')
+    (tmp_path / "b.html").write_text('<p id="there"><a href="a.html#here">z</a>')
+    assert check.broken_links(tmp_path) == []
+    (tmp_path / "c.html").write_text('<a href="b.html#nowhere">x</a> <img src="no.png">')
+    assert len(check.broken_links(tmp_path)) == 2
+
+
+def test_citation_is_valid():
+    """The fields that the format requires, in types that it allows (cff-version 1.2.0)."""
+    lines = (ROOT / "CITATION.cff").read_text("utf-8").splitlines()
+    fields = dict(line.split(": ", 1) for line in lines if re.match(r"[a-z-]+: ", line))
+    assert fields["cff-version"] == "1.2.0"
+    assert {"message", "title", "type", "version", "license"} <= set(fields)
+    assert "authors:" in lines
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert fields["version"] == project["version"] == firstk.__version__
+    assert fields["license"] == project["license"]
+
+
+def test_changelog_keeps_its_form():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE)[0] == "[Unreleased]"
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
+
+
+def cells_of(page, first):
+    """Return the cells of the row of a table that begins with a text."""
+    row = next(line for line in (DOCS / page).read_text("utf-8").splitlines() if line.startswith(f"| {first}"))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_figures_of_the_readme_are_those_of_the_pages():
+    """They are written twice: in the README, and on the page that a command writes or that names its command."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    by_bytes = [re.findall(r"0\.\d+", cell)[:2] for cell in cells_of("how-many-bytes.md", "Banking77, MiniLM ")[1:4]]
+    ours, peers = (", ".join(column) for column in zip(*by_bytes, strict=True))
+    assert f"{ours} (faiss OPQ {peers})" in readme
+    assert cells_of("benchmarks.md", 'the same, `"error_bound"`')[1] in readme
+    fisher = cells_of("benchmarks.md", "Banking77, 1-NN accuracy at 4")[1]
+    for name in ("PCA", "truncation"):
+        assert re.search(rf"{name} ([\d., ]+\d)", fisher)[0] in readme
+
+
+# -- the built site --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Serve the site that `make docs` built."""
+    if not (BUILT / "index.html").is_file():
+        pytest.skip("run make docs first")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=BUILT))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def errors_of(browser):
+    return [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def as_seen(browser, *, width, dark):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+
+@pytest.mark.full
+def test_every_internal_link_of_the_site_leads_somewhere(site):
+    assert subprocess.run([sys.executable, DOCS / "check_links.py", BUILT], check=False).returncode == 0
+
+
+@pytest.mark.full
+def test_search_finds_pgvector(site, browser):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{site}/search.html?q=pgvector")
+    found = WebDriverWait(browser, 30).until(lambda b: b.find_elements("css selector", "ul.search li a"))
+    assert any("vector-stores" in link.get_attribute("href") for link in found)
+    assert errors_of(browser) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "page",
+    [
+        "index",
+        "choose",
+        "faq",
+        "compared-with",
+        "guide",
+        "how-many-bytes",
+        "gallery/index",
+        "gallery/01_how_many_dimensions",
+        "api/generated/firstk.PrefixEncoder",
+        "theory",
+    ],
+)
+def test_pages_fit_a_phone_in_light_and_dark(site, browser, page):
+    for dark in (False, True):
+        as_seen(browser, width=390, dark=dark)
+        browser.get(f"{site}/{page}.html")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        colours = browser.execute_script(
+            "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor, getComputedStyle("
+            "document.documentElement).getPropertyValue('--pst-color-background')]"
+        )
+        assert len(set(colours[:2])) == 2
+        assert browser.execute_script("return document.documentElement.dataset.theme") == ("dark" if dark else "light")
+        assert errors_of(browser) == []
+
+
+@pytest.mark.full
+def test_site_has_its_summaries_and_loads_nothing_from_elsewhere(site):
+    assert (BUILT / "llms.txt").read_text("utf-8") == site_text.llms_text()
+    assert "## PrefixEncoder" in (BUILT / "api.txt").read_text("utf-8")
+    for page in BUILT.rglob("*.html"):
+        if "_static" not in page.parts:
+            text = page.read_text("utf-8")
+            loads = re.findall(r"<(?:script|img|iframe)[^>]*?src=\"(https?:[^\"]+)", text)
+            loads += re.findall(r"<link[^>]*?rel=\"stylesheet\"[^>]*?href=\"(https?:[^\"]+)", text)
+            assert loads == [], page.name
