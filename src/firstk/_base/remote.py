@@ -64,6 +64,16 @@ def place_of(path: str | os.PathLike[str] | RemotePath) -> Any:
     return Path(text).expanduser() if found is None else RemotePath(found[1].lower(), text[found.end() :])
 
 
+def check_local(path: object) -> None:
+    """Raise InvalidInputError for an address where a path of this machine is needed, such as the folder of a model."""
+    if is_remote(path):
+        place = place_of(path)  # type: ignore[arg-type]
+        raise InvalidInputError(
+            f"'{place}' is an address, and this must be on this machine: object storage is for files of vectors and "
+            "codes. Write it here and copy it, or the other way round."
+        )
+
+
 class Info(NamedTuple):
     """What a store says of a name.
 

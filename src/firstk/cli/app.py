@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
 from firstk._base.input_file import check_there, is_there
+from firstk._base.remote import check_local
 from firstk.cli._progress import give_bars_room
 from firstk.cli.align import align
 from firstk.cli.check import NO_ANSWER, check
@@ -84,6 +85,10 @@ _THERE: dict[str, Callable[[Any], None]] = {
 }
 
 
+# Parameters of paths that may be addresses of object storage; those that are no `Path` may be, too.
+_ADDRESSES = {("transform", "out"), ("sample", "out"), ("info", "model_or_codes")}
+
+
 class _PlainFlags:
     """Show flags without a type, which newer versions of typer print."""
 
@@ -103,6 +108,8 @@ class _Command(_PlainFlags, TyperCommand):
         """Look for the files that the command is given, and run it."""
         try:
             for name, value in ctx.params.items():
+                if isinstance(value, Path) and (self.name, name) not in _ADDRESSES:
+                    check_local(value)
                 if value is not None and name in _THERE:
                     _THERE[name](value)
             return super().invoke(ctx)

@@ -101,10 +101,11 @@ def test_folders_and_patterns_in_the_order_of_numbers(bucket, X):
 
 @pytest.mark.parametrize("fault", ["500", "503", "drop", "cut"])
 def test_reading_goes_on_after_failures(fault, bucket, faults, X):
-    write_vectors(f"{bucket}/rows.parquet", X)
     for method in ("HEAD", "GET"):
-        faults.plan, faults.methods = [fault, "ok", fault, fault], (method,)
-        assert np.array_equal(open_vectors(f"{bucket}/rows.parquet").read().vectors, X)
+        faults.plan = []
+        write_vectors(path := f"{bucket}/{method}.parquet", X)  # each anew: what was read is not asked for again
+        faults.plan, faults.methods = [fault, fault, fault], (method,)
+        assert np.array_equal(open_vectors(path).read().vectors, X)
         assert faults.plan == []
 
 
@@ -184,6 +185,8 @@ def test_commands_take_addresses(bucket, X, tmp_path):
     assert f"written to {bucket}/short.npz" in run.stdout
     run = firstk("transform", "model", f"{bucket}/rows.parquet", "-k", "2", "-o", f"{bucket}/short.npz", cwd=tmp_path)
     assert "there already" in run.stderr
+    run = firstk("info", f"{bucket}/short.npz", cwd=tmp_path)
+    assert f"{bucket}/short.npz holds 300 document codes" in run.stdout, run.stderr
     write_vectors(f"{bucket}/labels.npy", (np.arange(300) % 3)[:, None])
     run = firstk("curve", "model", f"{bucket}/rows.parquet", "--label", "label", "--json", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
@@ -248,6 +251,25 @@ def test_a_killed_write_leaves_nothing(server, bucket):
         run.send_signal(signal.SIGKILL)
         run.communicate()
     assert not remote.place_of(f"{bucket}/large.npy").exists()
+
+
+def test_models_and_pages_are_on_this_machine(X, tmp_path):
+    PrefixEncoder(3).fit(X).save(tmp_path / "model")
+    write_vectors("memory://models/rows.npy", X)
+    for arguments in (
+        ["fit", "memory://models/rows.npy", "-o", "memory://models/model"],
+        ["transform", "memory://models/model", "memory://models/rows.npy", "-o", "out.npz"],
+        ["export", "model", "--to", "numpy", "-o", "memory://models/code.py"],
+        ["report", "model", "-o", "memory://models/report.html"],
+    ):
+        run = firstk(*arguments, cwd=tmp_path)
+        assert run.returncode == 1
+        assert "is an address, and this must be on this machine" in run.stderr
+    with pytest.raises(InvalidInputError, match="on this machine"):
+        PrefixEncoder(3).fit(X).save("s3://bucket/model")
+    with pytest.raises(InvalidInputError, match="on this machine"):
+        PrefixEncoder.load("s3://bucket/model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
 @pytest.mark.parametrize(("scheme", "package"), [("s3", "pyarrow.fs"), ("hf", "huggingface_hub"), ("memory", "fsspec")])

@@ -23,6 +23,7 @@ import numpy as np
 from firstk._base import tensors
 from firstk._base.atomic_file import atomic_folder, current, restore, write_new
 from firstk._base.json_records import strict_json
+from firstk._base.remote import check_local
 from firstk.encoder.storage.card import saved_curve
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
@@ -72,6 +73,7 @@ def write_model(
     format : str
         One of `FORMATS`.
     """
+    check_local(path)
     target = Path(path).resolve()  # a link stays a link: what it points to is replaced
     check_target(target)
     files = model_files(config, arrays, card=card, extra=extra, format=format)
@@ -204,6 +206,7 @@ def read_extra_bytes(path: str | Path, name: str) -> bytes | None:
 
 def _steadily(path: str | Path, read: Callable[[Path], _Read]) -> _Read:
     """Read a folder; again, if it was replaced meanwhile, as its files may then be of two models."""
+    check_local(path)
     for _ in range(_ATTEMPTS - 1):
         folder = current(Path(path))
         seen = _identity(folder)
