@@ -92,12 +92,13 @@ def append_encoder(
     before = [Normalize()] if normalized_input else []
     after = [Normalize()] if k is not None and normalize else []
     modules = [_matryoshka(module, width) if i == 0 else module for i, module in enumerate(model)]
-    if isinstance(modules[-1], StaticEmbedding) and not before and len(code) == 1 and isinstance(code[0], Dense):
-        modules, code = modules[:-1], [_of_table(modules[-1], code[0])]
+    last = modules[-1]
+    if isinstance(last, StaticEmbedding) and not before and len(code) == 1 and isinstance(code[0], Dense):
+        modules, code = modules[:-1], [_of_table(last, code[0])]
     return SentenceTransformer(
         modules=[*modules, *before, *code, *after],
         device=str(model.device),
-        prompts={**model.prompts, **check_prompts(prompts, _OWNER)},
+        prompts={**model.prompts, **check_prompts(prompts, _OWNER)},  # type: ignore[dict-item]
         default_prompt_name=model.default_prompt_name,
         similarity_fn_name="cosine",
     )
@@ -130,7 +131,7 @@ def _without_means(fitted: FittedEncoder) -> FittedEncoder:
             "network='linear'",
         )
     metric = fitted.config.get("metric")
-    config = {**fitted.config, "metric": _METRICS.get(metric, metric)}
+    config = {**fitted.config, "metric": _METRICS.get(str(metric), metric)}
     zero, gone = np.zeros(fitted.p), dict.fromkeys(("decoder", "origin", "head", "cells", "profile", "sample"))
     return replace(fitted, mean=zero, query_mean=zero, config=config, **gone)  # type: ignore[arg-type]
 
@@ -143,7 +144,7 @@ def _before_normalize(model: SentenceTransformer) -> SentenceTransformer:
     return SentenceTransformer(
         modules=modules,
         device=str(model.device),
-        prompts=dict(model.prompts),
+        prompts=dict(model.prompts),  # type: ignore[arg-type]
         default_prompt_name=model.default_prompt_name,
     )
 

@@ -128,7 +128,7 @@ def fit_sentence_transformer(
         model = SentenceTransformer(
             modules=list(model),
             device=str(model.device),
-            prompts={**model.prompts, **named},
+            prompts={**model.prompts, **named},  # type: ignore[dict-item]
             default_prompt_name="document" if "document" in named else model.default_prompt_name,
         )
     fit_rows, test_rows = _split(texts, partners, held_out, random_state)

@@ -197,6 +197,8 @@ def matryoshka_settings(width: int) -> dict[str, Any]:
 
 
 def _transformer_settings(module: Transformer) -> dict[str, Any]:
+    if module.max_seq_length is None:
+        raise InvalidInputError(f"{_OWNER} needs the longest text in tokens. Set model.max_seq_length, such as 512.")
     return {
         "max_seq_length": int(module.max_seq_length),
         "do_lower_case": bool(getattr(module, "do_lower_case", False)),
