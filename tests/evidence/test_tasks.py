@@ -1,13 +1,13 @@
-"""Parts of the tasks: queries are divided once, seen documents are those learned from, and moved tasks use both sets."""
+"""Parts of the tasks: queries are divided once, seen documents are those learned from, moved tasks use two sets."""
 
 import numpy as np
 import pytest
-from evidence.made_tasks import labelled, paired
-
 from benchmarks.evidence.data import PeekedError, fitting
 from benchmarks.evidence.methods import pca
 from benchmarks.evidence.runs import run
 from benchmarks.evidence.tasks import files, out_of_domain, scifact
+
+from evidence.made_tasks import labelled, paired
 
 
 @pytest.fixture
