@@ -5,6 +5,8 @@ Pages are the Markdown files of this folder; the reference comes from docstrings
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from importlib.util import find_spec
@@ -84,6 +86,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "firstk"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -105,7 +109,17 @@ def skip_what_others_document(app, what, name, obj, skip, options):
     return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
 
 
+def write_beside_pages(app, error) -> None:
+    """Write what is no page of Sphinx: llms.txt, the reference in one file, and the page of ``firstk demo``, live."""
+    from firstk.cli import _demo_banking
+
+    if error is None and app.builder.name == "html":
+        write_summaries(Path(app.outdir))
+        with contextlib.redirect_stdout(io.StringIO()):
+            _demo_banking.run(Path(app.outdir) / "demo", quiet=True)
+
+
 def setup(app) -> None:
-    """Write llms.txt and the reference in one file beside the pages."""
+    """Connect what this file adds to Sphinx."""
     app.connect("autodoc-skip-member", skip_what_others_document)
-    app.connect("build-finished", lambda app, error: error or write_summaries(Path(app.outdir)))
+    app.connect("build-finished", write_beside_pages)

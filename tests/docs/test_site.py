@@ -131,6 +131,24 @@ def test_changelog_keeps_its_form():
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
 
 
+def cells_of(page, first):
+    """Return the cells of the row of a table that begins with a text."""
+    row = next(line for line in (DOCS / page).read_text("utf-8").splitlines() if line.startswith(f"| {first}"))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_figures_of_the_readme_are_those_of_the_pages():
+    """They are written twice: in the README, and on the page that a command writes or that names its command."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    by_bytes = [re.findall(r"0\.\d+", cell)[:2] for cell in cells_of("how-many-bytes.md", "Banking77, MiniLM ")[1:4]]
+    ours, peers = (", ".join(column) for column in zip(*by_bytes, strict=True))
+    assert f"{ours} (faiss OPQ {peers})" in readme
+    assert cells_of("benchmarks.md", 'the same, `"error_bound"`')[1] in readme
+    fisher = cells_of("benchmarks.md", "Banking77, 1-NN accuracy at 4")[1]
+    for name in ("PCA", "truncation"):
+        assert re.search(rf"{name} ([\d., ]+\d)", fisher)[0] in readme
+
+
 # -- the built site --------------------------------------------------------------------------------------------
 
 

@@ -190,8 +190,8 @@ def page_of(
         title=f"Questions to a bank: {point.bytes} bytes a vector instead of {before:,}",
         summary=(
             f"All {parts.bank.X_train.shape[1]} numbers of a sentence embedding find a question of the same intent for "
-            f"{100 * raw:.1f} % of {n_test:,} test questions. The first {point.k} coordinates of a code that firstk "
-            f"learned find one for {100 * found.ours.at(point.k):.1f} %. Move the slider to cut shorter."
+            f"{100 * raw:.1f}\u00a0% of {n_test:,} test questions. The first {point.k} coordinates of a code that "
+            f"firstk learned find one for {100 * found.ours.at(point.k):.1f}\u00a0%. Move the slider to cut shorter."
         ),
         sections=(
             Section(
@@ -226,7 +226,7 @@ def page_of(
             ("questions chosen on", n_chosen),
             ("test questions", n_test),
             ("numbers of a raw vector", parts.bank.X_train.shape[1]),
-            ("encoder saved in", str(model)),
+            ("encoder saved in", f"{model.parent.name}/{model.name}"),
             ("firstk", __version__),
         ),
         notes=(
