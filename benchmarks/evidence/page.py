@@ -19,6 +19,10 @@ MODELS = {
     "wordllama": "WordLlama l2_supercat (256, trained with a Matryoshka loss, MIT)",
     "pixels": "pixels",
 }
+# Peers that learn from labels or pairs.
+SUPERVISED = ("LDA", "MRL list", "MatryoshkaLoss adapter")
+UNSUPERVISED = "firstk similarity"
+BEHIND = -0.01
 INTRODUCTION = """# Evidence
 
 Several models, standard tasks, and peers at their best settings; made by `python -m benchmarks.evidence` from
@@ -64,6 +68,7 @@ def made(record: Mapping[str, Any]) -> str:
         *_models(record),
         *_matrix(record),
         *_losses(record),
+        *_unsupervised(record),
         *_scores(record),
         *_not_run(record),
         MTEB,
@@ -88,7 +93,8 @@ def _matrix(record: Mapping[str, Any]) -> list[str]:
     ks = _ks(record)
     lines = [
         "## Wins, ties and losses", "",
-        "Of the peers that were run, how many ours is ahead of, level with and behind at k coordinates.", "",
+        "Of the peers that were run, how many ours is ahead of, level with and behind at k coordinates.",
+        f"{_learning(record)}", "",
         "| model | task | ours, chosen on validation data | " + " | ".join(f"k = {k}" for k in ks) + " |",
         "|---" * (len(ks) + 3) + "|",
     ]  # fmt: skip
@@ -104,6 +110,40 @@ def _matrix(record: Mapping[str, Any]) -> list[str]:
         )
     total = ", ".join(f"{totals[name]} {name}" for name in ("ahead", "level", "behind"))
     return [*lines, "", f"In all: {total}.", ""]
+
+
+def _learning(record: Mapping[str, Any]) -> str:
+    """Say which peers learned from labels or pairs, as ours does where it can."""
+    run = {name for table in record.values() for name in table["methods"]}
+    learned = [name for name in SUPERVISED if name in run]
+    return "Ours learns from labels or pairs where a task has them; of the peers in this table " + (
+        f"only {', '.join(learned)} did too." if learned else "none did: those that do were not run."
+    )
+
+
+def _unsupervised(record: Mapping[str, Any]) -> list[str]:
+    """Return how far our similarity without labels or pairs is from the best peer without them."""
+    ks, lines = _ks(record), []
+    for table, part, title in _parts(record):
+        peers = [
+            one["test"][part]
+            for name, one in table["methods"].items()
+            if not one.get("ours") and name not in SUPERVISED and "bytes" not in one
+        ]
+        own = table["methods"].get(UNSUPERVISED)
+        if own is None or not peers:
+            continue
+        gaps = [own["test"][part][j] - max(peer[j] for peer in peers) for j in range(len(ks))]
+        cells = (f"**{gap:+.3f}**" if gap < BEHIND else f"{gap:+.3f}" for gap in gaps)
+        lines.append(f"| {table['model']} | {title} | {' | '.join(cells)} |")
+    if not lines:
+        return []
+    return [
+        "## Without labels or pairs", "",
+        'Objective "similarity" fitted on vectors alone, less the best of the peers that learn from vectors alone (by',
+        "test scores, at each length). In bold: more than 0.01 behind.", "",
+        "| model | task | " + " | ".join(f"k = {k}" for k in ks) + " |", "|---" * (len(ks) + 2) + "|", *lines, "",
+    ]  # fmt: skip
 
 
 def _losses(record: Mapping[str, Any]) -> list[str]:

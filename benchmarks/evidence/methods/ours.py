@@ -46,6 +46,6 @@ METHODS = (
     _labels("mixture", Mixture()),
     _labels("error bound", ErrorBound()),
     _labels("classification", Classification(), trained=True, draws=3),
-    _labels("classification, reconstruction 0.1", Classification(reconstruction=0.1), trained=True, draws=3),
+    _labels("classification, reconstruction 0.3", Classification(reconstruction=0.3), trained=True, draws=3),
     Method("firstk similarity, pairs trained", _fit_pairs("gradient"), needs="pairs", ours=True, trained=True, draws=3),
 )
